@@ -1,0 +1,36 @@
+// Companies: what one is, what makes it valid.
+
+import Joi from 'joi';
+import type { Collection } from './collection.ts';
+import { id, name, text, textOrNull } from './rules.ts';
+
+export interface Company {
+  id: number;
+  name: string;
+  officialName: string;
+  /** `""` when there is none. */
+  website: string;
+  fax: string | null;
+  phone: string | null;
+  email: string | null;
+  address: string | null;
+  city: string | null;
+  district: string | null;
+}
+
+export const companies: Collection = {
+  name: 'companies',
+  idPath: ['id'],
+  schema: Joi.object<Company, true>({
+    id,
+    name,
+    officialName: text,
+    website: text,
+    fax: textOrNull,
+    phone: textOrNull,
+    email: textOrNull,
+    address: textOrNull,
+    city: textOrNull,
+    district: textOrNull,
+  }),
+};

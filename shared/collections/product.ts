@@ -1,0 +1,56 @@
+// Medicinal products: what one is, what makes it valid.
+
+import Joi from 'joi';
+import type { Collection } from './collection.ts';
+import { id, name, textOrNull } from './rules.ts';
+
+export interface Named {
+  id: number;
+  name: string;
+}
+
+export interface Barcode {
+  /** 12 or 13 digits. */
+  barcode: string;
+  /** Status in the national list; `null` when unlisted. */
+  skrsStatus: string | null;
+}
+
+export interface Product {
+  product: Named;
+  drug: Named;
+  drugform: Named;
+  barcodes: Barcode[];
+  published: boolean;
+}
+
+const named = Joi.object<Named, true>({ id, name });
+
+const barcode = Joi.string()
+  .pattern(/^[0-9]{12,13}$/)
+  .messages({ '*': 'must be a string of 12 or 13 digits' });
+
+export const products: Collection = {
+  name: 'products',
+  idPath: ['product', 'id'],
+  schema: Joi.object<Product, true>({
+    product: named,
+    drug: named,
+    drugform: named,
+    barcodes: Joi.array().items(Joi.object<Barcode, true>({ barcode, skrsStatus: textOrNull })),
+    published: Joi.boolean(),
+  }),
+  accept: integerBarcodesToStrings,
+};
+
+/** A barcode is declared an integer and carried as a string: an integer of 12 or 13 digits is taken as its digits. */
+function integerBarcodesToStrings(value: unknown): void {
+  const barcodes = (value as { barcodes?: unknown } | null)?.barcodes;
+  if (!Array.isArray(barcodes)) return;
+  for (const entry of barcodes as ({ barcode?: unknown } | null)[]) {
+    const digits = entry?.barcode;
+    if (Number.isInteger(digits) && (digits as number) >= 1e11 && (digits as number) < 1e13) {
+      (entry as { barcode: unknown }).barcode = String(digits);
+    }
+  }
+}
