@@ -1,0 +1,263 @@
+// In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
+
+import Joi from 'joi';
+import { collections } from '../shared/collections/collections.ts';
+
+/** Where one collection comes from. */
+export interface UpstreamSettings {
+  readonly url: URL;
+  /** Bearer credential sent upstream. */
+  readonly token: string | undefined;
+}
+
+/** All settings, typed; see {@link settingDefinitions} for what each means. */
+export interface Settings {
+  readonly redisUrl: string;
+  readonly keyPrefix: string;
+  readonly apiHost: string;
+  readonly apiPort: number;
+  readonly adminHost: string;
+  readonly adminPort: number;
+  /** Without a trailing slash; `undefined`: `http://` and the request's `Host`. */
+  readonly baseUrl: string | undefined;
+  /** By collection name; a collection without a URL is absent. */
+  readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
+  readonly importCron: string;
+  readonly importTimezone: string;
+  readonly maxShrinkPercent: number;
+  readonly maxRejectPercent: number;
+  readonly keepVersions: number;
+  readonly logLevel: string;
+}
+
+/** One setting: its name in the environment, its default, what it means, what it takes, and the rule that says so. */
+export interface SettingDefinition {
+  readonly name: string;
+  readonly default?: string | number;
+  readonly doc: string;
+  /** Completes the sentence "it takes …". */
+  readonly takes: string;
+  readonly rule: Joi.Schema;
+  /** Its value is never shown. */
+  readonly secret?: boolean;
+}
+
+/** A bad setting; the message is one line naming it, its value and what it takes. */
+export class SettingsError extends Error {}
+
+const port = Joi.number().integer().min(0).max(65_535);
+const host = Joi.alternatives(Joi.string().hostname(), Joi.string().ip({ cidr: 'forbidden' }));
+const percent = Joi.number().min(0).max(100);
+const token = Joi.string().pattern(/^[\x21-\x7e]+$/);
+
+/** Every setting, in the order in which the documentation lists them. */
+export const settingDefinitions: readonly SettingDefinition[] = [
+  {
+    name: 'REDIS_URL',
+    default: 'redis://127.0.0.1:6379',
+    doc: 'The Redis (6.2 or newer) or Valkey server.',
+    takes: 'a redis: or rediss: URL, such as redis://127.0.0.1:6379',
+    rule: url(
+      ['redis:', 'rediss:'],
+      (it) => it.search === '' && it.hash === '' && /^\/?\d*$/.test(it.pathname),
+    ),
+  },
+  {
+    name: 'KEY_PREFIX',
+    default: 'medref',
+    doc: 'First part of every Redis key.',
+    takes: 'letters, digits, "-", "_" and "."',
+    rule: Joi.string().pattern(/^[A-Za-z0-9._-]+$/),
+  },
+  {
+    name: 'API_HOST',
+    default: '127.0.0.1',
+    doc: 'Address of the data listener.',
+    takes: 'a host name or IP address',
+    rule: host,
+  },
+  {
+    name: 'API_PORT',
+    default: 3000,
+    doc: 'Port of the data listener.',
+    takes: 'an integer from 0 (any free port) to 65535',
+    rule: port,
+  },
+  {
+    name: 'ADMIN_HOST',
+    default: '127.0.0.1',
+    doc: 'Address of the admin listener.',
+    takes: 'a host name or IP address',
+    rule: host,
+  },
+  {
+    name: 'ADMIN_PORT',
+    default: 3001,
+    doc: 'Port of the admin listener.',
+    takes: 'an integer from 0 (any free port) to 65535',
+    rule: port,
+  },
+  {
+    name: 'BASE_URL',
+    doc: 'What the links of the answers begin with. Without it: `http://` and the `Host` of the request.',
+    takes: 'an http: or https: URL without credentials, query or fragment',
+    rule: url(['http:', 'https:'], (it) => plain(it) && it.search === ''),
+  },
+  ...collections.flatMap(({ name }): SettingDefinition[] => [
+    {
+      name: urlSetting(name),
+      doc: `Where the ${name} come from; without it they are not imported.`,
+      takes: 'an http:, https: or file: URL without credentials or fragment',
+      rule: url(['http:', 'https:', 'file:'], plain),
+    },
+    {
+      name: tokenSetting(name),
+      doc: `Bearer credential for the ${name}; goes before UPSTREAM_TOKEN.`,
+      takes: 'visible ASCII characters without spaces',
+      rule: token,
+      secret: true,
+    },
+  ]),
+  {
+    name: 'UPSTREAM_TOKEN',
+    doc: 'Bearer credential sent upstream, never to another origin than that of the URL.',
+    takes: 'visible ASCII characters without spaces',
+    rule: token,
+    secret: true,
+  },
+  {
+    name: 'IMPORT_CRON',
+    default: '0 3 * * *',
+    doc: 'When `medref schedule` imports.',
+    takes: 'five cron fields: minute, hour, day of month, month, day of week',
+    rule: Joi.string(),
+  },
+  {
+    name: 'IMPORT_TIMEZONE',
+    default: 'UTC',
+    doc: 'Time zone of IMPORT_CRON.',
+    takes: 'an IANA time zone, such as Europe/Istanbul',
+    rule: Joi.string().custom((value: string) => new Intl.DateTimeFormat('en', { timeZone: value }) && value),
+  },
+  {
+    name: 'MAX_SHRINK_PERCENT',
+    default: 20,
+    doc: 'An import is refused when more of the live ids than this are absent.',
+    takes: 'a number from 0 to 100',
+    rule: percent,
+  },
+  {
+    name: 'MAX_REJECT_PERCENT',
+    default: 1,
+    doc: 'An import is refused when more of the records read than this are rejected.',
+    takes: 'a number from 0 to 100',
+    rule: percent,
+  },
+  {
+    name: 'KEEP_VERSIONS',
+    default: 3,
+    doc: 'Published versions kept of each collection, the live one among them.',
+    takes: 'an integer from 2 to 1000',
+    rule: Joi.number().integer().min(2).max(1000),
+  },
+  {
+    name: 'LOG_LEVEL',
+    default: 'info',
+    doc: 'Least level of the structured JSON logs on stderr.',
+    takes: 'one of trace, debug, info, warn, error, fatal, silent',
+    rule: Joi.string().valid('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  },
+];
+
+/**
+ * Reads and checks all settings. A variable that is set to nothing counts as not set.
+ * @param environment usually `process.env`
+ * @param isCronLine says whether a line is a schedule; given by the one file that knows the scheduler
+ * @throws SettingsError for the first bad setting
+ */
+export function readSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+  isCronLine: (line: string) => boolean,
+): Settings {
+  const values = new Map(
+    settingDefinitions.map((definition) => [definition.name, readOne(definition, environment)]),
+  );
+  const cron = values.get('IMPORT_CRON') as string;
+  if (!isCronLine(cron)) throw badSetting(definitionOf('IMPORT_CRON'), cron);
+  const text = (name: string) => values.get(name) as string;
+  const number = (name: string) => values.get(name) as number;
+  return Object.freeze({
+    redisUrl: text('REDIS_URL'),
+    keyPrefix: text('KEY_PREFIX'),
+    apiHost: text('API_HOST'),
+    apiPort: number('API_PORT'),
+    adminHost: text('ADMIN_HOST'),
+    adminPort: number('ADMIN_PORT'),
+    baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/\/+$/, ''),
+    upstreams: upstreams(values),
+    importCron: cron,
+    importTimezone: text('IMPORT_TIMEZONE'),
+    maxShrinkPercent: number('MAX_SHRINK_PERCENT'),
+    maxRejectPercent: number('MAX_REJECT_PERCENT'),
+    keepVersions: number('KEEP_VERSIONS'),
+    logLevel: text('LOG_LEVEL'),
+  });
+}
+
+/** The setting that holds a collection's upstream URL, such as `PRODUCTS_URL`. */
+export function urlSetting(collection: string): string {
+  return `${collection.toUpperCase()}_URL`;
+}
+
+function tokenSetting(collection: string): string {
+  return `${collection.toUpperCase()}_TOKEN`;
+}
+
+function upstreams(values: ReadonlyMap<string, unknown>): ReadonlyMap<string, UpstreamSettings> {
+  const found = new Map<string, UpstreamSettings>();
+  for (const { name } of collections) {
+    const url = values.get(urlSetting(name)) as string | undefined;
+    const token = (values.get(tokenSetting(name)) ?? values.get('UPSTREAM_TOKEN')) as string | undefined;
+    if (url !== undefined) found.set(name, { url: new URL(url), token });
+  }
+  return found;
+}
+
+function readOne(
+  definition: SettingDefinition,
+  environment: Readonly<Record<string, string | undefined>>,
+): unknown {
+  const given = environment[definition.name];
+  if (given === undefined || given === '') return definition.default;
+  const { value, error } = definition.rule.validate(given);
+  if (error) throw badSetting(definition, given);
+  return value;
+}
+
+function badSetting(definition: SettingDefinition, value: string): SettingsError {
+  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutPassword(value));
+  return new SettingsError(`${definition.name} is ${shown}; it takes ${definition.takes}.`);
+}
+
+function withoutPassword(value: string): string {
+  return value.replace(/(\/\/[^/@]*?:)[^/]*@/, '$1***@');
+}
+
+function definitionOf(name: string): SettingDefinition {
+  return settingDefinitions.find((definition) => definition.name === name) as SettingDefinition;
+}
+
+/** A rule for a URL of one of these protocols that also passes the test; keeps the text as it came. */
+function url(protocols: readonly string[], passes: (url: URL) => boolean): Joi.Schema {
+  return Joi.string().custom((value: string) => {
+    const parsed = new URL(value);
+    if (!protocols.includes(parsed.protocol) || !passes(parsed)) throw new Error('not such a URL');
+    return value;
+  });
+}
+
+function plain(it: URL): boolean {
+  return (
+    it.username === '' && it.password === '' && it.hash === '' && (it.host !== '' || it.protocol === 'file:')
+  );
+}
