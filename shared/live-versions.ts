@@ -1,0 +1,57 @@
+// What is live now, for one process that serves: asked each half second, and at once when a publication is announced.
+
+import { collections } from './collections/collections.ts';
+import { collectionKeys } from './keys.ts';
+import type { Redis } from './redis.ts';
+import { type LiveVersion, readLiveVersion } from './versions.ts';
+
+/** Half of the second within which every process answers from a new version. */
+const pollMs = 500;
+
+/** The live versions of all collections, as one process knows them. */
+export class LiveVersions {
+  readonly #redis: Redis;
+  readonly #listener: Redis;
+  readonly #keyPrefix: string;
+  readonly #known = new Map<string, LiveVersion>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param listener a connection used for nothing else; both are borrowed. */
+  constructor({ redis, listener, keyPrefix }: { redis: Redis; listener: Redis; keyPrefix: string }) {
+    this.#redis = redis;
+    this.#listener = listener;
+    this.#keyPrefix = keyPrefix;
+  }
+
+  /** Begins to follow what is published; waits for nothing, since Redis may be away. */
+  start(): void {
+    const channels = collections.map(({ name }) => collectionKeys(this.#keyPrefix, name).announcements);
+    this.#listener.subscribe(...channels).catch(() => undefined);
+    this.#listener.on('message', () => this.#poll());
+    this.#timer = setInterval(() => this.#poll(), pollMs);
+    this.#poll();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#listener.removeAllListeners('message');
+  }
+
+  /** The live version of a collection; `null` when nothing was published yet. Throws when Redis has to be asked and is away. */
+  async get(collection: string): Promise<LiveVersion | null> {
+    return this.#known.get(collection) ?? this.refresh(collection);
+  }
+
+  /** Asks Redis which version is live. */
+  async refresh(collection: string): Promise<LiveVersion | null> {
+    const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, collection));
+    if (live) this.#known.set(collection, live);
+    else this.#known.delete(collection);
+    return live;
+  }
+
+  /** While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. */
+  #poll(): void {
+    for (const { name } of collections) this.refresh(name).catch(() => undefined);
+  }
+}

@@ -1,0 +1,112 @@
+// Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
+// Whoever opens a connection closes it.
+
+import { Redis } from 'ioredis';
+
+export type { Redis } from 'ioredis';
+
+/** A reader waits this long for one reply: two in a row stay within the 2 s after which a request is answered 503. */
+const readTimeoutMs = 900;
+
+/** An import waits this long for one reply; its lock is lost by then. */
+const writeTimeoutMs = 30_000;
+
+/** Redis could not be reached, or did not answer; the message says where and why. */
+export class RedisUnavailableError extends Error {}
+
+/**
+ * A connection for serving: a command fails at once while Redis is away, and after 0.9 s without a reply;
+ * it reconnects by itself, for ever.
+ */
+export function connectForServing(url: string): Redis {
+  return quiet(
+    new Redis(url, {
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: readTimeoutMs,
+      connectTimeout: 2_000,
+      retryStrategy: (times) => Math.min(50 * times, 500),
+    }),
+  );
+}
+
+/** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
+export function connectForListening(url: string): Redis {
+  return quiet(
+    new Redis(url, { connectTimeout: 2_000, retryStrategy: (times) => Math.min(50 * times, 500) }),
+  );
+}
+
+/**
+ * A connection for commands and imports, established; it outlives short absences of Redis.
+ * @throws RedisUnavailableError when Redis cannot be reached now
+ */
+export async function connectForWriting(url: string): Promise<Redis> {
+  const redis = quiet(
+    new Redis(url, {
+      lazyConnect: true,
+      commandTimeout: writeTimeoutMs,
+      connectTimeout: 5_000,
+      retryStrategy: (times) => Math.min(50 * times, 1_000),
+    }),
+  );
+  const failure = new Promise<never>((_, reject) => redis.once('error', reject));
+  try {
+    await Promise.race([redis.connect(), failure]);
+  } catch (error) {
+    redis.disconnect();
+    throw new RedisUnavailableError(
+      `Redis at ${describeServer(url)} cannot be used: ${(error as Error).message}. Start it, or set REDIS_URL.`,
+    );
+  }
+  return redis;
+}
+
+/** The oldest Redis that knows every command we send. */
+const oldestVersion = [6, 2] as const;
+
+/**
+ * What is wrong with how a server is set up, as sentences.
+ * @throws RedisUnavailableError when it is older than Redis 6.2
+ */
+export async function serverWarnings(redis: Redis): Promise<string[]> {
+  const info = await redis.info('server', 'memory');
+  const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? 'unknown';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1])) {
+    throw new RedisUnavailableError(
+      `This Redis is version ${version}; medref needs 6.2 or newer, or Valkey.`,
+    );
+  }
+  const policy = /^maxmemory_policy:(.+)$/m.exec(info)?.[1]?.trim();
+  if (policy === undefined || policy === 'noeviction') return [];
+  return [`Redis may evict keys that are live (maxmemory-policy ${policy}); set it to noeviction.`];
+}
+
+/** Whether an error of a command means that Redis is away or not able to answer, rather than that we asked wrongly. */
+export function isRedisUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name === 'ReplyError') {
+    return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOAUTH|NOPERM|WRONGPASS)\b/.test(
+      error.message,
+    );
+  }
+  return (
+    error.name === 'MaxRetriesPerRequestError' ||
+    error.name === 'AbortError' ||
+    'syscall' in error ||
+    /^(Command timed out|Connection is closed|Stream isn't writeable|Connection not )/.test(error.message)
+  );
+}
+
+/** A server's address without its credentials. */
+export function describeServer(url: string): string {
+  const { host } = new URL(url);
+  return host;
+}
+
+/** A connection's errors reach the commands that fail by them; without a listener they would end the process. */
+function quiet(redis: Redis): Redis {
+  return redis.on('error', () => undefined);
+}
