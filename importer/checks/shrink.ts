@@ -1,0 +1,13 @@
+// Refuses a version that lacks too large a share of the live ids.
+
+import { type Check, percentText } from './check.ts';
+
+export const shrink: Check = {
+  name: 'shrink',
+  forceable: true,
+  refusal: ({ staged: { removed }, live, maxShrinkPercent }) =>
+    !live || removed * 100 <= maxShrinkPercent * live.totalCount
+      ? null
+      : `${removed} of the ${live.totalCount} live ids are absent (${percentText(removed, live.totalCount)}); ` +
+        `MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`,
+};

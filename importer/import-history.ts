@@ -1,0 +1,60 @@
+// The history of a collection's imports and the rejects of the last one: written as an import ends, read by operators.
+
+import type { CollectionKeys } from '../shared/keys.ts';
+import type { Redis } from '../shared/redis.ts';
+import type { Conclusion } from '../shared/scripts.ts';
+import type { ImportReport } from './import-report.ts';
+import type { Reject } from './version-writer.ts';
+
+/** How many imports the history keeps. */
+const historyCap = 100;
+
+/** An import in the history. */
+export interface HistoryEntry extends ImportReport {
+  readonly startedAt: string;
+  readonly endedAt: string;
+  readonly forced: boolean;
+}
+
+/** The records that the last import rejected: the first of them, and how many there were. */
+export interface LastRejects {
+  readonly total: number;
+  readonly rejects: readonly Reject[];
+}
+
+/** What an import leaves in the history: its report, and its rejects behind a header with their true total. */
+export function conclusionOf(
+  report: ImportReport,
+  { startedAt, forced, rejects }: { startedAt: Date; forced: boolean; rejects: readonly Reject[] },
+): Conclusion {
+  const entry: HistoryEntry = {
+    ...report,
+    startedAt: startedAt.toISOString(),
+    endedAt: new Date().toISOString(),
+    forced,
+  };
+  const header = { total: report.rejected };
+  return {
+    report: JSON.stringify(entry),
+    historyCap,
+    rejects: [header, ...rejects].map((it) => JSON.stringify(it)),
+  };
+}
+
+/** The last imports of a collection, latest first. */
+export async function readHistory(
+  redis: Redis,
+  keys: CollectionKeys,
+  count: number,
+): Promise<HistoryEntry[]> {
+  const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
+  return entries.map(([, fields]) => JSON.parse(fields[1] as string) as HistoryEntry);
+}
+
+/** What the last import of a collection rejected; nothing when there was no import yet. */
+export async function readLastRejects(redis: Redis, keys: CollectionKeys): Promise<LastRejects> {
+  const [header, ...rejects] = await redis.lrange(keys.rejects, 0, -1);
+  if (header === undefined) return { total: 0, rejects: [] };
+  const { total } = JSON.parse(header) as { total: number };
+  return { total, rejects: rejects.map((text) => JSON.parse(text) as Reject) };
+}

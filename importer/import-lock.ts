@@ -1,0 +1,78 @@
+// The lock of a collection: one import at a time, renewed while its holder lives, free 30 s after its death.
+
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { CollectionKeys } from '../shared/keys.ts';
+import type { Redis } from '../shared/redis.ts';
+import { LockLostError, release, renew } from '../shared/scripts.ts';
+
+/** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
+export const lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
+
+/** Who holds a lock, and since when. */
+export interface LockHolder {
+  readonly holder: string;
+  readonly since: string;
+}
+
+/** A lock that is held. */
+export interface ImportLock {
+  /** What every write of the import must show. */
+  readonly token: string;
+  /** Aborted when the lock is lost. */
+  readonly signal: AbortSignal;
+  /** Names the content that is staged under the lock, so that its keys are renewed too. */
+  stagesContent(number: number): void;
+  release(): Promise<void>;
+}
+
+/** Takes the lock of a collection, or tells who holds it. */
+export async function takeLock(redis: Redis, keys: CollectionKeys): Promise<ImportLock | LockHolder> {
+  const holder: LockHolder = {
+    holder: `process ${process.pid} on ${hostname()}`,
+    since: new Date().toISOString(),
+  };
+  const token = JSON.stringify({ ...holder, token: randomUUID() });
+  const taken = await redis.set(keys.lock, token, 'PX', lifetimes.lockMs, 'NX');
+  const current = taken === 'OK' ? token : await redis.get(keys.lock);
+  // The first reply may have been lost, and the repetition refused by our own token.
+  if (current === token) return heldLock(redis, keys, token);
+  return current === null ? takeLock(redis, keys) : holderOf(current);
+}
+
+/** Who holds the lock of a collection, or `null` when it is free. */
+export async function readLockHolder(redis: Redis, keys: CollectionKeys): Promise<LockHolder | null> {
+  const token = await redis.get(keys.lock);
+  return token === null ? null : holderOf(token);
+}
+
+function holderOf(token: string): LockHolder {
+  const { holder, since } = JSON.parse(token) as LockHolder;
+  return { holder, since };
+}
+
+function heldLock(redis: Redis, keys: CollectionKeys, token: string): ImportLock {
+  const lost = new AbortController();
+  let number = 0;
+  let renewedAt = Date.now();
+  const timer = setInterval(async () => {
+    try {
+      await renew(redis, { keys, token, number, lockMs: lifetimes.lockMs, lifetimeMs: lifetimes.stagedMs });
+      renewedAt = Date.now();
+    } catch (error) {
+      const expired = Date.now() - renewedAt > lifetimes.lockMs;
+      if (error instanceof LockLostError || expired) lost.abort(new LockLostError());
+    }
+  }, lifetimes.renewEveryMs);
+  return {
+    token,
+    signal: lost.signal,
+    stagesContent: (staged) => {
+      number = staged;
+    },
+    release: async () => {
+      clearInterval(timer);
+      await release(redis, { keys, token });
+    },
+  };
+}

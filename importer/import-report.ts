@@ -1,0 +1,50 @@
+// The account of one import: what `medref import --json` prints and what the history keeps.
+
+/** How an import ended. */
+export type ImportOutcome = 'published' | 'unchanged' | 'refused' | 'failed' | 'locked';
+
+/** The account of one import of one collection; the members are the contract's, in its order. */
+export interface ImportReport {
+  readonly collection: string;
+  readonly outcome: ImportOutcome;
+  /** The version that readers get by this import: the new one, or the live one where nothing had changed. */
+  readonly version: number | null;
+  /** The version that was live before. */
+  readonly previousVersion: number | null;
+  /** `read = written + rejected`, whatever the outcome; `written` counts valid records. */
+  readonly read: number;
+  readonly written: number;
+  readonly rejected: number;
+  /** Against the version that was live before. */
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+  readonly durationMs: number;
+  /** Why it was refused, failed or locked. */
+  readonly reason: string | null;
+  readonly warnings: readonly string[];
+}
+
+/** A report under way: facts are noted as they become known, and `end` makes the report of them. */
+export interface ReportDraft {
+  note(facts: Partial<ImportReport>): void;
+  end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
+}
+
+/** Starts the report of an import of a collection now. */
+export function startReport(collection: string): ReportDraft {
+  const start = performance.now();
+  let known: Partial<ImportReport> = {};
+  return {
+    note: (facts) => {
+      known = { ...known, ...facts };
+    },
+    end: (outcome, facts) => ({
+      ...{ collection, outcome, version: null, previousVersion: null },
+      ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
+      ...{ durationMs: Math.round(performance.now() - start), reason: null, warnings: [] },
+      ...known,
+      ...facts,
+    }),
+  };
+}

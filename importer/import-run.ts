@@ -1,0 +1,41 @@
+// One import under way: what it works with, what it holds, and how far it has come.
+
+import type { Logger } from 'pino';
+import type { Collection } from '../shared/collections/collection.ts';
+import type { CollectionKeys } from '../shared/keys.ts';
+import type { Redis } from '../shared/redis.ts';
+import type { ImportLock } from './import-lock.ts';
+import type { ReportDraft } from './import-report.ts';
+import type { UpstreamLimits } from './upstream.ts';
+import type { VersionWriter } from './version-writer.ts';
+
+/** What an import works with. */
+export interface ImportContext {
+  readonly redis: Redis;
+  readonly keyPrefix: string;
+  readonly upstream: { readonly url: URL; readonly token: string | undefined };
+  readonly maxShrinkPercent: number;
+  readonly maxRejectPercent: number;
+  readonly keepVersions: number;
+  /** Publish past the checks; a version without a valid record is refused even so. */
+  readonly force: boolean;
+  readonly logger: Logger;
+  /** Ends the import early, as failed. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told how many records were read so far. */
+  readonly onProgress?: ((read: number) => void) | undefined;
+  /** Bounds on waiting and size; tests shorten them. */
+  readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
+}
+
+/** One import of one collection, under its lock. */
+export interface ImportRun {
+  readonly collection: Collection;
+  readonly context: ImportContext;
+  readonly keys: CollectionKeys;
+  readonly lock: ImportLock;
+  readonly report: ReportDraft;
+  readonly startedAt: Date;
+  /** The version being staged; `null` before the first. */
+  staging: { readonly number: number; readonly writer: VersionWriter } | null;
+}

@@ -1,0 +1,29 @@
+// In: how many records an import has read. Out: a line on a terminal that keeps up; nothing anywhere else.
+
+/** Shows progress on a terminal. */
+export interface Progress {
+  show(read: number): void;
+  /** Takes the line away again. */
+  clear(): void;
+}
+
+/** Progress of one collection's import on a stream, where that is a terminal. */
+export function createProgress(collection: string, stream: NodeJS.WriteStream): Progress {
+  if (!stream.isTTY) return { show: () => undefined, clear: () => undefined };
+  const start = performance.now();
+  let shownAt = 0;
+  return {
+    show: (read) => {
+      const now = performance.now();
+      if (now - shownAt < 100) return;
+      shownAt = now;
+      const rate = Math.round(read / ((now - start) / 1000));
+      stream.write(
+        `\r\x1b[K${collection}: ${read.toLocaleString('en')} records, ${rate.toLocaleString('en')}/s`,
+      );
+    },
+    clear: () => {
+      if (shownAt > 0) stream.write('\r\x1b[K');
+    },
+  };
+}

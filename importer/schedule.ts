@@ -1,0 +1,35 @@
+// In: a cron line and what to do. Out: it is done on time, never twice at once; the only place that knows node-cron.
+
+import { schedule, validate } from 'node-cron';
+
+/** Whether a line is a schedule: five valid cron fields. */
+export function isCronLine(line: string): boolean {
+  return line.trim().split(/\s+/).length === 5 && validate(line.trim());
+}
+
+/** A schedule that runs. */
+export interface Schedule {
+  /** When it is due next. */
+  nextRun(): Date | null;
+  stop(): Promise<void>;
+}
+
+/**
+ * Does something each time a cron line is due, in a time zone. A run that is due while the one before still goes
+ * on is skipped, and `onSkipped` is told.
+ */
+export function startSchedule({
+  cron,
+  timezone,
+  run,
+  onSkipped,
+}: {
+  cron: string;
+  timezone: string;
+  run: () => Promise<void>;
+  onSkipped: () => void;
+}): Schedule {
+  const task = schedule(cron.trim(), run, { timezone, noOverlap: true });
+  task.on('execution:overlap', onSkipped);
+  return { nextRun: () => task.getNextRun(), stop: async () => task.destroy() };
+}
