@@ -1,0 +1,19 @@
+// What the links of an answer begin with: the setting, or else the address by which the client reached us.
+
+import type { Request } from '@hapi/hapi';
+
+/** RFC 3986, section 3.2.2 and 3.2.3: a registered name or IPv4 address, or an IPv6 literal, then a port. */
+const hostAndPort = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?$/;
+
+/** Whether a `Host` field has the form of a host, with or without a port. */
+export function isHost(text: string): boolean {
+  return hostAndPort.test(text);
+}
+
+/** The base URL of a request, without a trailing slash. */
+export function baseUrlOf(request: Request, setting: string | undefined): string {
+  return (
+    setting ??
+    `http://${request.headers['host'] ?? `${request.server.info.host}:${request.server.info.port}`}`
+  );
+}

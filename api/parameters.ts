@@ -1,0 +1,82 @@
+// In: the target of a request. Out: its parameters, strictly read; what is wrong is named with what it takes.
+
+import Boom from '@hapi/boom';
+
+/** Reads the parameters of a request; each may be given once and none may be empty. */
+export type Parameters = ReadonlyMap<string, string>;
+
+/**
+ * Reads the query of a request target.
+ * @param target as it stands in the request line, such as `/products?page=2`
+ * @param takes what each allowed parameter takes, by name
+ * @throws Boom 400 naming the first parameter that is unknown, empty, malformed or given twice
+ */
+export function readParameters(target: string, takes: Readonly<Record<string, string>>): Parameters {
+  const found = new Map<string, string>();
+  for (const pair of queryOf(target).split('&')) {
+    if (pair === '') continue;
+    const [rawName = '', ...rest] = pair.split('=');
+    const name = decode(rawName);
+    if (name === null || !Object.hasOwn(takes, name))
+      throw unknownParameter(name ?? rawName, Object.keys(takes));
+    if (found.has(name)) throw badParameter(name, 'is given twice', takes[name]);
+    const value = decode(rest.join('='));
+    if (value === null) throw badParameter(name, 'is not percent-encoded UTF-8', takes[name]);
+    if (value === '') throw badParameter(name, 'is empty', takes[name]);
+    found.set(name, value);
+  }
+  return found;
+}
+
+/** What a count takes, for messages. */
+export const countTakes = `digits 0-9 alone, from 1 to ${Number.MAX_SAFE_INTEGER}`;
+
+/**
+ * Reads a parameter that counts from 1.
+ * @throws Boom 400 when it is not written in digits alone, is zero, or over 2^53−1
+ */
+export function readCount(parameters: Parameters, name: string, fallback: number): number {
+  const text = parameters.get(name);
+  if (text === undefined) return fallback;
+  const count = Number(text);
+  if (!/^[0-9]+$/.test(text) || count < 1 || count > Number.MAX_SAFE_INTEGER) {
+    throw badParameter(name, `is ${JSON.stringify(shortened(text))}`, countTakes);
+  }
+  return count;
+}
+
+/** The id in a path, without leading zeros. @throws Boom 400 when it is not digits alone, or zero */
+export function readId(text: string): string {
+  const digits = text.replace(/^0+/, '');
+  if (/^[0-9]+$/.test(digits)) return digits;
+  throw Boom.badRequest(
+    `The id ${JSON.stringify(shortened(text))} is not one; an id takes digits 0-9 alone, from 1.`,
+  );
+}
+
+function queryOf(target: string): string {
+  const withoutFragment = target.split('#', 1)[0] as string;
+  const start = withoutFragment.indexOf('?');
+  return start === -1 ? '' : withoutFragment.slice(start + 1);
+}
+
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}
+
+function unknownParameter(name: string, allowed: readonly string[]): Boom.Boom {
+  const known = allowed.length === 0 ? 'it takes none' : `it takes ${allowed.join(' and ')}`;
+  return Boom.badRequest(`The parameter ${JSON.stringify(shortened(name))} is not known here; ${known}.`);
+}
+
+function badParameter(name: string, what: string, takes: string | undefined): Boom.Boom {
+  return Boom.badRequest(`The parameter ${name} ${what}; it takes ${takes}.`);
+}
+
+function shortened(text: string): string {
+  return text.length <= 50 ? text : `${text.slice(0, 50)}…`;
+}

@@ -1,0 +1,113 @@
+// Every error of the listener in one shape, whoever raised it: a handler, hapi, or Node's HTTP parser.
+
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import Boom from '@hapi/boom';
+import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
+import type { Logger } from 'pino';
+import { NoVersionError } from '../../shared/read-model.ts';
+import { isRedisUnavailable } from '../../shared/redis.ts';
+import { isHost } from '../base-url.ts';
+import { errorEnvelope } from '../envelope.ts';
+import { jsonResponse } from '../json-response.ts';
+
+/** Seconds after which a client may try again while there is nothing to answer from. */
+const retryAfter = { redisAway: '1', nothingPublished: '5' };
+
+export const errors: Plugin<{ logger: Logger }> = {
+  name: 'errors',
+  register(server: Server, { logger }: { logger: Logger }) {
+    server.ext('onRequest', refuseBadHost);
+    server.ext('onPreResponse', (request, h) => shapeError(request, h, logger));
+    shapeProtocolErrors(server);
+  },
+};
+
+/** RFC 9112, section 3.2: one `Host` field, of the form of a host; HTTP/1.0 may do without. */
+function refuseBadHost(request: Request, h: ResponseToolkit): symbol {
+  const { rawHeaders, httpVersion } = request.raw.req;
+  const hosts = rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length;
+  const missing = hosts === 0 && httpVersion !== '1.0';
+  if (missing || hosts > 1 || (hosts === 1 && !isHost(String(request.headers['host'])))) {
+    throw Boom.badRequest('The request needs one valid Host header.');
+  }
+  return h.continue;
+}
+
+function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
+  const { response } = request;
+  if (!Boom.isBoom(response)) return h.continue;
+  const error = asAnswer(response);
+  const { statusCode, headers } = error.output;
+  if (statusCode === 500) logger.error({ err: response, path: request.path }, 'A request failed.');
+  const shaped = jsonResponse(h, errorEnvelope(statusCode, messageOf(error, request))).code(statusCode);
+  for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
+  return shaped;
+}
+
+/** What the client is told of an error that was raised on the way. */
+function asAnswer(error: Boom.Boom): Boom.Boom {
+  if (error instanceof NoVersionError) return unavailable(error.message, retryAfter.nothingPublished);
+  if (isRedisUnavailable(error)) {
+    return unavailable('The data cannot be reached at the moment. Try again shortly.', retryAfter.redisAway);
+  }
+  return error;
+}
+
+function unavailable(message: string, seconds: string): Boom.Boom {
+  const error = Boom.serverUnavailable(message);
+  error.output.headers['Retry-After'] = seconds;
+  return error;
+}
+
+function messageOf(error: Boom.Boom, request: Request): string {
+  const { statusCode } = error.output;
+  if (statusCode === 404 && error.message === 'Not Found') return `There is nothing at ${request.path}.`;
+  if (error.message === STATUS_CODES[statusCode]) return `The request to ${request.path} is not valid.`;
+  if (statusCode === 500) return 'Something went wrong here; it has been logged.';
+  return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
+}
+
+/** What a client is told when Node's HTTP parser gives up on its request. */
+const protocolErrors: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'The request line and headers are longer than 16 KiB.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The chunk extensions of the request are too long.'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
+};
+
+/** Answers what never becomes a request, on the raw socket, after the answers that are still under way there. */
+function shapeProtocolErrors(server: Server): void {
+  const { listener } = server;
+  const underWay = new WeakMap<Socket, ServerResponse>();
+  listener.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    underWay.set(socket, response);
+    response.once('close', () => underWay.get(socket) === response && underWay.delete(socket));
+  });
+  listener.removeAllListeners('clientError');
+  listener.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
+    const end = () => (socket.writable ? socket.end(rawError(status, message)) : socket.destroy());
+    const response = underWay.get(socket);
+    if (response) response.once('close', end);
+    else end();
+  });
+  listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(417, { 'content-type': 'application/json' });
+    response.end(errorEnvelope(417, 'The Expect header is not understood; only 100-continue is.'));
+  });
+  listener.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.end(rawError(400, 'This is not a proxy; CONNECT is not answered.'));
+  });
+}
+
+function rawError(status: number, message: string): string {
+  const body = errorEnvelope(status, message);
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}

@@ -1,0 +1,39 @@
+// GET /health/live and /health/ready: whether the process runs, and whether it can answer; without a key.
+
+import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { NoVersionError, type ReadModel } from '../../shared/read-model.ts';
+import { singleEnvelope } from '../envelope.ts';
+import { jsonResponse } from '../json-response.ts';
+
+export function healthRoutes(collections: readonly Collection[], readModel: ReadModel): ServerRoute[] {
+  const names = collections.map(({ name }) => name);
+  return [
+    {
+      method: 'GET',
+      path: '/health/live',
+      options: { auth: false },
+      handler: (_request, h) => healthy(h, { status: 'live' }),
+    },
+    {
+      method: 'GET',
+      path: '/health/ready',
+      options: { auth: false },
+      handler: async (_request, h) => {
+        const live = await readModel.liveVersions(names);
+        if ([...live.values()].every((version) => version === null)) {
+          throw new NoVersionError('Not ready: no version of any collection has been published yet.');
+        }
+        const versions = Object.fromEntries([...live].map(([name, it]) => [name, it?.version ?? null]));
+        return healthy(h, { status: 'ready', versions });
+      },
+    },
+  ];
+}
+
+function healthy(h: ResponseToolkit, data: object) {
+  return jsonResponse(h, singleEnvelope(Buffer.from(JSON.stringify(data)))).header(
+    'cache-control',
+    'no-store',
+  );
+}

@@ -1,0 +1,27 @@
+// GET /{collection}/{id}: one record.
+
+import Boom from '@hapi/boom';
+import type { ServerRoute } from '@hapi/hapi';
+import type { Collection } from '../../shared/collections/collection.ts';
+import type { ReadModel } from '../../shared/read-model.ts';
+import { answer } from '../answer.ts';
+import { singleEnvelope } from '../envelope.ts';
+import { readId, readParameters } from '../parameters.ts';
+
+export function recordRoute({ name }: Collection, readModel: ReadModel): ServerRoute {
+  return {
+    method: 'GET',
+    path: `/${name}/{id}`,
+    handler: async (request, h) => {
+      const id = readId(request.params['id'] as string);
+      readParameters(request.raw.req.url ?? '', {});
+      const { version, record } = await readModel.byId(name, id);
+      if (!record) throw Boom.notFound(`There is no record with the id ${id} among the ${name}.`);
+      return answer(request, h, {
+        version,
+        variant: ['record', name, id],
+        body: () => singleEnvelope(record),
+      });
+    },
+  };
+}

@@ -1,0 +1,56 @@
+// The data listener: a table of contents of its plugins and routes.
+
+import { createServer as createListener } from 'node:http';
+import { server as hapiServer, type Server } from '@hapi/hapi';
+import type { Logger } from 'pino';
+import type { ApiKeyring } from '../shared/api-keys.ts';
+import type { Collection } from '../shared/collections/collection.ts';
+import type { ReadModel } from '../shared/read-model.ts';
+import { bearerKeys } from './plugins/bearer-keys.ts';
+import { errors } from './plugins/errors.ts';
+import { readOnlyRoutes } from './plugins/methods.ts';
+import { healthRoutes } from './routes/health.ts';
+import { listRoute } from './routes/list.ts';
+import { recordRoute } from './routes/record.ts';
+
+/** What the server answers from, and where. */
+export interface ServerDependencies {
+  readonly collections: readonly Collection[];
+  readonly readModel: ReadModel;
+  readonly keyring: ApiKeyring;
+  readonly host: string;
+  readonly port: number;
+  /** What links begin with; `undefined`: `http://` and the request's `Host`. */
+  readonly baseUrl: string | undefined;
+  readonly logger: Logger;
+}
+
+/** Builds the server; starting it is the caller's. */
+export async function createServer(deps: ServerDependencies): Promise<Server> {
+  const { collections, readModel, keyring, host, port, baseUrl, logger } = deps;
+  const server = hapiServer({
+    host,
+    port,
+    // A missing Host header is answered in our own shape.
+    listener: createListener({ requireHostHeader: false }),
+    // Bodies are compressed where their version is known, see answer.ts.
+    compression: false,
+    routes: { response: { ranges: false } },
+    debug: false,
+  });
+  await server.register([
+    { plugin: errors, options: { logger } },
+    { plugin: bearerKeys, options: { keyring } },
+    {
+      plugin: readOnlyRoutes,
+      options: {
+        routes: [
+          ...collections.map((collection) => listRoute(collection, readModel, baseUrl)),
+          ...collections.map((collection) => recordRoute(collection, readModel)),
+          ...healthRoutes(collections, readModel),
+        ],
+      },
+    },
+  ]);
+  return server;
+}
