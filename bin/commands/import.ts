@@ -1,0 +1,122 @@
+// medref import: imports collections now, one after the other.
+
+import { type Settings, urlSetting } from '../../config/settings.ts';
+import { importCollection } from '../../importer/import-cycle.ts';
+import type { ImportOutcome, ImportReport } from '../../importer/import-report.ts';
+import { createProgress } from '../../importer/progress.ts';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { collections } from '../../shared/collections/collections.ts';
+import { connectForWriting, type Redis, serverWarnings } from '../../shared/redis.ts';
+import { exitCodes, UsageError } from '../exit-codes.ts';
+import { createLogger, type Logger } from '../logger.ts';
+import { stopSignal } from '../stop-signal.ts';
+import { collectionNamed } from './collection-argument.ts';
+import { count, type OutputOptions, print } from './output.ts';
+
+/** Imports the named collections, or all that have a URL. @returns the exit code */
+export async function importCommand(
+  settings: Settings,
+  names: readonly string[],
+  options: OutputOptions & { force?: boolean },
+): Promise<number> {
+  const chosen = chooseCollections(settings, names);
+  const logger = createLogger(settings.logLevel);
+  const redis = await connectForWriting(settings.redisUrl);
+  try {
+    for (const warning of await serverWarnings(redis)) logger.warn(warning);
+    const imports = await importCollections({
+      chosen,
+      settings,
+      redis,
+      logger,
+      signal: stopSignal(),
+      force: options.force,
+    });
+    print({ imports }, options, () => imports.map(describe).join('\n'));
+    return exitCodeOf(imports);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Imports collections one after the other; stops before the next when asked to. */
+export async function importCollections({
+  chosen,
+  settings,
+  redis,
+  logger,
+  signal,
+  force = false,
+}: {
+  chosen: readonly Collection[];
+  settings: Settings;
+  redis: Redis;
+  logger: Logger;
+  signal: AbortSignal;
+  force?: boolean | undefined;
+}): Promise<ImportReport[]> {
+  const reports: ImportReport[] = [];
+  for (const collection of chosen) {
+    const upstream = settings.upstreams.get(collection.name);
+    if (!upstream)
+      throw new UsageError(
+        `${urlSetting(collection.name)} is not set, so ${collection.name} cannot be imported.`,
+      );
+    if (signal.aborted && reports.length > 0) break;
+    const progress = createProgress(collection.name, process.stderr);
+    const report = await importCollection(collection, {
+      ...settings,
+      ...{ redis, logger, signal, upstream, force, onProgress: progress.show },
+    });
+    progress.clear();
+    logger.info(report, `Import of ${collection.name}: ${report.outcome}.`);
+    reports.push(report);
+  }
+  return reports;
+}
+
+function chooseCollections(settings: Settings, names: readonly string[]): Collection[] {
+  if (names.length > 0) {
+    const chosen = [...new Set(names)].map(collectionNamed);
+    for (const { name } of chosen) {
+      if (!settings.upstreams.has(name))
+        throw new UsageError(`${urlSetting(name)} is not set, so ${name} cannot be imported.`);
+    }
+    return chosen;
+  }
+  const chosen = collections.filter(({ name }) => settings.upstreams.has(name));
+  if (chosen.length > 0) return chosen;
+  throw new UsageError(
+    `There is nothing to import: set ${collections.map(({ name }) => urlSetting(name)).join(' or ')}.`,
+  );
+}
+
+/** Of several collections: the first that applies of failed, refused, locked, done. */
+function exitCodeOf(imports: readonly ImportReport[]): number {
+  const ended = (outcome: ImportOutcome) => imports.some((report) => report.outcome === outcome);
+  if (ended('failed')) return exitCodes.failed;
+  if (ended('refused')) return exitCodes.refused;
+  if (ended('locked')) return exitCodes.locked;
+  return exitCodes.done;
+}
+
+/** A report as a line for people. */
+export function describe(report: ImportReport): string {
+  const { collection, outcome, version, previousVersion, reason, warnings } = report;
+  const counts = `${count(report.read)} read, ${count(report.written)} written, ${count(report.rejected)} rejected`;
+  const diff = `${count(report.added)} added, ${count(report.changed)} changed, ${count(report.removed)} removed`;
+  const ended = {
+    published: `published as version ${version}${previousVersion ? ` after ${previousVersion}` : ''}: ${counts}; ${diff}`,
+    unchanged: `unchanged, version ${version} stays live: ${counts}`,
+    refused: `refused, ${previousVersion ? `version ${previousVersion} stays live` : 'nothing is live'}: ${reason} (${counts})`,
+    failed: `failed, ${previousVersion ? `version ${previousVersion} stays live` : 'nothing is live'}: ${reason}`,
+    locked: `not started: ${reason}`,
+  }[outcome];
+  const lines = [
+    `${collection}: ${ended}`,
+    ...warnings.map((warning) => `${collection}: warning: ${warning}`),
+  ];
+  if (report.rejected > 0)
+    lines.push(`${collection}: see "medref rejects ${collection}" for what was rejected`);
+  return lines.join('\n');
+}

@@ -1,0 +1,32 @@
+// medref rejects: the records that a collection's last import rejected, and why.
+
+import type { Settings } from '../../config/settings.ts';
+import { type LastRejects, readLastRejects } from '../../importer/import-history.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting } from '../../shared/redis.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { collectionNamed } from './collection-argument.ts';
+import { count, type OutputOptions, print } from './output.ts';
+
+/** Prints the rejects of a collection's last import. @returns the exit code */
+export async function rejectsCommand(
+  settings: Settings,
+  name: string,
+  options: OutputOptions,
+): Promise<number> {
+  const collection = collectionNamed(name);
+  const redis = await connectForWriting(settings.redisUrl);
+  try {
+    const last = await readLastRejects(redis, collectionKeys(settings.keyPrefix, collection.name));
+    print(last, options, () => describe(name, last));
+    return exitCodes.done;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function describe(name: string, { total, rejects }: LastRejects): string {
+  const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
+  const lines = rejects.map(({ position, path, reason, raw }) => `${position}: ${path} ${reason}: ${raw}`);
+  return [`The last import of ${name} rejected ${count(total)} records${shown}.`, ...lines].join('\n');
+}

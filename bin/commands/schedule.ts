@@ -1,0 +1,62 @@
+// medref schedule: imports on the schedule, and at start the collections that have no live version.
+
+import type { Settings } from '../../config/settings.ts';
+import { startSchedule } from '../../importer/schedule.ts';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { collections } from '../../shared/collections/collections.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting, serverWarnings } from '../../shared/redis.ts';
+import { readLiveVersion } from '../../shared/versions.ts';
+import { exitCodes, UsageError } from '../exit-codes.ts';
+import { createLogger } from '../logger.ts';
+import { aborted, stopSignal } from '../stop-signal.ts';
+import { importCollections } from './import.ts';
+import { type OutputOptions, print } from './output.ts';
+
+/** Runs until it is asked to stop; an import under way is ended first. @returns the exit code */
+export async function scheduleCommand(settings: Settings, options: OutputOptions): Promise<number> {
+  const scheduled = collections.filter(({ name }) => settings.upstreams.has(name));
+  if (scheduled.length === 0)
+    throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
+  const logger = createLogger(settings.logLevel);
+  const signal = stopSignal();
+  const redis = await connectForWriting(settings.redisUrl);
+  let running: Promise<unknown> = Promise.resolve();
+  const runImports = (chosen: readonly Collection[]) => {
+    running = importCollections({ chosen, settings, redis, logger, signal });
+    return running;
+  };
+  try {
+    for (const warning of await serverWarnings(redis)) logger.warn(warning);
+    const schedule = startSchedule({
+      cron: settings.importCron,
+      timezone: settings.importTimezone,
+      run: async () => void (await runImports(scheduled)),
+      onSkipped: () => logger.warn('A scheduled import is skipped: the one before still runs.'),
+    });
+    const names = scheduled.map(({ name }) => name);
+    const nextRun = schedule.nextRun()?.toISOString() ?? null;
+    logger.info(
+      { collections: names, cron: settings.importCron, timezone: settings.importTimezone, nextRun },
+      'Scheduled.',
+    );
+    print(
+      { scheduled: names, nextRun },
+      options,
+      () => `Importing ${names.join(' and ')}; next at ${nextRun}.`,
+    );
+
+    const missing: Collection[] = [];
+    for (const collection of scheduled) {
+      if (!(await readLiveVersion(redis, collectionKeys(settings.keyPrefix, collection.name))))
+        missing.push(collection);
+    }
+    if (missing.length > 0) await runImports(missing);
+    await aborted(signal);
+    await schedule.stop();
+    await running;
+    return exitCodes.done;
+  } finally {
+    redis.disconnect();
+  }
+}

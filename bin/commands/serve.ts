@@ -1,0 +1,54 @@
+// medref serve: the API, from the first answer to the last.
+
+import type { AddressInfo } from 'node:net';
+import { createServer } from '../../api/server.ts';
+import type { Settings } from '../../config/settings.ts';
+import { ApiKeyring } from '../../shared/api-keys.ts';
+import { collections } from '../../shared/collections/collections.ts';
+import { LiveVersions } from '../../shared/live-versions.ts';
+import { ReadModel } from '../../shared/read-model.ts';
+import { connectForListening, connectForServing, describeServer } from '../../shared/redis.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { createLogger } from '../logger.ts';
+import { aborted, stopSignal } from '../stop-signal.ts';
+import { type OutputOptions, print } from './output.ts';
+
+/** How long answers under way may take once the server is asked to stop, in ms. */
+const drainMs = 10_000;
+
+/** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
+export async function serveCommand(settings: Settings, options: OutputOptions): Promise<number> {
+  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = settings;
+  const logger = createLogger(settings.logLevel);
+  const signal = stopSignal();
+  const redis = connectForServing(redisUrl);
+  const listener = connectForListening(redisUrl);
+  redis.on('ready', () => logger.info({ redis: describeServer(redisUrl) }, 'Redis is there.'));
+  redis.on('close', () => logger.warn({ redis: describeServer(redisUrl) }, 'Redis is away.'));
+  const live = new LiveVersions({ redis, listener, keyPrefix });
+  try {
+    const readModel = new ReadModel({ redis, live, keyPrefix });
+    const keyring = new ApiKeyring({ redis, keyPrefix });
+    const server = await createServer({ collections, readModel, keyring, host, port, baseUrl, logger });
+    live.start();
+    await server.start().catch((error) => {
+      throw new Error(
+        `The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`,
+      );
+    });
+    const address = addressOf(server.listener.address() as AddressInfo);
+    logger.info({ address }, 'The API answers.');
+    print({ address }, options, () => `The API answers at ${address}`);
+    await aborted(signal);
+    await server.stop({ timeout: drainMs });
+    return exitCodes.done;
+  } finally {
+    live.stop();
+    redis.removeAllListeners('close').disconnect();
+    listener.disconnect();
+  }
+}
+
+function addressOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env node
+// Parses the command line, calls one function for the command, sets the exit code.
+
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { readSettings, type Settings, SettingsError } from '../config/settings.ts';
+import { isCronLine } from '../importer/schedule.ts';
+import { RedisUnavailableError } from '../shared/redis.ts';
+import { importCommand } from './commands/import.ts';
+import { createKey, listKeys, parseExpiry, parseRate, revokeKey } from './commands/keys.ts';
+import { rejectsCommand } from './commands/rejects.ts';
+import { scheduleCommand } from './commands/schedule.ts';
+import { serveCommand } from './commands/serve.ts';
+import { statusCommand } from './commands/status.ts';
+import { exitCodes, UsageError } from './exit-codes.ts';
+
+const program = new Command('medref')
+  .description('Reference data of medicinal products and companies: imported into Redis, served over HTTP.')
+  .exitOverride()
+  .configureHelp({ showGlobalOptions: true })
+  .addHelpText('after', '\nSettings are environment variables; README.md lists them.');
+
+command('serve', 'run the API').action((options) => perform((settings) => serveCommand(settings, options)));
+
+command('schedule', 'import on the schedule, and at start where nothing is live').action((options) =>
+  perform((settings) => scheduleCommand(settings, options)),
+);
+
+command('import', 'import now; without names, all collections that have a URL')
+  .argument('[collection...]', 'collections to import')
+  .option('--force', 'publish past the checks')
+  .action((names: string[], options) => perform((settings) => importCommand(settings, names, options)));
+
+command('status', 'live versions, last imports and locks').action((options) =>
+  perform((settings) => statusCommand(settings, options)),
+);
+
+command('rejects', 'records that the last import rejected')
+  .argument('<collection>')
+  .action((name: string, options) => perform((settings) => rejectsCommand(settings, name, options)));
+
+const keys = program.command('keys').description('API keys').exitOverride();
+
+command('create', 'make a key; it is printed this once', keys)
+  .requiredOption('--client <name>', 'whom it is issued to', parsed(parseClient))
+  .option('--expires <ISO>', 'when it expires, such as 2027-01-31T00:00:00Z', parsed(parseExpiry))
+  .option('--rate <N/s>', 'requests a second it is made for, such as 10/s', parsed(parseRate))
+  .action((options) => perform((settings) => createKey(settings, options)));
+
+command('list', 'all keys, without the keys themselves', keys).action((options) =>
+  perform((settings) => listKeys(settings, options)),
+);
+
+command('revoke', 'revoke a key at once', keys)
+  .argument('<id>')
+  .action((id: string, options) => perform((settings) => revokeKey(settings, id, options)));
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = exitCodeOf(error);
+}
+
+function command(name: string, description: string, parent: Command = program): Command {
+  return parent
+    .command(name)
+    .description(description)
+    .exitOverride()
+    .addOption(new Option('--json', 'print one JSON document and nothing else on stdout'));
+}
+
+/** Runs a command with the settings, all of which are checked whatever the command needs. */
+async function perform(run: (settings: Settings) => Promise<number>): Promise<void> {
+  process.exitCode = await run(readSettings(process.env, isCronLine));
+}
+
+/** Tells what went wrong in one line, unless that has been told. */
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) {
+    const helpWasAskedFor = error.exitCode === 0;
+    return helpWasAskedFor ? exitCodes.done : exitCodes.usage;
+  }
+  process.stderr.write(`${(error as Error).message}\n`);
+  if (error instanceof SettingsError || error instanceof UsageError) return exitCodes.usage;
+  if (!(error instanceof RedisUnavailableError) && process.env['LOG_LEVEL'] === 'debug') {
+    process.stderr.write(`${(error as Error).stack}\n`);
+  }
+  return exitCodes.failed;
+}
+
+function parsed<Value>(parse: (text: string) => Value): (text: string) => Value {
+  return (text) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      throw new InvalidArgumentError((error as Error).message);
+    }
+  };
+}
+
+function parseClient(text: string): string {
+  if (text.trim() === '' || text.length > 200) throw new Error('It takes a name of 1 to 200 characters.');
+  return text;
+}
