@@ -1,6 +1,6 @@
 // What is live now, for one process that serves: asked each half second, and at once when a publication is announced.
 
-import { collections } from './collections/collections.ts';
+import type { Collection } from './collections/collection.ts';
 import { collectionKeys } from './keys.ts';
 import type { Redis } from './redis.ts';
 import { type LiveVersion, readLiveVersion } from './versions.ts';
@@ -8,24 +8,34 @@ import { type LiveVersion, readLiveVersion } from './versions.ts';
 /** Half of the second within which every process answers from a new version. */
 const pollMs = 500;
 
+/** What it follows, and by which connections; both are borrowed. */
+export interface LiveVersionsOptions {
+  readonly redis: Redis;
+  /** Used for nothing else. */
+  readonly listener: Redis;
+  readonly keyPrefix: string;
+  readonly collections: readonly Collection[];
+}
+
 /** The live versions of all collections, as one process knows them. */
 export class LiveVersions {
   readonly #redis: Redis;
   readonly #listener: Redis;
   readonly #keyPrefix: string;
+  readonly #collections: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param listener a connection used for nothing else; both are borrowed. */
-  constructor({ redis, listener, keyPrefix }: { redis: Redis; listener: Redis; keyPrefix: string }) {
+  constructor({ redis, listener, keyPrefix, collections }: LiveVersionsOptions) {
     this.#redis = redis;
     this.#listener = listener;
     this.#keyPrefix = keyPrefix;
+    this.#collections = collections;
   }
 
   /** Begins to follow what is published; waits for nothing, since Redis may be away. */
   start(): void {
-    const channels = collections.map(({ name }) => collectionKeys(this.#keyPrefix, name).announcements);
+    const channels = this.#collections.map(({ name }) => collectionKeys(this.#keyPrefix, name).announcements);
     this.#listener.subscribe(...channels).catch(() => undefined);
     this.#listener.on('message', () => this.#poll());
     this.#timer = setInterval(() => this.#poll(), pollMs);
@@ -52,6 +62,6 @@ export class LiveVersions {
 
   /** While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. */
   #poll(): void {
-    for (const { name } of collections) this.refresh(name).catch(() => undefined);
+    for (const { name } of this.#collections) this.refresh(name).catch(() => undefined);
   }
 }

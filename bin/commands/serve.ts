@@ -25,7 +25,7 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
   const listener = connectForListening(redisUrl);
   redis.on('ready', () => logger.info({ redis: describeServer(redisUrl) }, 'Redis is there.'));
   redis.on('close', () => logger.warn({ redis: describeServer(redisUrl) }, 'Redis is away.'));
-  const live = new LiveVersions({ redis, listener, keyPrefix });
+  const live = new LiveVersions({ redis, listener, keyPrefix, collections });
   try {
     const readModel = new ReadModel({ redis, live, keyPrefix });
     const keyring = new ApiKeyring({ redis, keyPrefix });

@@ -1,0 +1,91 @@
+// A real API on a free port, with a key that it accepts, answered over real HTTP.
+
+import { type AddressInfo, connect } from 'node:net';
+import { pino } from 'pino';
+import { createServer } from '../../api/server.ts';
+import { ApiKeyring, createApiKey } from '../../shared/api-keys.ts';
+import { collections as allCollections } from '../../shared/collections/collections.ts';
+import { LiveVersions } from '../../shared/live-versions.ts';
+import { ReadModel } from '../../shared/read-model.ts';
+import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis.ts';
+
+/** An answer, read to its end. */
+export interface ApiAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as JSON; the test says of what shape. */
+  json<Shape = unknown>(): Shape;
+}
+
+export interface TestApi {
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  readonly port: number;
+  /** A key that the API accepts. */
+  readonly key: string;
+  /** Sends a request with the key; what is given in `init` goes before it. */
+  get(path: string, init?: RequestInit): Promise<ApiAnswer>;
+  /** Sends bytes as they are on a connection of their own, and gives all that comes back. */
+  raw(request: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Starts an API on a Redis; whoever calls this calls `stop`. */
+export async function startApi({
+  redisUrl,
+  baseUrl,
+  collections = allCollections,
+}: {
+  redisUrl: string;
+  baseUrl?: string;
+  collections?: typeof allCollections;
+}): Promise<TestApi> {
+  const keyPrefix = 'medref';
+  const writing = await connectForWriting(redisUrl);
+  const { key } = await createApiKey(writing, keyPrefix, { client: 'tests', expiresAt: null, rate: null });
+  writing.disconnect();
+
+  const redis = connectForServing(redisUrl);
+  const listener = connectForListening(redisUrl);
+  await new Promise((resolve) => redis.once('ready', resolve));
+  const live = new LiveVersions({ redis, listener, keyPrefix, collections });
+  const server = await createServer({
+    collections,
+    readModel: new ReadModel({ redis, live, keyPrefix }),
+    keyring: new ApiKeyring({ redis, keyPrefix }),
+    host: '127.0.0.1',
+    port: 0,
+    baseUrl,
+    logger: pino({ level: 'silent' }),
+  });
+  live.start();
+  await server.start();
+  const { port } = server.listener.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    origin,
+    port,
+    key,
+    async get(path, init = {}) {
+      const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) };
+      const response = await fetch(`${origin}${path}`, { ...init, headers });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) };
+    },
+    raw: (request) =>
+      new Promise((resolve, reject) => {
+        const chunks: Buffer[] = [];
+        const socket = connect(port, '127.0.0.1', () => socket.write(request));
+        socket.on('data', (chunk) => chunks.push(chunk));
+        socket.on('end', () => resolve(Buffer.concat(chunks).toString()));
+        socket.on('error', reject);
+      }),
+    async stop() {
+      live.stop();
+      await server.stop({ timeout: 1_000 });
+      redis.disconnect();
+      listener.disconnect();
+    },
+  };
+}

@@ -1,0 +1,61 @@
+// Imports for tests: real ones, from a real HTTP upstream into a real Redis.
+
+import { pino } from 'pino';
+import { importCollection } from '../../importer/import-cycle.ts';
+import type { ImportReport } from '../../importer/import-report.ts';
+import type { ImportContext } from '../../importer/import-run.ts';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { connectForWriting } from '../../shared/redis.ts';
+import { startUpstreamServer } from './upstream-server.ts';
+
+/** What may differ from the usual import. */
+export type ImportChanges = Partial<Omit<ImportContext, 'redis'>>;
+
+/** Imports from a URL, over a connection of its own. */
+export async function importFrom(
+  url: URL,
+  collection: Collection,
+  { redisUrl, ...changes }: ImportChanges & { redisUrl: string },
+): Promise<ImportReport> {
+  const redis = await connectForWriting(redisUrl);
+  try {
+    return await importCollection(collection, {
+      redis,
+      keyPrefix: 'medref',
+      upstream: { url, token: undefined },
+      maxShrinkPercent: 20,
+      maxRejectPercent: 1,
+      keepVersions: 3,
+      force: false,
+      logger: pino({ level: 'silent' }),
+      ...changes,
+    });
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Imports records that an upstream serves as `{"data": […]}`. */
+export async function importRecords(
+  records: readonly unknown[],
+  collection: Collection,
+  options: ImportChanges & { redisUrl: string },
+): Promise<ImportReport> {
+  return importText(JSON.stringify({ data: records }), collection, options);
+}
+
+/** Imports what an upstream serves as this very text. */
+export async function importText(
+  text: string,
+  collection: Collection,
+  options: ImportChanges & { redisUrl: string },
+): Promise<ImportReport> {
+  const upstream = await startUpstreamServer((response) => {
+    response.setHeader('content-type', 'application/json').end(text);
+  });
+  try {
+    return await importFrom(upstream.url(), collection, options);
+  } finally {
+    await upstream.close();
+  }
+}

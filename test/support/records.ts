@@ -1,0 +1,43 @@
+// Valid records for tests, each made of an id and what the test wants to be different.
+
+import type { Company } from '../../shared/collections/company.ts';
+import type { Product } from '../../shared/collections/product.ts';
+
+/** A valid product. */
+export function product(id: number, changes: Partial<Product> = {}): Product {
+  return {
+    product: { id, name: `DRUG ${id} 10 MG TABLET (20 TABLET)` },
+    drug: { id, name: `DRUG ${id}` },
+    drugform: { id: 1, name: '10 MG TABLET' },
+    barcodes: [{ barcode: String(8_690_000_000_000 + id), skrsStatus: 'Aktif' }],
+    published: true,
+    ...changes,
+  };
+}
+
+/** Valid products with the ids from 1 to `count`. */
+export function products(count: number): Product[] {
+  return Array.from({ length: count }, (_, i) => product(i + 1));
+}
+
+/** A valid company. */
+export function company(id: number, changes: Partial<Company> = {}): Company {
+  return {
+    id,
+    name: `FIRM ${id}`,
+    officialName: `FIRM ${id} LTD.`,
+    website: '',
+    fax: null,
+    phone: '+90 212 000 00 00',
+    email: null,
+    address: null,
+    city: 'İSTANBUL',
+    district: null,
+    ...changes,
+  };
+}
+
+/** Valid companies with the ids from 1 to `count`. */
+export function companies(count: number): Company[] {
+  return Array.from({ length: count }, (_, i) => company(i + 1));
+}
