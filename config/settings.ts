@@ -235,12 +235,12 @@ function readOne(
 }
 
 function badSetting(definition: SettingDefinition, value: string): SettingsError {
-  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutPassword(value));
+  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutCredentials(value));
   return new SettingsError(`${definition.name} is ${shown}; it takes ${definition.takes}.`);
 }
 
-function withoutPassword(value: string): string {
-  return value.replace(/(\/\/[^/@]*?:)[^/]*@/, '$1***@');
+function withoutCredentials(value: string): string {
+  return value.replace(/\/\/.*@/s, '//***@');
 }
 
 function definitionOf(name: string): SettingDefinition {

@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import { readSettings, type SettingsError, settingDefinitions } from '../../config/settings.ts';
+import { isCronLine } from '../../importer/schedule.ts';
+
+const read = (environment: Record<string, string>) => readSettings(environment, isCronLine);
+
+function errorOf(environment: Record<string, string>): SettingsError {
+  try {
+    read(environment);
+  } catch (error) {
+    return error as SettingsError;
+  }
+  throw new Error('the settings were accepted');
+}
+
+describe('settings', () => {
+  it('have the defaults of the contract', () => {
+    expect(read({})).to.deep.equal({
+      redisUrl: 'redis://127.0.0.1:6379',
+      keyPrefix: 'medref',
+      apiHost: '127.0.0.1',
+      apiPort: 3000,
+      adminHost: '127.0.0.1',
+      adminPort: 3001,
+      baseUrl: undefined,
+      upstreams: new Map(),
+      importCron: '0 3 * * *',
+      importTimezone: 'UTC',
+      maxShrinkPercent: 20,
+      maxRejectPercent: 1,
+      keepVersions: 3,
+      logLevel: 'info',
+    });
+  });
+
+  it('are frozen', () => {
+    expect(read({})).to.be.frozen;
+  });
+
+  it('count as not set when they are set to nothing', () => {
+    expect(read({ API_PORT: '', PRODUCTS_URL: '', REDIS_URL: '' })).to.deep.equal(read({}));
+  });
+
+  it('give each collection the token of its own before the common one', () => {
+    const { upstreams } = read({
+      ...{ PRODUCTS_URL: 'https://a.test/p', COMPANIES_URL: 'file:///c.json' },
+      ...{ UPSTREAM_TOKEN: 'common', COMPANIES_TOKEN: 'own' },
+    });
+    expect(upstreams.get('products')).to.deep.equal({ url: new URL('https://a.test/p'), token: 'common' });
+    expect(upstreams.get('companies')).to.deep.equal({ url: new URL('file:///c.json'), token: 'own' });
+  });
+
+  it('take a base URL without its trailing slash', () => {
+    expect(read({ BASE_URL: 'https://medref.test/api/' }).baseUrl).to.equal('https://medref.test/api');
+  });
+
+  const bad: Record<string, readonly string[]> = {
+    REDIS_URL: ['127.0.0.1:6379', 'http://127.0.0.1', 'redis://host:port', 'redis://h/db', 'redis://h?x=1'],
+    KEY_PREFIX: ['a:b', 'a b', '{a}', 'ü'],
+    API_HOST: ['not a host', 'http://x', '127.0.0.1:80'],
+    API_PORT: ['abc', '-1', '65536', '1.5', '0x50', ' '],
+    ADMIN_HOST: ['a b'],
+    ADMIN_PORT: ['x'],
+    BASE_URL: [
+      'medref.test',
+      'ftp://medref.test',
+      'https://user:secret@medref.test',
+      'https://medref.test/?a=1',
+    ],
+    PRODUCTS_URL: ['products.json', 'ftp://a.test/p', 'https://u:p@a.test/p', 'https://a.test/p#x'],
+    COMPANIES_URL: ['/tmp/companies.json'],
+    PRODUCTS_TOKEN: ['two words', 'line\nbreak', 'ünïcode'],
+    COMPANIES_TOKEN: [' '],
+    UPSTREAM_TOKEN: ['a b'],
+    IMPORT_CRON: ['every day', '* * * *', '0 0 3 * * *', '60 3 * * *', '@daily'],
+    IMPORT_TIMEZONE: ['Mars/Olympus', 'UTC+3:00:00:00'],
+    MAX_SHRINK_PERCENT: ['-1', '101', 'some', '20%', 'Infinity', 'NaN'],
+    MAX_REJECT_PERCENT: ['-0.1', '100.5', ''.padEnd(3, ' ')],
+    KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
+    LOG_LEVEL: ['verbose', 'INFO'],
+  };
+
+  for (const [name, values] of Object.entries(bad)) {
+    for (const value of values) {
+      it(`refuse ${name}=${JSON.stringify(value)} in one line with name, value and what it takes`, () => {
+        const { message } = errorOf({ [name]: value });
+        const definition = settingDefinitions.find((it) => it.name === name);
+        expect(message.split('\n')).to.have.length(1);
+        expect(message.startsWith(`${name} is `), message).to.equal(true);
+        expect(message).to.include(definition?.takes);
+        if (definition?.secret) expect(message).to.include('(not shown)');
+        else if (!value.includes('@')) expect(message).to.include(JSON.stringify(value));
+      });
+    }
+  }
+
+  it('are each tried above, so that none is without a rule', () => {
+    expect(Object.keys(bad).sort()).to.deep.equal(settingDefinitions.map(({ name }) => name).sort());
+  });
+
+  it('never show a secret: neither a token nor a password in a URL', () => {
+    expect(errorOf({ UPSTREAM_TOKEN: 'my secret' }).message).not.to.include('secret');
+    expect(errorOf({ REDIS_URL: 'http://user:secret@h' }).message).not.to.include('secret');
+    expect(errorOf({ BASE_URL: 'https://user:secret@medref.test' }).message).not.to.include('secret');
+    expect(errorOf({ PRODUCTS_URL: 'https://:secret@a.test/' }).message).not.to.include('secret');
+    expect(errorOf({ PRODUCTS_URL: 'ftp://secret@a.test/' }).message).not.to.include('secret');
+  });
+
+  const good: Record<string, readonly string[]> = {
+    REDIS_URL: ['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
+    API_HOST: ['0.0.0.0', '::1', 'localhost', 'api-1.internal'],
+    API_PORT: ['0', '65535'],
+    PRODUCTS_URL: ['https://a.test/p?key=1', 'file:///data/p.json.gz', 'http://localhost:8080/'],
+    IMPORT_CRON: ['*/5 * * * *', '0 3 * * 1-5', '15 2,14 1 * *'],
+    IMPORT_TIMEZONE: ['Europe/Istanbul', 'UTC'],
+    MAX_SHRINK_PERCENT: ['0', '100', '12.5'],
+    KEEP_VERSIONS: ['2', '1000'],
+    LOG_LEVEL: ['silent', 'debug'],
+  };
+  for (const [name, values] of Object.entries(good)) {
+    it(`accept ${name} as ${values.join(', ')}`, () => {
+      for (const value of values) expect(() => read({ [name]: value }), value).not.to.throw();
+    });
+  }
+});

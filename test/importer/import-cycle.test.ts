@@ -1,0 +1,378 @@
+import { expect } from 'chai';
+import { readHistory, readLastRejects } from '../../importer/import-history.ts';
+import type { ImportReport } from '../../importer/import-report.ts';
+import { companies as companyCollection } from '../../shared/collections/company.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { type ImportChanges, importFrom, importRecords, importText } from '../support/importing.ts';
+import { company, product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { upstreamServers } from '../support/upstream-server.ts';
+
+const keys = collectionKeys('medref', 'products');
+
+describe('an import', () => {
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(() => redis.flushall());
+
+  const importProducts = (records: readonly unknown[], changes: ImportChanges = {}) =>
+    importRecords(records, productCollection, { redisUrl: server().url, ...changes });
+  const importProductText = (text: string, changes: ImportChanges = {}) =>
+    importText(text, productCollection, { redisUrl: server().url, ...changes });
+  const live = () => readLiveVersion(redis, keys);
+  const liveRecords = async () => {
+    const { content } = (await live()) ?? { content: 0 };
+    const { order, records } = keys.content(content);
+    const ids = await redis.zrange(order, 0, '-1');
+    return ids.length === 0
+      ? []
+      : (await redis.hmget(records, ...ids)).map((json) => JSON.parse(json as string));
+  };
+
+  it('publishes what upstream has as version 1, in upstream’s order', async () => {
+    const records = [product(5), product(3), product(9)];
+    const report = await importProducts(records);
+    expect(report).to.deep.equal({
+      ...{ collection: 'products', outcome: 'published', version: 1, previousVersion: null },
+      ...{ read: 3, written: 3, rejected: 0, added: 3, changed: 0, removed: 0 },
+      ...{ durationMs: report.durationMs, reason: null, warnings: [] },
+    });
+    expect(report.durationMs).to.be.a('number').within(0, 30_000);
+    expect(await liveRecords()).to.deep.equal(records);
+    expect(await live()).to.deep.include({ version: 1, content: 1, totalCount: 3, forced: false });
+  });
+
+  it('counts what was added, changed and removed', async () => {
+    await importProducts(products(10));
+    const next = [...products(9).slice(1), product(1, { published: false }), product(20), product(21)];
+    const report = await importProducts(next);
+    expect(report).to.deep.include({ outcome: 'published', version: 2, previousVersion: 1 });
+    expect(report).to.deep.include({ added: 2, changed: 1, removed: 1 });
+    expect(await liveRecords()).to.deep.equal(next);
+  });
+
+  it('publishes nothing when the records, in order, are those of the live version', async () => {
+    await importProducts(products(5));
+    const before = await live();
+    expect(await importProducts(products(5))).to.deep.include({
+      ...{ outcome: 'unchanged', version: 1, previousVersion: 1 },
+      ...{ read: 5, written: 5, rejected: 0, added: 0, changed: 0, removed: 0 },
+    });
+    expect(await live()).to.deep.equal(before);
+    expect(await redis.keys('*:2:*')).to.deep.equal([]);
+  });
+
+  it('knows the same records by another route or in another JSON form', async () => {
+    await importProducts(products(5));
+    const other = products(5).map(({ product: named, ...rest }) => ({ more: 1, ...rest, product: named }));
+    const escaped = JSON.stringify(other, null, '\t').replaceAll('D', '\\u0044');
+    expect(await importProductText(escaped)).to.deep.include({ outcome: 'unchanged', version: 1 });
+    const upstream = await startUpstream((response) => {
+      response.end(
+        products(5)
+          .map((record) => JSON.stringify(record))
+          .join('\n'),
+      );
+    });
+    const report = await importFrom(upstream.url('/all.jsonl'), productCollection, {
+      redisUrl: server().url,
+    });
+    expect(report).to.deep.include({ outcome: 'unchanged', version: 1 });
+  });
+
+  it('publishes another order as a new version without changed records', async () => {
+    await importProducts(products(5));
+    const report = await importProducts(products(5).reverse());
+    expect(report).to.deep.include({ outcome: 'published', added: 0, changed: 0, removed: 0 });
+    expect(await liveRecords()).to.deep.equal(products(5).reverse());
+  });
+
+  it('rejects records one by one, each with its position, path, reason and raw text', async () => {
+    const texts = [
+      JSON.stringify(product(1)),
+      JSON.stringify(product(2)).replace('"id":2', '"id":9007199254740993'),
+      JSON.stringify(product(1, { published: false })),
+      JSON.stringify(product(3)).replace('true', '"yes"'),
+      '[1]',
+      JSON.stringify(product(4)).replace('{"product"', '{"published":false,"product"'),
+    ];
+    const report = await importProductText(`[${texts.join(',')}]`, { maxRejectPercent: 100 });
+    expect(report).to.deep.include({ outcome: 'published', read: 6, written: 1, rejected: 5 });
+    const { total, rejects } = await readLastRejects(redis, keys);
+    expect(total).to.equal(5);
+    expect(rejects.map(({ position, path, reason }) => [position, path, reason])).to.deep.equal([
+      [2, '$.product.id', 'must be an integer from 1 to 9007199254740991'],
+      [3, '$.product.id', 'is a duplicate of the record at position 1'],
+      [4, '$.published', 'must be a boolean'],
+      [5, '$', 'must be of type object'],
+      [6, '$.published', rejects[4]?.reason],
+    ]);
+    expect(rejects.map(({ raw }) => raw)).to.deep.equal(texts.slice(1));
+  });
+
+  it('keeps a bounded number of rejects beside their true total, and a bounded part of each', async () => {
+    const bad = Array.from({ length: 1_500 }, (_, i) => ({ nothing: 'x'.repeat(i === 0 ? 10_000 : 1) }));
+    await importProducts([product(1), ...bad], { maxRejectPercent: 100 });
+    const { total, rejects } = await readLastRejects(redis, keys);
+    expect(total).to.equal(1_500);
+    expect(rejects).to.have.length(1_000);
+    expect(rejects[0]?.raw).to.have.length(4_097);
+    expect(rejects.map(({ position }) => position)).to.deep.equal(
+      Array.from({ length: 1_000 }, (_, i) => i + 2),
+    );
+  });
+
+  it('finds duplicates far apart, over many batches', async () => {
+    const records = [...products(2_000), product(1), product(1_500), product(2_001)];
+    const report = await importProducts(records);
+    expect(report).to.deep.include({ outcome: 'published', read: 2_003, written: 2_001, rejected: 2 });
+    const { rejects } = await readLastRejects(redis, keys);
+    expect(rejects.map(({ position, reason }) => [position, reason])).to.deep.equal([
+      [2_001, 'is a duplicate of the record at position 1'],
+      [2_002, 'is a duplicate of the record at position 1500'],
+    ]);
+  });
+
+  it('reports unknown members once, with how many records had them', async () => {
+    const records = products(3).map((record, i) => (i === 0 ? record : { ...record, atc: 'B01' }));
+    const { warnings } = await importProducts(records);
+    expect(warnings).to.deep.equal(['Unknown members were left out: $.atc (2 records).']);
+    expect(await liveRecords()).to.deep.equal(products(3));
+  });
+
+  describe('is refused, and what is live stays,', () => {
+    const expectRefused = async (report: ImportReport, reason: RegExp) => {
+      expect(report).to.deep.include({ outcome: 'refused', version: null, previousVersion: 1 });
+      expect(report.reason).to.match(reason);
+      expect(await live()).to.deep.include({ version: 1 });
+      expect(await liveRecords()).to.deep.equal(products(100));
+      expect(await redis.keys('*:2:*')).to.deep.equal([]);
+    };
+    beforeEach(() => importProducts(products(100)));
+
+    it('when there are no records', async () => {
+      await expectRefused(await importProducts([]), /no valid record: 0 read/);
+    });
+
+    it('when no record is valid', async () => {
+      const report = await importProducts([{}, {}], { maxRejectPercent: 100 });
+      await expectRefused(report, /no valid record: 2 read, 2 rejected/);
+    });
+
+    it('when more of the live ids than MAX_SHRINK_PERCENT are absent', async () => {
+      await expectRefused(await importProducts(products(79)), /21 of the 100 live ids are absent \(21 %\)/);
+    });
+
+    it('when other ids have taken the place of too many live ones', async () => {
+      const others = products(130).slice(30);
+      await expectRefused(await importProducts(others), /30 of the 100 live ids are absent/);
+    });
+
+    it('when more of the records read than MAX_REJECT_PERCENT are rejected', async () => {
+      const records = [...products(100), {}, {}];
+      await expectRefused(
+        await importProducts(records),
+        /2 of the 102 records read were rejected \(1\.96 %\)/,
+      );
+    });
+
+    it('with all reasons, not only the first', async () => {
+      const { reason } = await importProducts([...products(50), {}]);
+      expect(reason).to.match(/1 of the 51 records.*50 of the 100 live ids/);
+    });
+
+    it('even by force when no record is valid', async () => {
+      await expectRefused(await importProducts([], { force: true }), /no valid record/);
+      await expectRefused(await importProducts([{}], { force: true }), /no valid record/);
+    });
+  });
+
+  it('passes where a check’s limit is met exactly', async () => {
+    await importProducts(products(100));
+    expect((await importProducts(products(80))).outcome).to.equal('published');
+    const records = [...products(99), {}];
+    expect((await importProducts(records, { maxRejectPercent: 1 })).outcome).to.equal('published');
+  });
+
+  it('publishes past the checks by force, and says so', async () => {
+    await importProducts(products(100));
+    const report = await importProducts([product(1), {}], { force: true });
+    expect(report).to.deep.include({ outcome: 'published', written: 1, rejected: 1, removed: 99 });
+    expect(await live()).to.deep.include({ version: 2, forced: true });
+    expect((await readHistory(redis, keys, 1))[0]).to.deep.include({ forced: true });
+  });
+
+  it('stays unchanged by force when the records are those of the live version', async () => {
+    await importProducts(products(3));
+    expect((await importProducts(products(3), { force: true })).outcome).to.equal('unchanged');
+  });
+
+  it('checks before it compares: the live records with too many rejects are refused', async () => {
+    await importProducts(products(10));
+    expect((await importProducts([...products(10), {}])).outcome).to.equal('refused');
+  });
+
+  it('keeps as many versions as it is told, and lets go of the oldest', async () => {
+    for (const count of [10, 11, 12, 13]) await importProducts(products(count), { keepVersions: 2 });
+    const kept = await readKeptVersions(redis, keys);
+    expect(kept.map(({ version }) => version)).to.deep.equal([3, 4]);
+    expect(await redis.pttl(keys.content(2).records)).to.be.within(1, 60_000);
+    expect(await redis.pttl(keys.content(2).order)).to.be.within(1, 60_000);
+    for (const number of [3, 4]) expect(await redis.pttl(keys.content(number).records)).to.equal(-1);
+  });
+
+  it('writes the history, latest first', async () => {
+    await importProducts(products(10));
+    await importProducts(products(10));
+    await importProducts([]);
+    await importProductText('nonsense');
+    const history = await readHistory(redis, keys, 10);
+    expect(history.map(({ outcome }) => outcome)).to.deep.equal([
+      'failed',
+      'refused',
+      'unchanged',
+      'published',
+    ]);
+    for (const entry of history) expect(entry.endedAt >= entry.startedAt).to.equal(true);
+    expect(history[1]?.reason).to.match(/no valid record/);
+  });
+
+  it('gives versions numbers that only grow, and seconds of their own', async () => {
+    for (const count of [1, 2, 3]) await importProducts(products(count));
+    const kept = await readKeptVersions(redis, keys);
+    const seconds = kept.map(({ publishedAt }) => Math.floor(Date.parse(publishedAt) / 1000));
+    expect(new Set(seconds)).to.have.property('size', 3);
+    expect([...seconds].sort((a, b) => a - b)).to.deep.equal(seconds);
+  });
+
+  it('is locked out while another import holds the lock, and says who since when', async () => {
+    let answer: () => void = () => undefined;
+    const asked = new Promise<void>((resolveAsked) => {
+      answer = resolveAsked;
+    });
+    let finish: () => void = () => undefined;
+    const upstream = await startUpstream((response) => {
+      finish = () => response.end(JSON.stringify(products(1)));
+      answer();
+    });
+    const first = importFrom(upstream.url(), productCollection, { redisUrl: server().url });
+    await asked;
+    const second = await importProducts(products(2));
+    expect(second).to.deep.include({ outcome: 'locked', version: null, read: 0, written: 0, rejected: 0 });
+    expect(second.reason).to.match(/^The lock is held by process \d+ on \S+ since \d{4}-\d\d-\d\dT/);
+    const other = await importRecords([company(1)], companyCollection, { redisUrl: server().url });
+    expect(other.outcome).to.equal('published');
+    finish();
+    expect((await first).outcome).to.equal('published');
+    expect(await redis.exists(keys.lock)).to.equal(0);
+    expect((await importProducts(products(2))).outcome).to.equal('published');
+  });
+
+  it('cannot publish once another has taken its lock over', async () => {
+    const upstream = await startUpstream((response) => {
+      response.write('[');
+      response.write(JSON.stringify(product(1)));
+      redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' })).then(() => response.end(']'));
+    });
+    const report = await importFrom(upstream.url(), productCollection, { redisUrl: server().url });
+    expect(report).to.deep.include({ outcome: 'failed' });
+    expect(report.reason).to.match(/lost its lock/);
+    expect(await live()).to.equal(null);
+    expect(await redis.exists(keys.lock)).to.equal(1);
+  });
+
+  it('sweeps what a dead import has staged before it stages anything itself', async () => {
+    const { order, records } = keys.content(1);
+    await redis
+      .multi()
+      .incr(keys.next)
+      .sadd(keys.staged, 1)
+      .zadd(order, 1, '5')
+      .hset(records, '5', '{}')
+      .exec();
+    await importProducts(products(2));
+    expect(await redis.exists(order, records, keys.staged)).to.equal(0);
+    expect(await live()).to.deep.include({ version: 2 });
+  });
+
+  it('starts the walk again when upstream changes under it, up to three times, and then fails', async () => {
+    let changes = 2;
+    let version = 0;
+    const upstream = await startUpstream((response, request) => {
+      const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page') ?? 1);
+      if (page === 2 && changes > 0) {
+        changes -= 1;
+        version += 1;
+      }
+      const next = page === 1 ? { next: { href: '/list?page=2' } } : {};
+      response.setHeader('medref-version', String(version));
+      response.end(JSON.stringify({ data: [product(page)], _links: next }));
+    });
+    const report = await importFrom(upstream.url('/list'), productCollection, { redisUrl: server().url });
+    expect(report).to.deep.include({ outcome: 'published', version: 3, read: 2, written: 2 });
+    expect(await liveRecords()).to.deep.equal(products(2));
+    changes = 4;
+    const failed = await importFrom(upstream.url('/list'), productCollection, { redisUrl: server().url });
+    expect(failed.outcome).to.equal('failed');
+    expect(upstream.requests).to.have.length(6 + 8);
+    expect(await redis.exists(keys.staged)).to.equal(0);
+  });
+
+  const failures: Record<string, [text: string, reason: RegExp]> = {
+    'is not JSON': ['<html>Not here</html>', /JSON/],
+    'is cut off in the middle of a record': [
+      JSON.stringify(products(50)).slice(0, 5_000),
+      /cut off|ended|ends/i,
+    ],
+    'has no data': ['{"items":[]}', /data/],
+    'has data that is not an array': ['{"data":{"1":2}}', /data/],
+    'is nothing at all': ['', /empty|nothing|no /i],
+  };
+  for (const [what, [text, reason]] of Object.entries(failures)) {
+    it(`fails with a plain reason, and what is live stays, when upstream ${what}`, async () => {
+      await importProducts(products(3));
+      const report = await importProductText(text);
+      expect(report).to.deep.include({ outcome: 'failed', version: null, previousVersion: 1 });
+      expect(report.reason).to.match(reason).and.match(/\.$/);
+      expect(report.read).to.equal(report.written + report.rejected);
+      expect(await liveRecords()).to.deep.equal(products(3));
+      expect(await redis.keys('*:2:*')).to.deep.equal([]);
+      expect(await redis.exists(keys.lock)).to.equal(0);
+    });
+  }
+
+  it('fails when it is asked to stop, and leaves nothing behind', async () => {
+    const stop = new AbortController();
+    const upstream = await startUpstream((response) => {
+      response.write(
+        `[${products(600)
+          .map((record) => JSON.stringify(record))
+          .join(',')}`,
+      );
+      setTimeout(() => stop.abort(new Error('It was stopped by SIGTERM.')), 100);
+    });
+    const report = await importFrom(upstream.url(), productCollection, {
+      redisUrl: server().url,
+      signal: stop.signal,
+    });
+    expect(report).to.deep.include({ outcome: 'failed', reason: 'It was stopped by SIGTERM.' });
+    expect((await redis.keys('*')).sort()).to.deep.equal([keys.next, keys.imports, keys.rejects].sort());
+  });
+
+  it('does not share anything with an import under another key prefix', async () => {
+    await importProducts(products(3));
+    await importProducts(products(5), { keyPrefix: 'other' });
+    expect(await live()).to.deep.include({ version: 1, totalCount: 3 });
+    expect(await readLiveVersion(redis, collectionKeys('other', 'products'))).to.deep.include({
+      totalCount: 5,
+    });
+  });
+});
