@@ -2,11 +2,11 @@
 
 import { type Settings, urlSetting } from '../../config/settings.ts';
 import { importCollection } from '../../importer/import-cycle.ts';
-import type { ImportOutcome, ImportReport } from '../../importer/import-report.ts';
+import { type ImportOutcome, type ImportReport, startReport } from '../../importer/import-report.ts';
 import { createProgress } from '../../importer/progress.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { collections } from '../../shared/collections/collections.ts';
-import { connectForWriting, type Redis, serverWarnings } from '../../shared/redis.ts';
+import { connectForWriting, type Redis, RedisUnavailableError, serverWarnings } from '../../shared/redis.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { stopSignal } from '../stop-signal.ts';
@@ -20,22 +20,29 @@ export async function importCommand(
   options: OutputOptions & { force?: boolean },
 ): Promise<number> {
   const chosen = chooseCollections(settings, names);
+  const imports = await importChosen(settings, chosen, options.force ?? false);
+  print({ imports }, options, () => imports.map(describe).join('\n'));
+  return exitCodeOf(imports);
+}
+
+/** Without Redis every import fails, and is reported like any other that failed. */
+async function importChosen(
+  settings: Settings,
+  chosen: readonly Collection[],
+  force: boolean,
+): Promise<ImportReport[]> {
   const logger = createLogger(settings.logLevel);
-  const redis = await connectForWriting(settings.redisUrl);
+  const signal = stopSignal();
+  let redis: Redis | undefined;
   try {
+    redis = await connectForWriting(settings.redisUrl);
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
-    const imports = await importCollections({
-      chosen,
-      settings,
-      redis,
-      logger,
-      signal: stopSignal(),
-      force: options.force,
-    });
-    print({ imports }, options, () => imports.map(describe).join('\n'));
-    return exitCodeOf(imports);
+    return await importCollections({ chosen, settings, redis, logger, signal, force });
+  } catch (error) {
+    if (!(error instanceof RedisUnavailableError)) throw error;
+    return chosen.map(({ name }) => startReport(name).end('failed', { reason: error.message }));
   } finally {
-    redis.disconnect();
+    redis?.disconnect();
   }
 }
 

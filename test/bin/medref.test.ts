@@ -1,0 +1,373 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect } from 'chai';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { medref as run, startMedref as start } from '../support/medref.ts';
+import { companies, product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { upstreamServers } from '../support/upstream-server.ts';
+
+interface Imports {
+  imports: {
+    collection: string;
+    outcome: string;
+    version: number | null;
+    reason: string | null;
+    read: number;
+  }[];
+}
+
+describe('the command line', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(() => redis.flushall());
+
+  const medref = (args: string[], settings: Record<string, string> = {}) =>
+    run(args, { REDIS_URL: server().url, ...settings });
+  const startMedref = (args: string[], settings: Record<string, string> = {}) =>
+    start(args, { REDIS_URL: server().url, ...settings });
+  /** The URL of an upstream that serves these records. */
+  const serving = async (records: readonly unknown[]) => {
+    const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: records })));
+    return upstream.url('/list').href;
+  };
+
+  describe('ends with 2, one line on stderr and nothing on stdout', () => {
+    const wrong: Record<string, [args: string[], settings: Record<string, string>, line: RegExp]> = {
+      'for an unknown command': [['improt'], {}, /unknown command 'improt'/],
+      'for an unknown option': [['status', '--jsn'], {}, /unknown option '--jsn'/],
+      'for an argument too many': [['status', 'products'], {}, /too many arguments/],
+      'for a missing argument': [['rejects'], {}, /missing required argument 'collection'/],
+      'for an unknown collection': [
+        ['import', 'drugs2'],
+        {},
+        /There is no collection "drugs2"; there are products, companies/,
+      ],
+      'for a collection without a URL': [['import', 'products'], {}, /PRODUCTS_URL is not set/],
+      'when there is nothing to import': [['import'], {}, /set PRODUCTS_URL or COMPANIES_URL/],
+      'when there is nothing to schedule': [['schedule'], {}, /PRODUCTS_URL/],
+      'for a key without a client': [['keys', 'create'], {}, /required option '--client <name>'/],
+      'for a client without a name': [['keys', 'create', '--client', ' '], {}, /1 to 200 characters/],
+      'for an expiry that is no time': [
+        ['keys', 'create', '--client', 'a', '--expires', 'soon'],
+        {},
+        /ISO 8601/,
+      ],
+      'for an expiry in the past': [
+        ['keys', 'create', '--client', 'a', '--expires', '2020-01-01'],
+        {},
+        /past/,
+      ],
+      'for a rate that is none': [['keys', 'create', '--client', 'a', '--rate', '5'], {}, /10\/s/],
+      'for a bad setting': [
+        ['status'],
+        { KEEP_VERSIONS: '1' },
+        /^KEEP_VERSIONS is "1"; it takes an integer from 2/,
+      ],
+      'for a bad setting that the command does not need': [
+        ['keys', 'list'],
+        { IMPORT_CRON: 'daily' },
+        /^IMPORT_CRON is "daily"; it takes five cron fields/,
+      ],
+    };
+    for (const [when, [args, settings, line]] of Object.entries(wrong)) {
+      it(when, async () => {
+        const { code, stdout, stderr } = await medref(args, settings);
+        expect(stderr.trim().split('\n')[0]).to.match(line);
+        expect(stdout).to.equal('');
+        expect(code).to.equal(2);
+      });
+    }
+  });
+
+  it('shows its help with 0 when asked, and with 2 when no command is given', async () => {
+    const help = await medref(['--help']);
+    expect(help).to.deep.include({ code: 0, stderr: '' });
+    for (const command of ['serve', 'schedule', 'import', 'status', 'rejects', 'keys']) {
+      expect(help.stdout).to.include(command);
+    }
+    expect((await medref([])).code).to.equal(2);
+  });
+
+  for (const args of [['status'], ['rejects', 'products'], ['keys', 'list']]) {
+    it(`ends ${args.join(' ')} with 1 and one plain line when Redis is not there`, async () => {
+      const settings = { REDIS_URL: 'redis://user:secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
+      const { code, stdout, stderr } = await run(args, settings);
+      expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
+      expect(stderr).to.match(/^Redis at 127\.0\.0\.1:1 cannot be used: .*\n$/);
+    });
+  }
+
+  describe('import', () => {
+    it('reports every collection as failed when Redis is not there', async () => {
+      const settings = { REDIS_URL: 'redis://user:secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
+      const { code, stdout, json } = await run(['import', '--json'], settings);
+      expect(code).to.equal(1);
+      expect(json<Imports>().imports[0]).to.deep.include({
+        collection: 'products',
+        outcome: 'failed',
+        read: 0,
+      });
+      expect(stdout).to.include('Redis at 127.0.0.1:1 cannot be used').and.not.to.include('secret');
+    });
+
+    it('prints one JSON document, and the same import again is unchanged', async () => {
+      const settings = {
+        PRODUCTS_URL: await serving(products(3)),
+        COMPANIES_URL: await serving(companies(2)),
+      };
+      const first = await medref(['import', '--json'], settings);
+      expect(first.stderr).to.equal('');
+      expect(first.code).to.equal(0);
+      expect(first.json<Imports>().imports.map((it) => Object.keys(it).join(' '))).to.deep.equal(
+        Array(2).fill(
+          'collection outcome version previousVersion read written rejected added changed removed durationMs reason warnings',
+        ),
+      );
+      const summary = ({ imports }: Imports) => imports.map((it) => [it.collection, it.outcome, it.version]);
+      expect(summary(first.json())).to.deep.equal([
+        ['products', 'published', 1],
+        ['companies', 'published', 1],
+      ]);
+      const second = await medref(['import', '--json'], settings);
+      expect(second.code).to.equal(0);
+      expect(summary(second.json())).to.deep.equal([
+        ['products', 'unchanged', 1],
+        ['companies', 'unchanged', 1],
+      ]);
+    });
+
+    it('imports only the collections that are named', async () => {
+      const settings = {
+        PRODUCTS_URL: await serving(products(3)),
+        COMPANIES_URL: await serving(companies(2)),
+      };
+      const { imports } = (await medref(['import', 'companies', '--json'], settings)).json<Imports>();
+      expect(imports.map((it) => it.collection)).to.deep.equal(['companies']);
+    });
+
+    it('ends with 3 when a check refuses, and publishes past it with --force', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(10)) });
+      const settings = { PRODUCTS_URL: await serving(products(5)) };
+      const refused = await medref(['import', '--json'], settings);
+      expect(refused.code).to.equal(3);
+      expect(refused.json<Imports>().imports[0]).to.deep.include({
+        outcome: 'refused',
+        version: null,
+        read: 5,
+      });
+      expect((await medref(['import', '--force'], settings)).code).to.equal(0);
+    });
+
+    it('takes its limits from the settings', async () => {
+      const settings = { PRODUCTS_URL: await serving([...products(10), {}]) };
+      expect((await medref(['import'], settings)).code).to.equal(3);
+      expect((await medref(['import'], { ...settings, MAX_REJECT_PERCENT: '10' })).code).to.equal(0);
+      const half = { PRODUCTS_URL: await serving(products(5)) };
+      expect((await medref(['import'], half)).code).to.equal(3);
+      expect((await medref(['import'], { ...half, MAX_SHRINK_PERCENT: '50' })).code).to.equal(0);
+    });
+
+    it('sends the token upstream and never shows it', async () => {
+      const upstream = await startUpstream((response) => {
+        response.statusCode = 403;
+        response.end();
+      });
+      const settings = { PRODUCTS_URL: upstream.url('/p?key=hidden').href, UPSTREAM_TOKEN: 's3cret' };
+      const { code, stdout, stderr } = await medref(['import'], { ...settings, LOG_LEVEL: 'trace' });
+      expect(code).to.equal(1);
+      expect(upstream.requests[0]?.headers.authorization).to.equal('Bearer s3cret');
+      expect(stdout + stderr)
+        .to.include('403')
+        .and.not.to.match(/s3cret|hidden/);
+    });
+
+    it('ends with the first that applies of 1, 3, 4, 0, and imports the others all the same', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(10)) });
+      const refused = { PRODUCTS_URL: await serving(products(1)) };
+      const nonsense = await startUpstream((response) => response.end('nonsense'));
+      expect((await medref(['import'], { ...refused, COMPANIES_URL: nonsense.url().href })).code).to.equal(1);
+      await redis.set(collectionKeys('medref', 'companies').lock, '{"holder":"another","since":"now"}');
+      const both = { ...refused, COMPANIES_URL: await serving(companies(1)) };
+      expect((await medref(['import'], both)).code).to.equal(3);
+      expect((await medref(['import'], { COMPANIES_URL: both.COMPANIES_URL })).code).to.equal(4);
+      const locked = await medref(['import', '--json'], {
+        ...both,
+        PRODUCTS_URL: await serving(products(11)),
+      });
+      expect(locked.code).to.equal(4);
+      expect(locked.json<Imports>().imports.map((it) => it.outcome)).to.deep.equal(['published', 'locked']);
+    });
+
+    it('ends in order when it is asked to stop: failed, the lock free, nothing staged', async () => {
+      const upstream = await startUpstream((response) => response.write('['));
+      const command = startMedref(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
+      while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      command.process.kill('SIGTERM');
+      const { code, json } = await command.ended;
+      expect(code).to.equal(1);
+      expect(json<Imports>().imports[0]).to.deep.include({
+        outcome: 'failed',
+        reason: 'It was stopped by SIGTERM.',
+      });
+      const keys = collectionKeys('medref', 'products');
+      expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
+    });
+  });
+
+  describe('status', () => {
+    interface Status {
+      collections: {
+        collection: string;
+        live: { version: number; totalCount: number; ageSeconds: number } | null;
+        lastImports: { outcome: string }[];
+        lock: { holder: string; since: string } | null;
+      }[];
+    }
+
+    it('tells what is live, how the last imports ended and who holds a lock', async () => {
+      const url = await serving(products(3));
+      await medref(['import'], { PRODUCTS_URL: url });
+      await medref(['import'], { PRODUCTS_URL: url });
+      const lock = { holder: 'process 7 on host', since: '2026-01-01T00:00:00.000Z' };
+      await redis.set(collectionKeys('medref', 'products').lock, JSON.stringify({ ...lock, token: 'x' }));
+      const { code, json } = await medref(['status', '--json']);
+      expect(code).to.equal(0);
+      const [first, second] = json<Status>().collections;
+      expect(first?.live).to.deep.include({ version: 1, totalCount: 3 });
+      expect(first?.live?.ageSeconds).to.be.within(0, 60);
+      expect(first?.lastImports.map((it) => it.outcome)).to.deep.equal(['unchanged', 'published']);
+      expect(first?.lock).to.deep.equal(lock);
+      expect(second).to.deep.equal({ collection: 'companies', live: null, lastImports: [], lock: null });
+    });
+
+    it('says the same to people', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
+      const { stdout } = await medref(['status']);
+      expect(stdout).to.match(/^products: version 1 is live since .*, 3 records$/m);
+      expect(stdout).to.match(/^companies: nothing is live$/m);
+    });
+  });
+
+  describe('rejects', () => {
+    it('lists what the last import rejected, with the true total', async () => {
+      const bad = { ...product(2), published: 'yes' };
+      await medref(['import'], { PRODUCTS_URL: await serving([product(1), bad]), MAX_REJECT_PERCENT: '50' });
+      const { code, json } = await medref(['rejects', 'products', '--json']);
+      expect(code).to.equal(0);
+      expect(json()).to.deep.equal({
+        total: 1,
+        rejects: [
+          { position: 2, path: '$.published', reason: 'must be a boolean', raw: JSON.stringify(bad) },
+        ],
+      });
+      expect((await medref(['rejects', 'products'])).stdout).to.match(
+        /rejected 1 records\.\n2: \$\.published must be/,
+      );
+    });
+
+    it('has nothing to list before the first import', async () => {
+      expect((await medref(['rejects', 'companies', '--json'])).json()).to.deep.equal({
+        total: 0,
+        rejects: [],
+      });
+    });
+  });
+
+  describe('keys', () => {
+    interface Key {
+      id: string;
+      client: string;
+      key: string;
+      expiresAt: string | null;
+      rate: string | null;
+    }
+
+    it('are made, listed without the key, and revoked', async () => {
+      const made = (await medref(['keys', 'create', '--client', 'Pharmacy 7', '--json'])).json<Key>();
+      expect(Object.keys(made)).to.deep.equal(['id', 'client', 'key', 'expiresAt', 'rate']);
+      expect(made).to.deep.include({ client: 'Pharmacy 7', expiresAt: null, rate: null });
+      expect(made.key).to.match(/^medref_[\w-]{43}$/);
+      const listed = await medref(['keys', 'list', '--json']);
+      expect(listed.stdout).not.to.include(made.key);
+      const [key] = listed.json<{ keys: (Key & { createdAt: string })[] }>().keys;
+      expect(Object.keys(key ?? {})).to.deep.equal([
+        'id',
+        'client',
+        'createdAt',
+        'expiresAt',
+        'rate',
+        'lastUsedAt',
+      ]);
+      expect(key).to.deep.include({ id: made.id, client: 'Pharmacy 7', lastUsedAt: null });
+      expect((await medref(['keys', 'revoke', made.id])).code).to.equal(0);
+      expect((await medref(['keys', 'list', '--json'])).json()).to.deep.equal({ keys: [] });
+      const again = await medref(['keys', 'revoke', made.id]);
+      expect(again.code).to.equal(1);
+      expect(again.stderr).to.match(/There is no key with the id/);
+    });
+
+    it('may expire and have a rate', async () => {
+      const args = ['--client', 'a', '--expires', '2099-01-31T12:00:00+03:00', '--rate', '10/s', '--json'];
+      const made = (await medref(['keys', 'create', ...args])).json<Key>();
+      expect(made).to.deep.include({ expiresAt: '2099-01-31T09:00:00.000Z', rate: '10/s' });
+    });
+  });
+
+  describe('serve', () => {
+    it('answers until it is asked to stop, and ends with 0', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
+      const { key } = (await medref(['keys', 'create', '--client', 'a', '--json'])).json<{ key: string }>();
+      const command = startMedref(['serve', '--json'], {
+        API_PORT: '0',
+        BASE_URL: 'https://medref.test/v1/',
+      });
+      const [, address] = await command.line(/^\{"address":"(http:\/\/127\.0\.0\.1:\d+)"\}\n/);
+      const response = await fetch(`${address}/products?per-page=2`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      const body = (await response.json()) as { data: unknown; _links: { next: { href: string } } };
+      expect(body.data).to.deep.equal(products(2));
+      expect(body._links.next.href).to.equal('https://medref.test/v1/products?page=2&per-page=2');
+      command.process.kill('SIGTERM');
+      expect((await command.ended).code).to.equal(0);
+    });
+
+    it('ends with 1 and a plain line when its port is taken', async () => {
+      const other = createServer().listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const { port } = other.address() as { port: number };
+      const { code, stderr } = await medref(['serve'], { API_PORT: String(port), LOG_LEVEL: 'silent' });
+      other.close();
+      expect(code).to.equal(1);
+      expect(stderr).to.match(
+        new RegExp(`^The API cannot listen on 127\\.0\\.0\\.1:${port}: .*API_PORT\\.\n$`),
+      );
+    });
+  });
+
+  describe('schedule', () => {
+    it('imports at start what has no live version, waits for its time, and ends with 0 when asked to stop', async () => {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      const settings = { PRODUCTS_URL: upstream.url().href, IMPORT_CRON: '0 3 1 1 *', LOG_LEVEL: 'info' };
+      const keys = collectionKeys('medref', 'products');
+      for (const requests of [1, 1]) {
+        const command = startMedref(['schedule'], settings);
+        await command.line(/^Importing products; next at \d{4}-01-01T03:00:00\.000Z\.\n/);
+        while (!(await redis.exists(keys.live)) || (await redis.exists(keys.lock))) {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        command.process.kill('SIGTERM');
+        expect((await command.ended).code).to.equal(0);
+        expect(upstream.requests).to.have.length(requests);
+      }
+    });
+  });
+});
