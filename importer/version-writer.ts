@@ -37,9 +37,9 @@ export interface StagedVersion {
   readonly unknownMembers: ReadonlyMap<string, number>;
 }
 
-/** How many rejects are kept, and how much of the text of each. */
+/** How many rejects are kept, and how much of each text of theirs. */
 export const maxRejects = 1_000;
-const maxRawLength = 4_096;
+const maxTextLength = 4_096;
 const maxUnknownMembers = 100;
 
 /** A batch is written when it has this many records, or this much text. */
@@ -165,7 +165,12 @@ export class VersionWriter {
     this.#counts.read += 1;
     this.#counts.rejected += 1;
     if (this.#rejects.length < maxRejects) {
-      this.#rejects.push({ position: source.position, path, reason, raw: shortened(source.raw()) });
+      this.#rejects.push({
+        position: source.position,
+        path: shortened(path),
+        reason,
+        raw: shortened(source.raw()),
+      });
     }
   }
 }
@@ -175,6 +180,6 @@ interface Judged {
   readonly verdict: Verdict;
 }
 
-function shortened(raw: string): string {
-  return raw.length <= maxRawLength ? raw : `${raw.slice(0, maxRawLength)}…`;
+function shortened(text: string): string {
+  return text.length <= maxTextLength ? text : `${text.slice(0, maxTextLength)}…`;
 }

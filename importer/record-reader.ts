@@ -1,0 +1,236 @@
+// In: the upstream's URL. Out: its records in order, over all pages, in batches; at the end, what the walk learned.
+// Nothing is repaired: what is not a list of records ends the walk with an UpstreamError.
+
+import { isDeepStrictEqual } from 'node:util';
+import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './json-records.ts';
+import { nameOf, type Upstream, type UpstreamDocument, UpstreamError, type Validators } from './upstream.ts';
+
+export type { Flaw } from './json-values.ts';
+export type { SourceRecord };
+
+/** The upstream's list became another one during the walk; a walk from the start may find it at rest. */
+export class UpstreamChangedError extends UpstreamError {
+  override name = 'UpstreamChangedError';
+}
+
+/** What the importer allows a list. */
+export interface ReaderLimits {
+  /** Pages of one walk. */
+  readonly pages: number;
+  /** Bytes of text since the last whole record: one giant record, or endless white space. */
+  readonly bytesWithoutRecord: number;
+}
+
+/** The limits that hold outside of tests. */
+export const READER_LIMITS: ReaderLimits = Object.freeze({
+  pages: 100_000,
+  bytesWithoutRecord: 16 * 1024 ** 2,
+});
+
+/** What to read. */
+export interface ReadOptions {
+  /** The first page. */
+  readonly url: URL;
+  /** Borrowed: its maker closes it. */
+  readonly upstream: Upstream;
+  /** Of the live version, to learn that nothing has changed. */
+  readonly validators?: Validators | null | undefined;
+  /** Tests make limits smaller. */
+  readonly limits?: Partial<ReaderLimits> | undefined;
+}
+
+/** What a walk learned. */
+export interface Walk {
+  /** The upstream answered that nothing has changed; no records came. */
+  readonly notModified: boolean;
+  readonly pages: number;
+  /** `_meta.totalCount` as found; `undefined` where there is none. */
+  readonly totalCount: unknown;
+  /** The `Medref-Version` header. */
+  readonly version: string | null;
+  /** Of a list that is one document; null for a list of pages, each of which has its own. */
+  readonly validators: Validators | null;
+  /** Plain sentences about what is odd but no reason to fail. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Reads all records of a list, following `_links.next.href` to the last page. Ending the iteration early closes the
+ * connection.
+ * @returns batches of records, none of them empty, then the walk. Throws {@link UpstreamError},
+ * {@link UpstreamChangedError} where starting again may help, or the reason of the upstream's signal.
+ */
+export async function* readRecords(options: ReadOptions): AsyncGenerator<SourceRecord[], Walk, undefined> {
+  const { url, upstream } = options;
+  const limits = { ...READER_LIMITS, ...options.limits };
+  const visited = new Set<string>();
+  let first: Page | undefined;
+  let read = 0;
+  for (let next = url; ; ) {
+    const document = await upstream.open(next, first ? null : options.validators);
+    if (document === null) return NOT_MODIFIED;
+    visited.add(next.href);
+    const page: Page = yield* readPage(document, { first, recordsBefore: read, limits });
+    first ??= page;
+    read += page.records;
+    if (page.next === null) return walkOf(first, { pages: visited.size, read, url });
+    next = nextUrl(url, page.next, page.url);
+    checkProgress(page, { next, visited, read, limits });
+  }
+}
+
+const NOT_MODIFIED: Walk = Object.freeze({
+  notModified: true,
+  pages: 0,
+  totalCount: undefined,
+  version: null,
+  validators: null,
+  warnings: [],
+});
+
+interface Page extends Envelope {
+  url: URL;
+  version: string | null;
+  validators: Validators;
+  records: number;
+}
+
+interface PageContext {
+  first: Page | undefined;
+  recordsBefore: number;
+  limits: ReaderLimits;
+}
+
+async function* readPage(
+  document: UpstreamDocument,
+  context: PageContext,
+): AsyncGenerator<SourceRecord[], Page, undefined> {
+  const { url, version, validators } = document;
+  const { first } = context;
+  try {
+    if (first && version !== first.version) {
+      throw changed(url, 'its Medref-Version', first.version, version);
+    }
+    const { next, totalCount, records } = yield* readDocument(document, context);
+    if (first && !isDeepStrictEqual(totalCount, first.totalCount)) {
+      throw changed(url, 'its totalCount', first.totalCount, totalCount);
+    }
+    return { url, version, validators, records, next, totalCount };
+  } finally {
+    document.close();
+  }
+}
+
+async function* readDocument(
+  document: UpstreamDocument,
+  { recordsBefore, limits }: PageContext,
+): AsyncGenerator<SourceRecord[], Envelope & { records: number }, undefined> {
+  const name = nameOf(document.url);
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const parser = createRecordParser({ lines: document.lines, recordsBefore });
+  let position = recordsBefore;
+  let bytesWithoutRecord = 0;
+  try {
+    for await (const chunk of document.body) {
+      for (const piece of pieces(chunk)) {
+        // Counted before it is parsed, because the tokenizer holds on to all of an unfinished string.
+        bytesWithoutRecord += piece.length;
+        if (bytesWithoutRecord > limits.bytesWithoutRecord) throw tooLong(name, position, limits);
+        const records = parser.feed(decoder.decode(piece, { stream: true }));
+        if (records.length === 0) continue;
+        bytesWithoutRecord = 0;
+        position += records.length;
+        yield records;
+      }
+    }
+    const records = [...parser.feed(decoder.decode()), ...parser.end()];
+    position += records.length;
+    if (records.length > 0) yield records;
+    return { ...parser.envelope, records: position - recordsBefore };
+  } catch (error) {
+    throw documentFailure(name, position, error);
+  }
+}
+
+/** Small enough that the counted text since the last record is true to the limit. */
+function* pieces(chunk: Uint8Array): Generator<Uint8Array> {
+  const size = 64 * 1024;
+  for (let from = 0; from < chunk.length; from += size) yield chunk.subarray(from, from + size);
+}
+
+function documentFailure(name: string, position: number, error: unknown): unknown {
+  if (error instanceof UnreadableJson) return new UpstreamError(`${name} ${error.message}`);
+  if ((error as { code?: string }).code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
+    return new UpstreamError(`${name} is not valid UTF-8, soon after ${recordsUpTo(position)}.`);
+  }
+  return error;
+}
+
+function tooLong(name: string, position: number, limits: ReaderLimits): UpstreamError {
+  return new UpstreamError(
+    `${name} goes on for more than ${limits.bytesWithoutRecord} bytes after ${recordsUpTo(position)} without another record.`,
+  );
+}
+
+function recordsUpTo(position: number): string {
+  return position === 0 ? 'its start' : `record ${position}`;
+}
+
+function changed(url: URL, what: string, before: unknown, now: unknown): UpstreamChangedError {
+  return new UpstreamChangedError(
+    `${nameOf(url)} changed during the walk: ${what} was ${JSON.stringify(before)} and is now ${JSON.stringify(now)}.`,
+  );
+}
+
+/** The next page's URL, which must be where the operator sent the importer to, and nowhere else. */
+function nextUrl(start: URL, href: string, base: URL): URL {
+  if (!URL.canParse(href, base.href))
+    throw new UpstreamError(`${nameOf(base)} has a next page that is not a URL.`);
+  const next = new URL(href, base);
+  if (next.protocol !== start.protocol || next.host !== start.host) {
+    throw new UpstreamError(
+      `${nameOf(base)} has its next page at another origin, ${nameOf(next)}. Only ${start.protocol}//${start.host} is asked.`,
+    );
+  }
+  next.hash = '';
+  next.username = start.username;
+  next.password = start.password;
+  return next;
+}
+
+interface Progress {
+  next: URL;
+  visited: ReadonlySet<string>;
+  read: number;
+  limits: ReaderLimits;
+}
+
+/** Throws where following the next page would never end. */
+function checkProgress(page: Page, { next, visited, read, limits }: Progress): void {
+  const name = nameOf(page.url);
+  if (page.records === 0) throw new UpstreamError(`${name} has an empty page that names a next one.`);
+  if (typeof page.totalCount === 'number' && read > page.totalCount) {
+    throw new UpstreamError(
+      `${name} names a next page, although ${read} records were read and its totalCount is ${page.totalCount}.`,
+    );
+  }
+  if (visited.has(next.href))
+    throw new UpstreamError(`${name} names a next page that was read before: a loop in next.`);
+  if (visited.size >= limits.pages)
+    throw new UpstreamError(`${name} goes on for more than ${limits.pages} pages.`);
+}
+
+function walkOf(first: Page, { pages, read, url }: { pages: number; read: number; url: URL }): Walk {
+  const { totalCount, version } = first;
+  const differs = typeof totalCount === 'number' && totalCount !== read;
+  return {
+    notModified: false,
+    pages,
+    totalCount,
+    version,
+    validators: pages === 1 ? first.validators : null,
+    warnings: differs
+      ? [`${nameOf(url)} says that its totalCount is ${totalCount}, but ${read} records were read.`]
+      : [],
+  };
+}

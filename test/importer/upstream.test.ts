@@ -1,0 +1,610 @@
+// The upstream: what is asked of it, what it may answer, and what is said when it fails.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import {
+  createUpstream,
+  nameOf,
+  type Upstream,
+  type UpstreamDocument,
+  UpstreamError,
+  type UpstreamOptions,
+  type Validators,
+} from '../../importer/upstream.ts';
+import {
+  type Answer,
+  closedPort,
+  cutting,
+  refusing,
+  sending,
+  startDeafServer,
+  upstreamServers,
+} from '../support/upstream-server.ts';
+
+const LIST = JSON.stringify({ data: [{ id: 1, name: 'Aşı' }] });
+
+describe('upstream', () => {
+  const start = upstreamServers();
+  const open: Upstream[] = [];
+  afterEach(() => Promise.all(open.splice(0).map((upstream) => upstream.close())));
+
+  function upstreamWith(options: UpstreamOptions = {}): Upstream {
+    const upstream = createUpstream({ ...options, limits: { backoffMs: 2, ...options.limits } });
+    open.push(upstream);
+    return upstream;
+  }
+
+  async function openDocument(
+    url: URL,
+    options?: UpstreamOptions,
+    validators?: Validators,
+  ): Promise<UpstreamDocument> {
+    const document = await upstreamWith(options).open(url, validators);
+    if (document === null) throw new Error('the upstream answered that nothing has changed');
+    return document;
+  }
+
+  async function read(url: URL, options?: UpstreamOptions): Promise<string> {
+    return textOf(await openDocument(url, options));
+  }
+
+  async function reasonOf(url: URL, options?: UpstreamOptions): Promise<string> {
+    const error = await failureOf(read(url, options));
+    expect(error).to.be.instanceOf(UpstreamError);
+    expect((error as Error).message).to.match(/^(http|file):\/\/.*\.$/);
+    return (error as Error).message;
+  }
+
+  describe('asks', () => {
+    it('for JSON before JSON Lines, takes gzip, and says who it is', async () => {
+      const server = await start(sending(LIST));
+      expect(await read(server.url())).to.equal(LIST);
+      const headers = server.requests[0]?.headers ?? {};
+      expect(headers.accept).to.match(/^application\/json, application\/x-ndjson;q=0\.9/);
+      expect(headers['accept-encoding']).to.equal('gzip');
+      expect(headers['user-agent']).to.equal('medref');
+      expect(headers).not.to.have.any.keys('authorization', 'if-none-match', 'if-modified-since');
+    });
+
+    it('with the token as a Bearer credential', async () => {
+      const server = await start(sending(LIST));
+      await read(server.url(), { token: 's3cret' });
+      expect(server.requests[0]?.headers.authorization).to.equal('Bearer s3cret');
+    });
+
+    it('with the credentials of the URL where there is no token', async () => {
+      const server = await start(sending(LIST));
+      const url = server.url();
+      url.username = 'me';
+      url.password = 'p@ss%zz';
+      await read(url);
+      const expected = `Basic ${Buffer.from('me:p@ss%zz').toString('base64')}`;
+      expect(server.requests[0]?.headers.authorization).to.equal(expected);
+    });
+
+    it('whether the document has changed, when it has validators', async () => {
+      const server = await start(refusing(304));
+      const validators = { etag: 'W/"a"', lastModified: 'Tue, 01 Jul 2025 00:00:00 GMT' };
+      expect(await upstreamWith().open(server.url(), validators)).to.equal(null);
+      expect(server.requests[0]?.headers['if-none-match']).to.equal(validators.etag);
+      expect(server.requests[0]?.headers['if-modified-since']).to.equal(validators.lastModified);
+    });
+
+    it('and learns the version and the validators of the answer', async () => {
+      const headers = {
+        'medref-version': '7',
+        etag: '"x"',
+        'last-modified': 'Tue, 01 Jul 2025 00:00:00 GMT',
+      };
+      const server = await start(sending(LIST, headers));
+      const document = await openDocument(server.url());
+      expect(document.version).to.equal('7');
+      expect(document.validators).to.deep.equal({ etag: '"x"', lastModified: headers['last-modified'] });
+    });
+  });
+
+  describe('follows redirects', () => {
+    for (const status of [301, 302, 303, 307, 308]) {
+      it(`of status ${status}, with the token, within the origin`, async () => {
+        const server = await start((response, request, nth) =>
+          request.url === '/new/list.jsonl'
+            ? sending(LIST)(response, request, nth)
+            : refusing(status, { location: 'new/list.jsonl' })(response, request, nth),
+        );
+        const document = await openDocument(server.url('/list'), { token: 't' });
+        expect(await textOf(document)).to.equal(LIST);
+        expect(document.url.href).to.equal(`${server.origin}/new/list.jsonl`);
+        expect(document.lines).to.equal(true);
+        expect(server.requests.map(({ headers }) => headers.authorization)).to.deep.equal([
+          'Bearer t',
+          'Bearer t',
+        ]);
+      });
+    }
+
+    it('to another origin without the token, even back to where it came from', async () => {
+      const home = await start((response, request, nth) =>
+        request.url === '/back'
+          ? sending(LIST)(response, request, nth)
+          : refusing(302, { location: `${other.origin}/there` })(response, request, nth),
+      );
+      const other = await start((response) =>
+        refusing(302, { location: `${home.origin}/back` })(response, response.req, 1),
+      );
+      expect(await read(home.url(), { token: 't' })).to.equal(LIST);
+      expect(other.requests[0]?.headers).not.to.have.property('authorization');
+      expect(home.requests.map(({ headers }) => headers.authorization)).to.deep.equal([
+        'Bearer t',
+        undefined,
+      ]);
+    });
+
+    it('five times and not a sixth', async () => {
+      const answer: Answer = (response, request, nth) => {
+        const hop = Number(request.url?.slice(1));
+        if (hop === 0) sending(LIST)(response, request, nth);
+        else refusing(302, { location: `/${hop - 1}` })(response, request, nth);
+      };
+      const server = await start(answer);
+      expect(await read(server.url('/5'))).to.equal(LIST);
+      expect(await reasonOf(server.url('/6'))).to.contain('redirects more than 5 times');
+    });
+
+    it('but not in a loop', async () => {
+      const server = await start(refusing(301, { location: '/list.json' }));
+      expect(await reasonOf(server.url())).to.contain('perhaps in a loop');
+      expect(server.requests.length).to.equal(6);
+    });
+
+    it('but not away from http, nor to what is no URL', async () => {
+      const away = await start(refusing(302, { location: 'file:///etc/passwd' }));
+      expect(await reasonOf(away.url())).to.contain('redirects to a file: URL');
+      const nowhere = await start(refusing(302, { location: 'http://[' }));
+      expect(await reasonOf(nowhere.url())).to.contain('not a URL');
+      const silent = await start(refusing(302));
+      expect(await reasonOf(silent.url())).to.contain('not a URL');
+    });
+  });
+
+  describe('fails at once', () => {
+    for (const [status, name] of [
+      [400, '400 Bad Request'],
+      [401, '401 Unauthorized. Check the token'],
+      [403, '403 Forbidden'],
+      [404, '404 Not Found'],
+      [410, '410 Gone'],
+      [201, '201 Created'],
+      [204, '204 No Content'],
+      [206, '206 Partial Content'],
+      [300, '300 Multiple Choices'],
+      [304, '304 Not Modified'],
+    ] as const) {
+      it(`on an answer of status ${status}, and names it`, async () => {
+        const server = await start(refusing(status));
+        expect(await reasonOf(server.url())).to.contain(`answered ${name}`);
+        expect(server.requests.length).to.equal(1);
+      });
+    }
+
+    it('on an encoding that was not asked for', async () => {
+      const server = await start(sending(LIST, { 'content-encoding': 'gzip, br' }));
+      expect(await reasonOf(server.url())).to.contain('encoded as br');
+      expect(server.requests.length).to.equal(1);
+    });
+
+    it('on an answer that is not HTTP', async () => {
+      const server = await start((response) => response.socket?.end('+OK ready\r\n'));
+      expect(await reasonOf(server.url())).to.contain('not HTTP');
+      expect(server.requests.length).to.equal(1);
+    });
+
+    it('without telling the credentials or the query of the URL', async () => {
+      const server = await start(refusing(404));
+      const url = server.url('/list?key=s3cret#part');
+      url.username = 'me';
+      url.password = 'hidden';
+      const reason = await reasonOf(url, { token: 't0ken' });
+      expect(reason).to.contain(`${server.origin}/list answered`);
+      expect(reason).not.to.match(/s3cret|me:|hidden|t0ken|part/);
+      expect(nameOf(url)).to.equal(`${server.origin}/list`);
+    });
+  });
+
+  describe('tries again', () => {
+    for (const status of [408, 429, 500, 502, 503, 504]) {
+      it(`after ${status}, and takes the answer of the third try`, async () => {
+        const server = await start((response, request, nth) =>
+          (nth < 3 ? refusing(status) : sending(LIST))(response, request, nth),
+        );
+        expect(await read(server.url())).to.equal(LIST);
+        expect(server.requests.length).to.equal(3);
+      });
+    }
+
+    it('four times in all, and then names the last answer', async () => {
+      const server = await start(refusing(503));
+      const reason = await reasonOf(server.url());
+      expect(reason).to.contain('answered 503 Service Unavailable, after 4 tries in ');
+      expect(server.requests.length).to.equal(4);
+    });
+
+    it('after a connection cut before the answer', async () => {
+      const server = await start((response, request, nth) => {
+        if (nth === 1) response.socket?.destroy();
+        else sending(LIST)(response, request, nth);
+      });
+      expect(await read(server.url())).to.equal(LIST);
+    });
+
+    it('where nobody listens, and then says so', async () => {
+      const url = new URL(`http://127.0.0.1:${await closedPort()}/list`);
+      expect(await reasonOf(url)).to.contain('/list refused the connection, after 4 tries');
+    });
+
+    it('where the host is not known, and then says so', async () => {
+      expect(await reasonOf(new URL('http://upstream.invalid/list'))).to.match(/host name .*, after 4 tries/);
+    });
+
+    it('where no connection is accepted in time', async () => {
+      const deaf = await startDeafServer();
+      try {
+        const reason = await reasonOf(deaf.url, { limits: { tries: 2, connectMs: 100 } });
+        expect(reason).to.contain('did not accept a connection within 0.1 s, after 2 tries');
+      } finally {
+        await deaf.close();
+      }
+    });
+
+    it('where no answer begins in time', async () => {
+      const server = await start((response, request, nth) => {
+        if (nth === 2) sending(LIST)(response, request, nth);
+      });
+      expect(await read(server.url(), { limits: { headersMs: 50 } })).to.equal(LIST);
+      const silent = await start(() => {});
+      const reason = await reasonOf(silent.url(), { limits: { headersMs: 50, tries: 2 } });
+      expect(reason).to.contain('did not begin to answer within 0.1 s, after 2 tries');
+    });
+
+    it('but never beyond the time for one request', async () => {
+      const server = await start(() => {});
+      const began = performance.now();
+      const reason = await reasonOf(server.url(), { limits: { requestMs: 150 } });
+      expect(performance.now() - began).to.be.within(140, 1000);
+      expect(reason).to.contain('did not answer within 0.2 s');
+      expect(server.requests.length).to.equal(1);
+    });
+
+    it('but does not wait for a try that would come too late', async () => {
+      const server = await start(refusing(500));
+      const began = performance.now();
+      await reasonOf(server.url(), { limits: { requestMs: 1000, backoffMs: 4000 } });
+      expect(performance.now() - began).to.be.below(500);
+      expect(server.requests.length).to.equal(1);
+    });
+
+    it('waiting longer each time', async () => {
+      const times: number[] = [];
+      const server = await start((response, request, nth) => {
+        times.push(performance.now());
+        refusing(500)(response, request, nth);
+      });
+      await reasonOf(server.url(), { limits: { backoffMs: 60 } });
+      const waits = times.slice(1).map((time, index) => time - (times[index] as number));
+      expect(waits[0]).to.be.within(29, 90);
+      expect(waits[1]).to.be.within(59, 150);
+      expect(waits[2]).to.be.within(119, 270);
+    });
+
+    it('leaving no connection behind', async () => {
+      const endless: Answer = (response) => {
+        response.writeHead(500);
+        const drip = setInterval(() => response.write('x'.repeat(50_000)), 1);
+        response.on('close', () => clearInterval(drip));
+      };
+      const server = await start((response, request, nth) =>
+        (nth < 4 ? endless : sending(LIST))(response, request, nth),
+      );
+      expect(await read(server.url())).to.equal(LIST);
+      const soon = performance.now() + 3000;
+      while ((await server.openConnections()) > 1 && performance.now() < soon) await sleep(20);
+      expect(await server.openConnections()).to.be.at.most(1);
+    });
+  });
+
+  describe('honours Retry-After', () => {
+    async function waitAfter(retryAfter: string, options: UpstreamOptions = {}): Promise<number> {
+      const server = await start((response, request, nth) =>
+        (nth === 1 ? refusing(503, { 'retry-after': retryAfter }) : sending(LIST))(response, request, nth),
+      );
+      const began = performance.now();
+      await read(server.url(), options);
+      return performance.now() - began;
+    }
+
+    it('in seconds', async () => {
+      expect(await waitAfter('1')).to.be.within(990, 1900);
+    });
+
+    it('as a date', async () => {
+      const inTwoSeconds = new Date(Date.now() + 2000).toUTCString();
+      expect(await waitAfter(inTwoSeconds)).to.be.within(900, 2900);
+    });
+
+    it('unless it is past or makes no sense', async () => {
+      expect(await waitAfter('Tue, 01 Jul 2025 00:00:00 GMT')).to.be.below(500);
+      expect(await waitAfter('soon')).to.be.below(500);
+    });
+
+    it('by failing at once where the wait does not fit', async () => {
+      const server = await start(refusing(429, { 'retry-after': '120' }));
+      const reason = await reasonOf(server.url());
+      expect(reason).to.contain(
+        'answered 429 Too Many Requests, and asks to wait 120 s (Retry-After), longer than the 60 s',
+      );
+      expect(server.requests.length).to.equal(1);
+    });
+  });
+
+  describe('reads a body', () => {
+    it('that is compressed, whatever its headers say', async () => {
+      const plain = await start(sending(gzipSync(LIST)));
+      expect(await read(plain.url())).to.equal(LIST);
+      const declared = await start(sending(gzipSync(LIST), { 'content-encoding': 'gzip' }));
+      expect(await read(declared.url('/list.json.gz'))).to.equal(LIST);
+      const liar = await start(sending(LIST, { 'content-encoding': 'gzip' }));
+      expect(await read(liar.url('/list.json.gz'))).to.equal(LIST);
+    });
+
+    it('that is compressed twice, and not a third time', async () => {
+      const twice = await start(sending(gzipSync(gzipSync(LIST)), { 'content-encoding': 'gzip' }));
+      expect(await read(twice.url())).to.equal(LIST);
+      const thrice = gzipSync(LIST);
+      const server = await start(sending(gzipSync(gzipSync(thrice))));
+      const document = await openDocument(server.url());
+      expect(Buffer.concat(await chunksOf(document)).equals(thrice)).to.equal(true);
+    });
+
+    it('that is several gzip members in a row', async () => {
+      const server = await start(
+        sending(Buffer.concat([gzipSync(LIST.slice(0, 9)), gzipSync(LIST.slice(9))])),
+      );
+      expect(await read(server.url())).to.equal(LIST);
+    });
+
+    it('whose first bytes come one by one', async () => {
+      const bytes = gzipSync(LIST);
+      const server = await start(async (response) => {
+        for (const byte of bytes.subarray(0, 4)) {
+          response.write(Uint8Array.of(byte));
+          await sleep(10);
+        }
+        response.end(bytes.subarray(4));
+      });
+      expect(await read(server.url())).to.equal(LIST);
+    });
+
+    it('of no bytes, or of one', async () => {
+      for (const body of ['', '7']) {
+        const server = await start(sending(body));
+        expect(await read(server.url())).to.equal(body);
+      }
+    });
+
+    it('to its end, or says that it is cut off', async () => {
+      const bodies = [LIST, gzipSync(LIST), gzipSync(gzipSync(LIST))].map((body) => Buffer.from(body));
+      for (const body of bodies) {
+        for (const length of [0, 1, 2, 3, 12, body.length - 9, body.length - 1]) {
+          const part = body.subarray(0, length);
+          const counted = await start(cutting(part, { 'content-length': String(body.length) }));
+          expect(await reasonOf(counted.url()), `counted ${length}`).to.contain('is cut off');
+          const chunked = await start(cutting(part));
+          expect(await reasonOf(chunked.url()), `chunked ${length}`).to.contain('is cut off');
+        }
+      }
+    });
+
+    it('of gzip to its end, where the connection ends in order', async () => {
+      for (const body of [gzipSync(LIST), gzipSync(gzipSync(LIST))]) {
+        for (const length of [2, 3, 10, body.length - 9, body.length - 1]) {
+          const server = await start(sending(body.subarray(0, length)));
+          expect(await reasonOf(server.url()), `${length}`).to.contain(
+            'is cut off: its gzip data ends too early',
+          );
+        }
+      }
+    });
+
+    it('unless its gzip data is corrupt or has something after it', async () => {
+      const corrupt = gzipSync(LIST);
+      corrupt.writeUInt8(corrupt.readUInt8(20) ^ 0xff, 20);
+      for (const body of [corrupt, Buffer.concat([gzipSync(LIST), Buffer.from('more')])]) {
+        const server = await start(sending(body));
+        expect(await reasonOf(server.url())).to.contain('corrupt gzip data');
+      }
+    });
+
+    it('unless it falls silent', async () => {
+      const server = await start((response) => response.write(LIST));
+      expect(await reasonOf(server.url(), { limits: { idleMs: 60 } })).to.contain(
+        'stopped in the middle of its body',
+      );
+    });
+
+    it('unless it drips', async () => {
+      const server = await start((response) => {
+        const drip = setInterval(() => response.write(' '), 5);
+        response.on('close', () => clearInterval(drip));
+      });
+      const limits = { slowMs: 120, idleMs: 5000 };
+      expect(await reasonOf(server.url(), { limits })).to.match(/too slowly: \d+ bytes in 0\.1 s/);
+    });
+
+    it('at a steady pace above the least', async () => {
+      const server = await start((response) => {
+        let sent = 0;
+        const pace = setInterval(() => (sent++ < 60 ? response.write(' '.repeat(40)) : response.end()), 5);
+        response.on('close', () => clearInterval(pace));
+      });
+      expect((await read(server.url(), { limits: { slowMs: 60 } })).length).to.equal(2400);
+    });
+
+    it('as slowly as its reader wants', async () => {
+      const body = 'x'.repeat(3_000_000);
+      const server = await start(sending(body));
+      const document = await openDocument(server.url(), {
+        limits: { slowMs: 30, idleMs: 60, slowBytesPerSecond: 1e7 },
+      });
+      let size = 0;
+      for await (const chunk of document.body) {
+        if (size < 300_000) await sleep(80);
+        size += chunk.length;
+      }
+      expect(size).to.equal(body.length);
+    });
+
+    it('unless it is too large once decoded', async () => {
+      const server = await start(sending(gzipSync(' '.repeat(200_000))));
+      expect(await reasonOf(server.url(), { limits: { bodyBytes: 199_999 } })).to.contain(
+        'larger than 199999 bytes',
+      );
+      expect((await read(server.url(), { limits: { bodyBytes: 200_000 } })).length).to.equal(200_000);
+    });
+
+    it('and cuts the connection when it is closed early', async () => {
+      let closed: () => void;
+      const isClosed = new Promise<void>((resolve) => {
+        closed = resolve;
+      });
+      const server = await start((response) => {
+        const flood = setInterval(() => response.write('x'.repeat(10_000)), 1);
+        response.on('close', () => {
+          clearInterval(flood);
+          closed();
+        });
+      });
+      const document = await openDocument(server.url());
+      for await (const _ of document.body) break;
+      document.close();
+      await isClosed;
+    });
+  });
+
+  describe('knows JSON Lines', () => {
+    for (const path of ['/a.jsonl', '/a.ndjson', '/a.JSONL.gz', '/a.ndjson.gz?b=c.json']) {
+      it(`by the path ${path}`, async () => {
+        const server = await start(sending(LIST));
+        expect((await openDocument(server.url(path))).lines).to.equal(true);
+      });
+    }
+
+    for (const type of [
+      'application/x-ndjson',
+      'application/ndjson; charset=utf-8',
+      'application/jsonl',
+      'application/x-jsonl',
+      'application/jsonlines',
+      'Application/X-JsonLines',
+      'application/json-lines',
+    ]) {
+      it(`by the content type ${type}`, async () => {
+        const server = await start(sending(LIST, { 'content-type': type }));
+        expect((await openDocument(server.url())).lines).to.equal(true);
+      });
+    }
+
+    it('from a list in one document', async () => {
+      const server = await start(sending(LIST, { 'content-type': 'application/json; profile=x-ndjson' }));
+      expect((await openDocument(server.url('/jsonl/a.jsonl.json'))).lines).to.equal(false);
+    });
+  });
+
+  describe('reads files', () => {
+    let folder: string;
+    before(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'medref-upstream-'));
+    });
+    after(() => rm(folder, { recursive: true }));
+
+    async function fileWith(name: string, content: string | Uint8Array): Promise<URL> {
+      await writeFile(join(folder, name), content);
+      return pathToFileURL(join(folder, name));
+    }
+
+    it('plain, compressed, and with names that need escaping', async () => {
+      expect(await read(await fileWith('a.json', LIST))).to.equal(LIST);
+      expect(await read(await fileWith('ş %41?.json', gzipSync(LIST)))).to.equal(LIST);
+      const document = await openDocument(await fileWith('a.jsonl.gz', gzipSync(LIST)));
+      expect(document.lines).to.equal(true);
+      expect(document.version).to.equal(null);
+      expect(document.validators).to.deep.equal({ etag: null, lastModified: null });
+      document.close();
+    });
+
+    it('and says what is wrong with them', async () => {
+      expect(await reasonOf(pathToFileURL(join(folder, 'none.json')))).to.match(
+        /none\.json does not exist\. Check/,
+      );
+      expect(await reasonOf(pathToFileURL(folder))).to.contain('is not a file');
+      expect(await reasonOf(new URL('file://elsewhere/list.json'))).to.contain('names a host');
+      expect(await reasonOf(await fileWith('cut.gz', gzipSync(LIST).subarray(0, 20)))).to.contain(
+        'is cut off',
+      );
+    });
+  });
+
+  describe('ends with the reason of its signal', () => {
+    const reason = new Error('enough');
+
+    async function expectEnd(answer: Answer, options: UpstreamOptions = {}): Promise<void> {
+      const server = await start(answer);
+      const controller = new AbortController();
+      const reading = failureOf(read(server.url(), { ...options, signal: controller.signal }));
+      await sleep(60);
+      controller.abort(reason);
+      const began = performance.now();
+      expect(await reading).to.equal(reason);
+      expect(performance.now() - began).to.be.below(200);
+    }
+
+    it('before anything is asked', async () => {
+      const server = await start(sending(LIST));
+      expect(await failureOf(read(server.url(), { signal: AbortSignal.abort(reason) }))).to.equal(reason);
+      expect(server.requests.length).to.equal(0);
+      const file = new URL(import.meta.url);
+      expect(await failureOf(read(file, { signal: AbortSignal.abort(reason) }))).to.equal(reason);
+    });
+
+    it('while an answer is awaited', () => expectEnd(() => {}));
+
+    it('while the next try is awaited', () => expectEnd(refusing(500), { limits: { backoffMs: 30_000 } }));
+
+    it('in the middle of a body', () => expectEnd((response) => response.write(LIST)));
+
+    it('in the middle of a compressed body', () =>
+      expectEnd((response) => response.write(gzipSync(LIST).subarray(0, 20))));
+  });
+});
+
+async function chunksOf(document: UpstreamDocument): Promise<Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of document.body) chunks.push(chunk);
+  return chunks;
+}
+
+async function textOf(document: UpstreamDocument): Promise<string> {
+  return Buffer.concat(await chunksOf(document)).toString();
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('it succeeded, where a failure was expected');
+}
