@@ -1,0 +1,212 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { collectionKeys } from '../shared/keys.ts';
+import { connectForWriting, type Redis } from '../shared/redis.ts';
+import { type CommandResult, type RunningCommand, medref as run, startMedref } from './support/medref.ts';
+import { describeWithRealLists, readRealList, realListUrl } from './support/real-lists.ts';
+import { startTestRedis, type TestRedis } from './support/redis-server.ts';
+import { upstreamServers } from './support/upstream-server.ts';
+
+interface Report {
+  collection: string;
+  outcome: string;
+  version: number | null;
+  read: number;
+  written: number;
+  rejected: number;
+  reason: string | null;
+}
+
+interface Page {
+  data: unknown[];
+  _links: { next?: { href: string } };
+  _meta: { totalCount: number };
+}
+
+describeWithRealLists('the whole road, with the real lists', function () {
+  this.timeout(120_000);
+  const startUpstream = upstreamServers();
+  let server: TestRedis;
+  let redis: Redis;
+  let api: RunningCommand;
+  let address: string;
+  let key: string;
+
+  const medref = (args: string[], settings: Record<string, string> = {}): Promise<CommandResult> =>
+    run(args, { REDIS_URL: server.url, ...settings });
+  const reports = (result: CommandResult) => result.json<{ imports: Report[] }>().imports;
+  const realLists = {
+    PRODUCTS_URL: realListUrl('products').href,
+    COMPANIES_URL: realListUrl('companies').href,
+  };
+  const get = (path: string) =>
+    fetch(new URL(path, address), { headers: { authorization: `Bearer ${key}` } });
+
+  /** Every record of a collection, page by page along `next`, as JSON text. */
+  async function walk(path: string): Promise<string[]> {
+    const records: string[] = [];
+    for (let next: string | undefined = path; next; ) {
+      const response = await get(next);
+      expect(response.status).to.equal(200);
+      const page = (await response.json()) as Page;
+      records.push(...page.data.map((record) => JSON.stringify(record)));
+      next = page._links.next?.href;
+    }
+    return records;
+  }
+
+  before(async () => {
+    server = await startTestRedis({ appendOnly: true });
+    redis = await connectForWriting(server.url);
+    api = startMedref(['serve', '--json'], { REDIS_URL: server.url, API_PORT: '0' });
+    [, address] = (await api.line(/"address":"([^"]+)"/)) as unknown as [string, string];
+    ({ key } = (await medref(['keys', 'create', '--client', 'journey', '--json'])).json<{ key: string }>());
+  });
+  after(async () => {
+    api.process.kill('SIGTERM');
+    await api.ended;
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it('imports all 28,395 products and 2,417 companies, and the same again is unchanged', async () => {
+    const first = await medref(['import', '--json'], realLists);
+    expect(first.code).to.equal(0);
+    expect(
+      reports(first).map(({ outcome, written, rejected }) => [outcome, written, rejected]),
+    ).to.deep.equal([
+      ['published', 28_395, 0],
+      ['published', 2_417, 0],
+    ]);
+    const second = await medref(['import', '--json'], realLists);
+    expect(second.code).to.equal(0);
+    expect(reports(second).map(({ outcome, version }) => [outcome, version])).to.deep.equal([
+      ['unchanged', 1],
+      ['unchanged', 1],
+    ]);
+  });
+
+  for (const name of ['products', 'companies'] as const) {
+    it(`serves every record of the ${name} as it is in its source, in order, along next`, async () => {
+      const source = readRealList(name).map((record) => JSON.stringify(record));
+      expect(await walk(`/${name}`)).to.deep.equal(source);
+      expect(await walk(`/${name}?per-page=199`)).to.deep.equal(source);
+    });
+  }
+
+  it('serves each of a thousand records by its id', async () => {
+    const source = readRealList<{ product: { id: number } }>('products');
+    for (let i = 0; i < source.length; i += Math.ceil(source.length / 1_000)) {
+      const record = source[i];
+      const response = await get(`/products/${record?.product.id}`);
+      expect(await response.text()).to.equal(`{"data":${JSON.stringify(record)},"success":true}`);
+    }
+  });
+
+  it('mirrors another instance: the same records byte for byte, by their checksum', async () => {
+    const settings = {
+      KEY_PREFIX: 'mirror',
+      ...{ PRODUCTS_URL: `${address}/products`, COMPANIES_URL: `${address}/companies?per-page=50` },
+      UPSTREAM_TOKEN: key,
+    };
+    const result = await medref(['import', '--json'], settings);
+    expect(reports(result).map(({ outcome, read, reason }) => [outcome, read, reason])).to.deep.equal([
+      ['published', 28_395, null],
+      ['published', 2_417, null],
+    ]);
+    for (const name of ['products', 'companies']) {
+      const documents = await Promise.all(
+        ['medref', 'mirror'].map((prefix) => redis.get(collectionKeys(prefix, name).live)),
+      );
+      const [original, mirrored] = documents.map((text) => JSON.parse(text ?? '') as { checksum: string });
+      expect(mirrored?.checksum).to.equal(original?.checksum);
+    }
+  });
+
+  it('imports the dirty records of each kind: what is read is written or rejected with position, path and reason', async () => {
+    const dirty = readRealList<{ kind: string; record: DirtyRecord }>('dirty');
+    for (const [kind, name] of [
+      ['product', 'products'],
+      ['company', 'companies'],
+    ] as const) {
+      const records = dirty.filter((it) => it.kind === kind).map((it) => it.record);
+      const expected = expectedRejects(records);
+      expect(expected, 'the list has something to reject').not.to.have.length(0);
+      const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: records })));
+      const settings = { KEY_PREFIX: 'dirty', [`${name.toUpperCase()}_URL`]: upstream.url().href };
+      const result = await medref(['import', '--json'], { ...settings, MAX_REJECT_PERCENT: '100' });
+      expect(reports(result)[0]).to.deep.include({
+        outcome: 'published',
+        read: records.length,
+        written: records.length - expected.length,
+        rejected: expected.length,
+      });
+      const listed = await medref(['rejects', name, '--json'], { KEY_PREFIX: 'dirty' });
+      expect(listed.json()).to.deep.equal({ total: expected.length, rejects: expected });
+    }
+  });
+
+  it('goes on answering the same while an import is killed, and the next import succeeds without help', async () => {
+    const source = readRealList('products');
+    const changed = JSON.stringify({ data: source.slice(0, 20_000) });
+    const upstream = await startUpstream((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.write(changed.slice(0, changed.length / 2)); // and nothing more
+    });
+    const before = await (await get('/products?page=3')).text();
+    const doomed = startMedref(['import', 'products'], {
+      REDIS_URL: server.url,
+      PRODUCTS_URL: upstream.url().href,
+    });
+    const keys = collectionKeys('medref', 'products');
+    while ((await redis.smembers(keys.staged)).length === 0) await sleep(20);
+    const [staged] = await redis.smembers(keys.staged);
+    doomed.process.kill('SIGKILL');
+    expect((await doomed.ended).code).to.equal(null);
+
+    const { records, order } = keys.content(Number(staged));
+    expect(await redis.pttl(records)).to.be.within(1, 60_000);
+    expect(await redis.pttl(order)).to.be.within(1, 60_000);
+    expect(await (await get('/products?page=3')).text()).to.equal(before);
+
+    const killedAt = Date.now();
+    let next = await medref(['import', 'products', '--json'], realLists);
+    while (next.code === 4) {
+      expect(await (await get('/products?page=3')).text()).to.equal(before);
+      await sleep(1_000);
+      next = await medref(['import', 'products', '--json'], realLists);
+    }
+    expect(Date.now() - killedAt).to.be.below(35_000);
+    expect(next.code).to.equal(0);
+    expect(reports(next)[0]).to.deep.include({ outcome: 'unchanged', version: 1 });
+    expect(await redis.exists(records, order, keys.staged)).to.equal(0);
+    expect(await (await get('/products?page=3')).text()).to.equal(before);
+  });
+});
+
+interface DirtyRecord {
+  id?: number;
+  product?: { id: number };
+  barcodes?: { barcode: string }[];
+}
+
+/** What of these records has to be rejected, found by other means: bad barcodes, and ids that came before. */
+function expectedRejects(records: readonly DirtyRecord[]): unknown[] {
+  const first = new Map<number | undefined, number>();
+  return records.flatMap((record, i) => {
+    const raw = JSON.stringify(record);
+    const bad = record.barcodes?.findIndex(({ barcode }) => !/^\d{12,13}$/.test(barcode)) ?? -1;
+    if (bad !== -1) {
+      const path = `$.barcodes[${bad}].barcode`;
+      return [{ position: i + 1, path, reason: 'must be a string of 12 or 13 digits', raw }];
+    }
+    const id = record.product?.id ?? record.id;
+    const before = first.get(id);
+    if (before === undefined) {
+      first.set(id, i + 1);
+      return [];
+    }
+    const path = record.product ? '$.product.id' : '$.id';
+    return [{ position: i + 1, path, reason: `is a duplicate of the record at position ${before}`, raw }];
+  });
+}
