@@ -6,7 +6,7 @@ import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
 import type { ImportLock } from './import-lock.ts';
 import type { ReportDraft } from './import-report.ts';
-import type { UpstreamLimits } from './upstream.ts';
+import type { UpstreamLimits } from './upstream/terms.ts';
 import type { VersionWriter } from './version-writer.ts';
 
 /** What an import works with. */

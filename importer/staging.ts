@@ -2,9 +2,9 @@
 
 import { type LiveVersion, nextNumber, sweepStaged } from '../shared/versions.ts';
 import type { ImportRun } from './import-run.ts';
-import { readRecords, UpstreamChangedError } from './record-reader.ts';
+import { readRecords, UpstreamChangedError } from './reader/record-reader.ts';
 import { createValidator, idJsonPath } from './record-validator.ts';
-import { createUpstream } from './upstream.ts';
+import { createUpstream } from './upstream/upstream.ts';
 import { type StagedVersion, VersionWriter } from './version-writer.ts';
 
 /** How often a walk starts again when upstream changes under it. */

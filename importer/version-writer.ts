@@ -7,7 +7,7 @@ import type { Redis } from '../shared/redis.ts';
 import { type StagedRecord, stage } from '../shared/scripts.ts';
 import type { LiveVersion } from '../shared/versions.ts';
 import { type ImportLock, lifetimes } from './import-lock.ts';
-import type { SourceRecord } from './record-reader.ts';
+import type { SourceRecord } from './reader/record-reader.ts';
 import type { Verdict } from './record-validator.ts';
 
 /** A record refused, with its reason. */

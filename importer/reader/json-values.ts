@@ -6,7 +6,7 @@ import { jsonParser, type Token } from 'stream-json/core/parser.js';
 export type { Token };
 
 /** Values nested deeper than this are flawed; what is deeper is skipped, not built. */
-export const MAX_DEPTH = 32;
+export const maxDepth = 32;
 
 /** A reason to reject a value that its JSON text alone shows, and the JSON path of the place. */
 export interface Flaw {
@@ -92,18 +92,18 @@ export class ValueAssembler {
   }
 
   private enter(container: unknown[] | Record<string, unknown>): void {
-    if (this.depth < MAX_DEPTH) {
+    if (this.depth < maxDepth) {
       this.put(container);
       this.containers[this.depth] = container;
-    } else if (this.depth === MAX_DEPTH) {
+    } else if (this.depth === maxDepth) {
       this.put(null);
-      this.flaw ??= { path: this.path(), reason: `is nested deeper than ${MAX_DEPTH} levels` };
+      this.flaw ??= { path: this.path(), reason: `is nested deeper than ${maxDepth} levels` };
     }
     this.depth++;
   }
 
   private enterMember(key: string): void {
-    if (this.depth > MAX_DEPTH) return;
+    if (this.depth > maxDepth) return;
     const level = this.depth - 1;
     this.keys[level] = key;
     if (Object.hasOwn(this.containers[level] as object, key)) {
@@ -116,7 +116,7 @@ export class ValueAssembler {
       this.value = value;
       return;
     }
-    if (this.depth > MAX_DEPTH) return;
+    if (this.depth > maxDepth) return;
     const level = this.depth - 1;
     const container = this.containers[level] as unknown[] | Record<string, unknown>;
     if (Array.isArray(container)) {

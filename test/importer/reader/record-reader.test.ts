@@ -1,8 +1,7 @@
 // The record reader: from whatever an upstream sends to records in order, or to the one sentence that says what is wrong.
 
-import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import {
   type ReaderLimits,
@@ -11,17 +10,13 @@ import {
   type SourceRecord,
   UpstreamChangedError,
   type Walk,
-} from '../../importer/record-reader.ts';
-import {
-  createUpstream,
-  type Upstream,
-  type UpstreamDocument,
-  UpstreamError,
-} from '../../importer/upstream.ts';
-import { type Answer, refusing, sending, upstreamServers } from '../support/upstream-server.ts';
+} from '../../../importer/reader/record-reader.ts';
+import { type UpstreamDocument, UpstreamError } from '../../../importer/upstream/terms.ts';
+import { createUpstream, type Upstream } from '../../../importer/upstream/upstream.ts';
+import { readRealList, realListsAreThere, realListUrl } from '../../support/real-lists.ts';
+import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
 
 const URL_IN_MEMORY = new URL('http://upstream.test/list');
-const REAL_LISTS = new URL('../../../shared/data/', import.meta.url);
 
 describe('record reader', () => {
   const start = upstreamServers();
@@ -135,12 +130,11 @@ describe('record reader', () => {
       }
     });
 
-    for (const name of ['products', 'companies', 'dirty']) {
-      const file = new URL(`${name}.json.gz`, REAL_LISTS);
-      const run = existsSync(file) ? it : it.skip;
+    for (const name of ['products', 'companies', 'dirty'] as const) {
+      const run = realListsAreThere ? it : it.skip;
       run(`of real ${name}, exactly as JSON.parse does (where the real lists are there)`, async () => {
-        const expected = JSON.parse(gunzipSync(readFileSync(file)).toString()).data;
-        const { records } = await read(file);
+        const expected = readRealList(name);
+        const { records } = await read(realListUrl(name));
         expect(records.length).to.equal(expected.length);
         // Compared as text first: a deep comparison of so many records takes longer than all the rest.
         expect(JSON.stringify(records.map(({ value }) => value)) === JSON.stringify(expected)).to.equal(true);

@@ -2,8 +2,9 @@
 // Nothing is repaired: what is not a list of records ends the walk with an UpstreamError.
 
 import { isDeepStrictEqual } from 'node:util';
+import { nameOf, type UpstreamDocument, UpstreamError, type Validators } from '../upstream/terms.ts';
+import type { Upstream } from '../upstream/upstream.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './json-records.ts';
-import { nameOf, type Upstream, type UpstreamDocument, UpstreamError, type Validators } from './upstream.ts';
 
 export type { Flaw } from './json-values.ts';
 export type { SourceRecord };
@@ -22,9 +23,9 @@ export interface ReaderLimits {
 }
 
 /** The limits that hold outside of tests. */
-export const READER_LIMITS: ReaderLimits = Object.freeze({
+export const readerLimits: ReaderLimits = Object.freeze({
   pages: 100_000,
-  bytesWithoutRecord: 16 * 1024 ** 2,
+  bytesWithoutRecord: 4 * 1024 ** 2,
 });
 
 /** What to read. */
@@ -62,13 +63,13 @@ export interface Walk {
  */
 export async function* readRecords(options: ReadOptions): AsyncGenerator<SourceRecord[], Walk, undefined> {
   const { url, upstream } = options;
-  const limits = { ...READER_LIMITS, ...options.limits };
+  const limits = { ...readerLimits, ...options.limits };
   const visited = new Set<string>();
   let first: Page | undefined;
   let read = 0;
   for (let next = url; ; ) {
     const document = await upstream.open(next, first ? null : options.validators);
-    if (document === null) return NOT_MODIFIED;
+    if (document === null) return notModified;
     visited.add(next.href);
     const page: Page = yield* readPage(document, { first, recordsBefore: read, limits });
     first ??= page;
@@ -79,7 +80,7 @@ export async function* readRecords(options: ReadOptions): AsyncGenerator<SourceR
   }
 }
 
-const NOT_MODIFIED: Walk = Object.freeze({
+const notModified: Walk = Object.freeze({
   notModified: true,
   pages: 0,
   totalCount: undefined,

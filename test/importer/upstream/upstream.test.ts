@@ -8,14 +8,12 @@ import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import {
-  createUpstream,
   nameOf,
-  type Upstream,
   type UpstreamDocument,
   UpstreamError,
-  type UpstreamOptions,
   type Validators,
-} from '../../importer/upstream.ts';
+} from '../../../importer/upstream/terms.ts';
+import { createUpstream, type Upstream, type UpstreamOptions } from '../../../importer/upstream/upstream.ts';
 import {
   type Answer,
   closedPort,
@@ -24,7 +22,7 @@ import {
   sending,
   startDeafServer,
   upstreamServers,
-} from '../support/upstream-server.ts';
+} from '../../support/upstream-server.ts';
 
 const LIST = JSON.stringify({ data: [{ id: 1, name: 'Aşı' }] });
 

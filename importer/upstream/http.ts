@@ -1,0 +1,291 @@
+// In: an http(s) URL. Out: the document found there, after tries, waits and redirects; the only place that knows undici.
+
+import { STATUS_CODES } from 'node:http';
+import { unescape as percentDecoded } from 'node:querystring';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, type Dispatcher, request } from 'undici';
+import { documentOf, hasLinesExtension } from './body.ts';
+import {
+  type Access,
+  codeOf,
+  nameOf,
+  seconds,
+  slowAdvice,
+  type UpstreamDocument,
+  UpstreamError,
+  type UpstreamLimits,
+  type Validators,
+} from './terms.ts';
+
+/** Asks http(s) servers, over connections that it keeps until it is closed. */
+export interface HttpClient {
+  /** @returns the document, or null where it has not changed. Throws {@link UpstreamError}, or the signal's reason. */
+  open(url: URL, validators: Validators | null): Promise<UpstreamDocument | null>;
+  close(): Promise<void>;
+}
+
+/** Makes a client; nothing is sent before its first `open`. */
+export function createHttpClient(access: Access): HttpClient {
+  const agent = new Agent({ connect: { timeout: access.limits.connectMs }, bodyTimeout: 0 });
+  return {
+    open: (url, validators) => openHttp(url, validators, { ...access, agent }),
+    close: () => agent.destroy(),
+  };
+}
+
+interface Connected extends Access {
+  readonly agent: Agent;
+}
+
+async function openHttp(
+  url: URL,
+  validators: Validators | null,
+  access: Connected,
+): Promise<UpstreamDocument | null> {
+  const { limits, signal } = access;
+  const start = performance.now();
+  for (let tries = 1; ; tries++) {
+    try {
+      return await tryOnce({ url, validators, access, deadline: start + limits.requestMs });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof PassingFailure)) throw error;
+      await waitForNextTry(error, { tries, start, access });
+    }
+  }
+}
+
+/** A failure that may pass, so that the request is worth another try. */
+class PassingFailure extends UpstreamError {
+  readonly what: string;
+  readonly advice: string;
+  /** How long the upstream asks to wait before the next try. */
+  readonly retryAfterMs: number;
+
+  constructor(what: string, advice: string, retryAfterMs = 0) {
+    super(`${what}. ${advice}`);
+    this.what = what;
+    this.advice = advice;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Waits before the next try, or throws the failure's last word where there is no next try. */
+async function waitForNextTry(
+  failure: PassingFailure,
+  { tries, start, access }: { tries: number; start: number; access: Connected },
+): Promise<void> {
+  const { limits, signal } = access;
+  const spent = performance.now() - start;
+  const left = limits.requestMs - spent;
+  const wait = Math.max(failure.retryAfterMs, backoff(tries, limits));
+  if (tries < limits.tries && wait < left) {
+    await sleep(wait, undefined, { signal }).catch(() => signal.throwIfAborted());
+    return;
+  }
+  const soFar = tries === 1 ? '' : `, after ${tries} tries in ${seconds(spent)}`;
+  if (tries < limits.tries && failure.retryAfterMs >= left) {
+    throw new UpstreamError(
+      `${failure.what}${soFar}, and asks to wait ${seconds(failure.retryAfterMs)} (Retry-After), longer than the ` +
+        `${seconds(Math.max(left, 0))} that are left for this request. Import again later.`,
+    );
+  }
+  throw new UpstreamError(`${failure.what}${soFar}. ${failure.advice}`);
+}
+
+function backoff(tries: number, limits: UpstreamLimits): number {
+  return limits.backoffMs * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
+}
+
+interface Try {
+  url: URL;
+  validators: Validators | null;
+  access: Connected;
+  deadline: number;
+}
+
+async function tryOnce({ url, validators, access, deadline }: Try): Promise<UpstreamDocument | null> {
+  const { limits, signal } = access;
+  const headers: Record<string, string> = {
+    accept: 'application/json, application/x-ndjson;q=0.9, */*;q=0.1',
+    'accept-encoding': 'gzip',
+    'user-agent': 'medref',
+    ...authorization(url, access.token),
+    ...(validators?.etag && { 'if-none-match': validators.etag }),
+    ...(validators?.lastModified && { 'if-modified-since': validators.lastModified }),
+  };
+  const found = await follow(url, headers, { access, deadline });
+  const { response } = found;
+  const header = (name: string) => headerOf(response, name);
+  try {
+    if (response.statusCode === 304 && validators) return discarded(response.body, null);
+    checkStatus(nameOf(found.url), response.statusCode, header('retry-after'));
+    checkEncoding(nameOf(found.url), header('content-encoding'));
+  } catch (error) {
+    throw discarded(response.body, error);
+  }
+  const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
+  return documentOf({ url: found.url, raw: response.body, limits, signal, lines, header });
+}
+
+function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
+  return String(response.headers[name] ?? '') || null;
+}
+
+/** Sends the request, and again to where it is redirected. */
+async function follow(
+  start: URL,
+  startHeaders: Record<string, string>,
+  { access, deadline }: { access: Connected; deadline: number },
+): Promise<{ url: URL; response: Dispatcher.ResponseData }> {
+  let url = start;
+  let headers = startHeaders;
+  for (let redirects = 0; ; redirects++) {
+    const response = await send(url, headers, { access, deadline });
+    if (![301, 302, 303, 307, 308].includes(response.statusCode)) return { url, response };
+    discarded(response.body, null);
+    if (redirects === access.limits.redirects) {
+      throw new UpstreamError(
+        `${nameOf(start)} redirects more than ${redirects} times, perhaps in a loop. Check the URL.`,
+      );
+    }
+    const target = redirectTarget(url, headerOf(response, 'location'));
+    if (target.origin !== url.origin) {
+      const { authorization: _, ...rest } = headers;
+      headers = rest;
+    }
+    url = target;
+  }
+}
+
+function redirectTarget(url: URL, location: string | null): URL {
+  if (location === null || !URL.canParse(location, url.href)) {
+    throw new UpstreamError(`${nameOf(url)} redirects to something that is not a URL. Check the URL.`);
+  }
+  const target = new URL(location, url);
+  if (target.protocol !== 'http:' && target.protocol !== 'https:') {
+    throw new UpstreamError(
+      `${nameOf(url)} redirects to a ${target.protocol} URL; only http: and https: are followed.`,
+    );
+  }
+  return target;
+}
+
+async function send(
+  url: URL,
+  headers: Record<string, string>,
+  { access, deadline }: { access: Connected; deadline: number },
+): Promise<Dispatcher.ResponseData> {
+  const { limits, agent, signal } = access;
+  const stop = new AbortController();
+  const abort = () => stop.abort(signal.reason);
+  const late = () =>
+    stop.abort(
+      new PassingFailure(`${nameOf(url)} did not answer within ${seconds(limits.requestMs)}`, slowAdvice),
+    );
+  const timer = setTimeout(late, Math.max(deadline - performance.now(), 0));
+  signal.addEventListener('abort', abort);
+  try {
+    signal.throwIfAborted();
+    return await request(url, {
+      dispatcher: agent,
+      headers,
+      headersTimeout: limits.headersMs,
+      signal: stop.signal,
+    });
+  } catch (error) {
+    if (signal.aborted || error instanceof UpstreamError) throw error;
+    throw requestFailure(nameOf(url), codeOf(error), limits);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function authorization(url: URL, token: string | undefined): Record<string, string> {
+  if (token) return { authorization: `Bearer ${token}` };
+  if (url.username === '' && url.password === '') return {};
+  const credentials = `${percentDecoded(url.username)}:${percentDecoded(url.password)}`;
+  return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
+}
+
+/** Lets go of an unread body, so that its socket is free again; gives back the value to return or throw. */
+function discarded<T>(body: Dispatcher.ResponseData['body'], value: T): T {
+  body.on('error', () => {});
+  body.dump({ limit: 64 * 1024, signal: AbortSignal.timeout(1000) }).catch(() => {});
+  return value;
+}
+
+const runningAdvice = 'Check that the upstream is running and that its URL is right.';
+const networkAdvice = 'Check the URL and the network of this machine.';
+
+const requestFailures: Record<string, [what: string, advice: string]> = {
+  ECONNREFUSED: ['refused the connection', runningAdvice],
+  ECONNRESET: ['cut the connection before it answered', runningAdvice],
+  EPIPE: ['cut the connection before it answered', runningAdvice],
+  UND_ERR_SOCKET: ['cut the connection before it answered', runningAdvice],
+  ENOTFOUND: ['has a host name that is not known', networkAdvice],
+  EAI_AGAIN: ['has a host name that cannot be looked up now', networkAdvice],
+  EHOSTUNREACH: ['cannot be reached over the network', networkAdvice],
+  ENETUNREACH: ['cannot be reached over the network', networkAdvice],
+  ETIMEDOUT: ['did not accept a connection in time', runningAdvice],
+};
+
+function requestFailure(name: string, code: string, limits: UpstreamLimits): UpstreamError {
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') {
+    return new PassingFailure(
+      `${name} did not accept a connection within ${seconds(limits.connectMs)}`,
+      runningAdvice,
+    );
+  }
+  if (code === 'UND_ERR_HEADERS_TIMEOUT') {
+    return new PassingFailure(
+      `${name} did not begin to answer within ${seconds(limits.headersMs)}`,
+      slowAdvice,
+    );
+  }
+  const failure = requestFailures[code];
+  if (failure) return new PassingFailure(`${name} ${failure[0]}`, failure[1]);
+  if (code.startsWith('HPE_') || code === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
+    return new UpstreamError(`${name} answered with something that is not HTTP (${code}). Check the URL.`);
+  }
+  return new UpstreamError(
+    `${name} could not be asked (${code}). Check the URL, and the certificate of an https: URL.`,
+  );
+}
+
+function checkStatus(name: string, status: number, retryAfter: string | null): void {
+  if (status === 200) return;
+  const what = `${name} answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
+  if (status >= 500 || status === 429 || status === 408) {
+    throw new PassingFailure(what, slowAdvice, waitAsked(retryAfter));
+  }
+  if (status === 401 || status === 403) {
+    throw new UpstreamError(`${what}. Check the token that is sent to it.`);
+  }
+  if (status >= 400) throw new UpstreamError(`${what}. Check the URL.`);
+  throw new UpstreamError(`${what}, where only 200 OK carries a list. Check the URL.`);
+}
+
+/** The milliseconds that `Retry-After` asks for, in seconds or as a date; 0 where it is absent or makes no sense. */
+function waitAsked(retryAfter: string | null): number {
+  if (retryAfter === null) return 0;
+  if (/^\d+$/.test(retryAfter)) return Number(retryAfter) * 1000;
+  const date = Date.parse(retryAfter);
+  return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);
+}
+
+function checkEncoding(name: string, encoding: string | null): void {
+  const unknown = (encoding ?? '')
+    .split(',')
+    .find((coding) => !/^\s*(gzip|x-gzip|identity|)\s*$/i.test(coding));
+  if (unknown !== undefined) {
+    throw new UpstreamError(
+      `${name} sends its body encoded as ${unknown.trim()}, where only gzip was asked for.`,
+    );
+  }
+}
+
+function isLinesType(contentType: string | null): boolean {
+  return /^\s*(application|text)\/(x-)?(ndjson|jsonl|jsonlines|json-lines)\s*(;|$)/i.test(contentType ?? '');
+}

@@ -1,0 +1,39 @@
+// In: the URL of a document, http(s) or file. Out: its decoded bytes, or one plain sentence that says why there are none.
+
+import { openFile } from './file.ts';
+import { createHttpClient } from './http.ts';
+import { type UpstreamDocument, type UpstreamLimits, upstreamLimits, type Validators } from './terms.ts';
+
+/** How to reach the upstream. */
+export interface UpstreamOptions {
+  /** Sent as a Bearer credential, never to another origin than that of the URL asked for. */
+  readonly token?: string | undefined;
+  /** Ends whatever is going on, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Tests make limits smaller. */
+  readonly limits?: Partial<UpstreamLimits> | undefined;
+}
+
+/** The connection to an upstream, for the length of one import. */
+export interface Upstream {
+  /**
+   * Asks for a document.
+   * @param validators of the last version; with them an upstream may answer that nothing has changed.
+   * @returns the document, or null where it has not changed. Throws {@link UpstreamError}, or the signal's reason.
+   */
+  open(url: URL, validators?: Validators | null): Promise<UpstreamDocument | null>;
+  /** Ends all connections. */
+  close(): Promise<void>;
+}
+
+/** Makes the connection to an upstream; nothing is sent before {@link Upstream.open}, whoever made it closes it. */
+export function createUpstream(options: UpstreamOptions = {}): Upstream {
+  const limits = { ...upstreamLimits, ...options.limits };
+  const access = { limits, token: options.token, signal: options.signal ?? new AbortController().signal };
+  const http = createHttpClient(access);
+  return {
+    open: (url, validators = null) =>
+      url.protocol === 'file:' ? openFile(url, access) : http.open(url, validators),
+    close: () => http.close(),
+  };
+}
