@@ -7,7 +7,14 @@ import type { Redis } from '../shared/redis.ts';
 import { LockLostError, release, renew } from '../shared/scripts.ts';
 
 /** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
-export const lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
+export interface Lifetimes {
+  readonly lockMs: number;
+  readonly stagedMs: number;
+  readonly renewEveryMs: number;
+}
+
+/** The lifetimes that hold outside of tests. */
+export const lifetimes: Lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
 
 /** Who holds a lock, and since when. */
 export interface LockHolder {
@@ -26,18 +33,22 @@ export interface ImportLock {
   release(): Promise<void>;
 }
 
-/** Takes the lock of a collection, or tells who holds it. */
-export async function takeLock(redis: Redis, keys: CollectionKeys): Promise<ImportLock | LockHolder> {
+/** Takes the lock of a collection, or tells who holds it. Tests shorten the lifetimes. */
+export async function takeLock(
+  redis: Redis,
+  keys: CollectionKeys,
+  times: Lifetimes = lifetimes,
+): Promise<ImportLock | LockHolder> {
   const holder: LockHolder = {
     holder: `process ${process.pid} on ${hostname()}`,
     since: new Date().toISOString(),
   };
   const token = JSON.stringify({ ...holder, token: randomUUID() });
-  const taken = await redis.set(keys.lock, token, 'PX', lifetimes.lockMs, 'NX');
+  const taken = await redis.set(keys.lock, token, 'PX', times.lockMs, 'NX');
   const current = taken === 'OK' ? token : await redis.get(keys.lock);
   // The first reply may have been lost, and the repetition refused by our own token.
-  if (current === token) return heldLock(redis, keys, token);
-  return current === null ? takeLock(redis, keys) : holderOf(current);
+  if (current === token) return heldLock(redis, keys, token, times);
+  return current === null ? takeLock(redis, keys, times) : holderOf(current);
 }
 
 /** Who holds the lock of a collection, or `null` when it is free. */
@@ -51,19 +62,20 @@ function holderOf(token: string): LockHolder {
   return { holder, since };
 }
 
-function heldLock(redis: Redis, keys: CollectionKeys, token: string): ImportLock {
+function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Lifetimes): ImportLock {
   const lost = new AbortController();
   let number = 0;
   let renewedAt = Date.now();
-  const timer = setInterval(async () => {
-    try {
-      await renew(redis, { keys, token, number, lockMs: lifetimes.lockMs, lifetimeMs: lifetimes.stagedMs });
-      renewedAt = Date.now();
-    } catch (error) {
-      const expired = Date.now() - renewedAt > lifetimes.lockMs;
-      if (error instanceof LockLostError || expired) lost.abort(new LockLostError());
-    }
-  }, lifetimes.renewEveryMs);
+  const timer = setInterval(() => {
+    if (Date.now() - renewedAt > times.lockMs) lost.abort(new LockLostError());
+    renew(redis, { keys, token, number, lockMs: times.lockMs, lifetimeMs: times.stagedMs }).then(
+      () => {
+        renewedAt = Date.now();
+      },
+      // Any other failure may pass; if none succeeds in the lock's lifetime, it is lost all the same.
+      (error: unknown) => error instanceof LockLostError && lost.abort(error),
+    );
+  }, times.renewEveryMs);
   return {
     token,
     signal: lost.signal,

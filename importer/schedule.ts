@@ -29,7 +29,10 @@ export function startSchedule({
   run: () => Promise<void>;
   onSkipped: () => void;
 }): Schedule {
-  const task = schedule(cron.trim(), run, { timezone, noOverlap: true });
+  const task = schedule(cron.trim(), run, { timezone, noOverlap: true, logger: silent });
   task.on('execution:overlap', onSkipped);
   return { nextRun: () => task.getNextRun(), stop: async () => task.destroy() };
 }
+
+/** What node-cron would print by itself is told by its events. */
+const silent = { info() {}, warn() {}, error() {}, debug() {} };
