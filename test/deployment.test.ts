@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { settingDefinitions } from '../config/settings.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('..', import.meta.url));
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+
+interface Service {
+  command: string[];
+  environment?: Record<string, string>;
+  healthcheck?: { test: string[] };
+  ports?: string[];
+  read_only?: boolean;
+  restart?: string;
+  user?: string;
+  volumes?: string[];
+}
+
+describe('the compose file', () => {
+  const { services } = parse(read('docker-compose.yml'), { merge: true }) as {
+    services: Record<string, Service>;
+  };
+  const service = (name: string) => services[name] as Service;
+
+  it('has Redis, the importer and the API, each with a health check and a restart policy', () => {
+    expect(Object.keys(services)).to.deep.equal(['redis', 'importer', 'api']);
+    for (const name of Object.keys(services)) {
+      expect(service(name).healthcheck?.test, name).to.be.an('array');
+      expect(service(name).restart, name).to.equal('unless-stopped');
+    }
+  });
+
+  it('keeps Redis to itself, with an append-only file on a volume, and without eviction', () => {
+    const { command, ports, volumes } = service('redis');
+    expect(ports).to.equal(undefined);
+    expect(volumes).to.deep.equal(['redis-data:/data']);
+    expect(command.join(' ')).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
+  });
+
+  it('runs importer and API as another user than root, on a read-only file system', () => {
+    for (const name of ['importer', 'api'])
+      expect(service(name)).to.include({ user: 'node', read_only: true });
+  });
+
+  it('sets nothing that is not a setting, and every setting of the importer', () => {
+    const known = settingDefinitions.map(({ name }) => name);
+    for (const name of ['importer', 'api']) {
+      expect(known).to.include.members(Object.keys(service(name).environment ?? {}));
+    }
+    const ofTheApi = /^(API|ADMIN)_|^BASE_URL$|^KEY_PREFIX$/;
+    const ofTheImporter = known.filter((name) => !ofTheApi.test(name));
+    expect(Object.keys(service('importer').environment ?? {})).to.have.members(ofTheImporter);
+  });
+
+  it('runs commands that exist', async () => {
+    const help = read('bin/medref.ts');
+    for (const name of ['importer', 'api']) expect(help).to.include(`command('${service(name).command[0]}'`);
+  });
+});
+
+describe('the image', function () {
+  this.timeout(60_000);
+  const lines = read('Dockerfile').split('\n');
+  const copied = lines.flatMap((line) => {
+    const words = line.split(' ');
+    return words[0] === 'COPY' && !line.includes('--from') ? words.slice(1, -1) : [];
+  });
+
+  it('is built in two stages on the same Node, and runs as another user than root', () => {
+    const stages = lines.filter((line) => line.startsWith('FROM'));
+    expect(stages.map((line) => line.split(' ')[1])).to.deep.equal(Array(2).fill('node:26-trixie-slim'));
+    expect(lines.indexOf('USER node')).to.be.above(lines.lastIndexOf(stages[1] as string));
+  });
+
+  it('is given just the files that its build copies', () => {
+    const ignored = read('.dockerignore').trim().split('\n');
+    expect(ignored[0]).to.equal('*');
+    expect(ignored.slice(1).map((line) => line.slice(1))).to.have.members(copied);
+  });
+
+  it('is built from what it copies and nothing else', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'medref-image-'));
+    try {
+      for (const path of copied) {
+        expect(existsSync(join(root, path)), path).to.equal(true);
+        await cp(join(root, path), join(folder, path), { recursive: true });
+      }
+      await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+      await run('npm', ['run', 'build'], { cwd: folder });
+      const { stdout } = await run(process.execPath, [join(folder, 'dist/bin/medref.js'), '--help']);
+      expect(stdout).to.match(/^Usage: medref/);
+      expect(existsSync(join(folder, 'dist/test'))).to.equal(false);
+      expect(existsSync(join(folder, 'dist/bin/demo'))).to.equal(false);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('has every package that the product imports among its dependencies, not among those of development', async () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const { stdout } = await run(
+      'grep',
+      ['-rhoE', "from '[^.][^']*'", ...copied.filter((it) => !it.includes('.')), '--exclude-dir=demo'],
+      { cwd: root },
+    );
+    const packages = new Set(
+      stdout
+        .split('\n')
+        .map((line) => line.slice("from '".length, -1))
+        .filter((name) => name !== '' && !name.startsWith('node:'))
+        .map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
+    );
+    expect([...packages].sort()).to.deep.equal(Object.keys(dependencies).sort());
+  });
+});
