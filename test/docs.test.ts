@@ -1,0 +1,171 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { createServer } from '../api/server.ts';
+import { sampleProducts } from '../bin/demo/sample-catalogue.ts';
+import { exitCodes } from '../bin/exit-codes.ts';
+import { settingDefinitions } from '../config/settings.ts';
+import { readerLimits } from '../importer/reader/record-reader.ts';
+import { upstreamLimits } from '../importer/upstream/terms.ts';
+import { maxRejects } from '../importer/version-writer.ts';
+import type { ApiKeyring } from '../shared/api-keys.ts';
+import { collections } from '../shared/collections/collections.ts';
+import { apiKeyKeys, collectionKeys } from '../shared/keys.ts';
+import type { ReadModel } from '../shared/read-model.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('..', import.meta.url));
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+const readme = read('README.md');
+const documents = [
+  'README.md',
+  'CHANGELOG.md',
+  ...readdirSync(join(root, 'docs')).map((it) => `docs/${it}`),
+  'shared/scripts/SCHEMA.md',
+];
+
+/** The cells of the tables under a heading, row by row. */
+function table(text: string, heading: string): string[][] {
+  const section = text.split(new RegExp(`^#+ ${heading}$`, 'm'))[1]?.split(/^#+ /m)[0] ?? '';
+  return section
+    .split('\n')
+    .filter((line) => /^\| /.test(line))
+    .map((line) => line.slice(2, -2).split(' | '));
+}
+
+const codeIn = (cell = '') => /`([^`]+)`/.exec(cell)?.[1] ?? '';
+
+describe('the documentation', () => {
+  it('lists every setting with its default and meaning, and no other', () => {
+    const rows = table(readme, 'Settings').slice(1);
+    expect(rows).to.deep.equal(
+      settingDefinitions.map(({ name, default: value, doc }) => [
+        ...[`\`${name}\``, value === undefined ? 'none' : `\`${value}\``, doc],
+      ]),
+    );
+  });
+
+  it('lists every command with its arguments and options, and no other', async () => {
+    const documented = table(readme, 'Commands')
+      .map(([cell]) => codeIn(cell))
+      .filter((it) => it.startsWith('medref '));
+    const offered: string[] = [];
+    for (const path of [
+      ...(await subcommands([])),
+      ...(await subcommands(['keys'])).map((it) => `keys ${it}`),
+    ]) {
+      if (path === 'keys') continue;
+      offered.push(usageOf(path, await help(path.split(' '))));
+    }
+    expect(documented.sort()).to.deep.equal(offered.sort());
+  });
+
+  it('lists every exit code, and no other', () => {
+    const rows = table(readme, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
+    expect(rows.map(([code]) => Number(code))).to.deep.equal(Object.values(exitCodes));
+  });
+
+  it('lists every route, and no other', async () => {
+    const server = await createServer({
+      ...{ collections, readModel: {} as ReadModel, keyring: {} as ApiKeyring },
+      ...{ host: '127.0.0.1', port: 0, baseUrl: undefined, logger: pino({ level: 'silent' }) },
+    });
+    const routes = server.table().filter(({ method }) => method === 'get');
+    const documented = table(readme, 'Routes')
+      .map(([cell]) => codeIn(cell))
+      .filter(Boolean);
+    expect(documented.sort()).to.deep.equal(routes.map(({ path }) => path).sort());
+  });
+
+  it('lists every Redis key, and no other', () => {
+    const documented = table(read('shared/scripts/SCHEMA.md'), 'The Redis schema')
+      .map(([cell]) => codeIn(cell))
+      .filter(Boolean);
+    const { content, ...keys } = collectionKeys('medref', 'products');
+    const built = [
+      ...Object.values(keys),
+      ...Object.values(content(7)),
+      ...Object.values(apiKeyKeys('medref')),
+    ];
+    expect(documented.sort()).to.deep.equal(built.sort());
+  });
+
+  it('maps every source file, and none that is not there', () => {
+    const map = read('docs/ARCHITECTURE.md');
+    const mapped = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
+    for (const path of mapped) expect(existsSync(join(root, path)), path).to.equal(true);
+    const sources = ['api', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
+        .map((file) => `${folder}/${file}`),
+    );
+    const folders = mapped.filter((path) => path.endsWith('/'));
+    const unmapped = sources.filter(
+      (file) => !mapped.includes(file) && !folders.some((it) => file.startsWith(it)),
+    );
+    expect(unmapped).to.deep.equal([]);
+  });
+
+  it('shows a record of the demo as it is', () => {
+    const [first] = sampleProducts({ seed: 868_869, count: 1 });
+    expect(readme).to.include(`\n    ${JSON.stringify({ data: first, success: true })}\n`);
+  });
+
+  it('names the scripts of package.json that exist', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = documents.flatMap((file) => [
+      ...read(file).matchAll(/npm (?:run )?(demo|test|build|check|format|bench)\b/g),
+    ]);
+    expect(named.length).to.be.above(5);
+    for (const [, name = ''] of named) expect(scripts, name).to.have.property(name);
+  });
+
+  it('says the limits that hold', () => {
+    const text = read('docs/DECISIONS.md');
+    const { tries, requestMs, connectMs, headersMs, idleMs, redirects, bodyBytes } = upstreamLimits;
+    const gibibytes = bodyBytes / 1024 ** 3;
+    const mebibytes = readerLimits.bytesWithoutRecord / 1024 ** 2;
+    for (const phrase of [
+      `${tries} for one request, within ${requestMs / 1000} s in all`,
+      `${connectMs / 1000} s to connect, ${headersMs / 1000} s to begin to answer, ${idleMs / 1000} s of silence`,
+      `${gibibytes} GiB of decoded text for a document, ${mebibytes} MiB without a whole record`,
+      `${readerLimits.pages.toLocaleString('en')} pages`,
+      `up to ${redirects}, http and https only`,
+      `The first ${maxRejects.toLocaleString('en')} rejects`,
+    ]) {
+      expect(text).to.include(phrase);
+    }
+  });
+
+  it('has no link that leads nowhere', () => {
+    for (const file of documents) {
+      for (const [, target = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+        if (/^https?:/.test(target)) continue;
+        expect(existsSync(join(root, dirname(file), target)), `${file}: ${target}`).to.equal(true);
+      }
+    }
+  });
+});
+
+const help = async (path: readonly string[]) =>
+  (await run(process.execPath, [join(root, 'dist/bin/medref.js'), ...path, '--help'])).stdout;
+
+/** The names of the commands below a command, by its help. */
+async function subcommands(path: readonly string[]): Promise<string[]> {
+  const section = (await help(path)).split('Commands:\n')[1] ?? '';
+  return [...section.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+}
+
+/** How a command is written in the documentation: its arguments, then its options but for the common ones. */
+function usageOf(path: string, text: string): string {
+  const args = /^Usage: medref [\w ]+ \[options\](.*)$/m.exec(text)?.[1] ?? '';
+  const options = [...text.matchAll(/^ {2}(--[\w-]+(?: <[^>]+>)?) {2,}/gm)].map(([, it = '']) => it);
+  const shown = options
+    .filter((it) => it !== '--json')
+    .map((it) => (it === '--client <name>' ? ` ${it}` : ` [${it}]`));
+  return `medref ${path}${args}${shown.join('')}`;
+}
