@@ -34,7 +34,11 @@ export function connectForServing(url: string): Redis {
 /** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
 export function connectForListening(url: string): Redis {
   return quiet(
-    new Redis(url, { connectTimeout: 2_000, retryStrategy: (times) => Math.min(50 * times, 500) }),
+    new Redis(url, {
+      maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
+      connectTimeout: 2_000,
+      retryStrategy: (times) => Math.min(50 * times, 500),
+    }),
   );
 }
 
