@@ -86,14 +86,14 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'ADMIN_HOST',
     default: '127.0.0.1',
-    doc: 'Address of the admin listener.',
+    doc: 'Address of the admin listener, which is still to come.',
     takes: 'a host name or IP address',
     rule: host,
   },
   {
     name: 'ADMIN_PORT',
     default: 3001,
-    doc: 'Port of the admin listener.',
+    doc: 'Port of the admin listener, which is still to come.',
     takes: 'an integer from 0 (any free port) to 65535',
     rule: port,
   },

@@ -24,7 +24,10 @@ export interface RunningCommand {
 }
 
 /** Starts `medref` with these arguments and settings. */
-export function startMedref(args: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
+export function startMedref(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): RunningCommand {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -63,6 +66,9 @@ export function startMedref(args: readonly string[], settings: Readonly<Record<s
 }
 
 /** Runs `medref` to its end. */
-export function medref(args: readonly string[], settings: Readonly<Record<string, string>>): Promise<CommandResult> {
+export function medref(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Promise<CommandResult> {
   return startMedref(args, settings).ended;
 }
