@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,6 +25,7 @@ export const substances: Collection = {
 describe('a new collection', function () {
   this.timeout(60_000);
   const server = useRedis();
+  const children: ChildProcess[] = [];
   let folder: string;
 
   before(async () => {
@@ -42,7 +43,10 @@ describe('a new collection', function () {
     );
     await writeFile(list, withImport.replace('[products, companies]', '[products, companies, substances]'));
   });
-  after(() => rm(folder, { recursive: true, force: true }));
+  after(async () => {
+    for (const child of children) child.kill('SIGKILL');
+    await rm(folder, { recursive: true, force: true });
+  });
 
   function medref(args: string[], settings: Record<string, string> = {}) {
     const child = spawn(process.execPath, ['--import', 'tsx', 'bin/medref.ts', ...args], {
@@ -55,6 +59,8 @@ describe('a new collection', function () {
         ...settings,
       },
     });
+    children.push(child);
+    child.stderr.pipe(process.stderr);
     let stdout = '';
     child.stdout.on('data', (chunk) => {
       stdout += chunk;
