@@ -1,6 +1,7 @@
 // In: the bytes of a body and the version they are of. Out: the response: validators, 304, caching headers, gzip.
 
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import Accept from '@hapi/accept';
@@ -35,7 +36,7 @@ export async function answer(
   const { headers } = request.raw.req;
   const conditions = { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] };
   const response = isNotModified(conditions, validators)
-    ? h.response().code(304)
+    ? h.response(noBody()).code(304)
     : await encoded(h, body(), headers['accept-encoding']);
   // hapi would judge the conditions again, by other rules than ours.
   delete request.headers['if-none-match'];
@@ -47,6 +48,11 @@ export async function answer(
     .header('cache-control', 'private, no-cache')
     .header('vary', 'Accept, Accept-Encoding, Authorization')
     .header('accept-ranges', 'none');
+}
+
+/** A stream, because hapi tells HEAD the length of anything else: 0, which is not the length of what was not modified. */
+function noBody(): Readable {
+  return Readable.from([], { objectMode: false });
 }
 
 function validatorsOf(version: Version, variant: Answer['variant']): Validators {

@@ -7,7 +7,7 @@ const hostAndPort = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-
 
 /** Whether a `Host` field has the form of a host, with or without a port. */
 export function isHost(text: string): boolean {
-  return hostAndPort.test(text);
+  return hostAndPort.test(text) && URL.canParse(`http://${text}`);
 }
 
 /** The base URL of a request, without a trailing slash. */

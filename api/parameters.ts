@@ -13,8 +13,8 @@ export type Parameters = ReadonlyMap<string, string>;
  */
 export function readParameters(target: string, takes: Readonly<Record<string, string>>): Parameters {
   const found = new Map<string, string>();
-  for (const pair of queryOf(target).split('&')) {
-    if (pair === '') continue;
+  const query = queryOf(target);
+  for (const pair of query === '' ? [] : query.split('&')) {
     const [rawName = '', ...rest] = pair.split('=');
     const name = decode(rawName);
     if (name === null || !Object.hasOwn(takes, name))

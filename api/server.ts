@@ -35,7 +35,8 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     listener: createListener({ requireHostHeader: false }),
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
-    routes: { response: { ranges: false } },
+    // Cookies are nothing to us, so malformed ones are no fault.
+    routes: { response: { ranges: false }, state: { parse: false, failAction: 'ignore' } },
     debug: false,
   });
   await server.register([

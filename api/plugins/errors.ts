@@ -75,9 +75,13 @@ const protocolErrors: Readonly<Record<string, readonly [status: number, message:
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
 };
 
+/** How long what a client sends after its last answer is read and dropped, in ms: a reset could overtake that answer. */
+const lingerMs = 1_000;
+
 /** Answers what never becomes a request, on the raw socket, after the answers that are still under way there. */
 function shapeProtocolErrors(server: Server): void {
   const { listener } = server;
+  const ended = new WeakSet<Socket>();
   const underWay = new WeakMap<Socket, ServerResponse>();
   listener.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     underWay.set(socket, response);
@@ -85,19 +89,28 @@ function shapeProtocolErrors(server: Server): void {
   });
   listener.removeAllListeners('clientError');
   listener.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (ended.has(socket)) return; // The parser gives up again on all that still comes.
+    ended.add(socket);
     const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
-    const end = () => (socket.writable ? socket.end(rawError(status, message)) : socket.destroy());
-    const response = underWay.get(socket);
-    if (response) response.once('close', end);
-    else end();
+    endConnection(socket, rawError(status, message), underWay.get(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     response.writeHead(417, { 'content-type': 'application/json' });
     response.end(errorEnvelope(417, 'The Expect header is not understood; only 100-continue is.'));
   });
   listener.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    socket.end(rawError(400, 'This is not a proxy; CONNECT is not answered.'));
+    socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
+    const refusal = rawError(400, 'This is not a proxy; CONNECT is not answered.');
+    endConnection(socket.resume(), refusal, underWay.get(socket));
   });
+}
+
+/** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */
+function endConnection(socket: Socket, bytes: string, underWay: ServerResponse | undefined): void {
+  if (underWay) return void underWay.once('close', () => endConnection(socket, bytes, undefined));
+  if (!socket.writable) return void socket.destroy();
+  socket.end(bytes);
+  setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
 function rawError(status: number, message: string): string {

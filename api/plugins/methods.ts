@@ -14,7 +14,13 @@ export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
         path: route.path,
         options: {
           ...authOf(route),
-          payload: { parse: false, output: 'stream', maxBytes: Number.MAX_SAFE_INTEGER },
+          // The body is nobody's concern, nor is what it says of itself.
+          payload: {
+            parse: false,
+            output: 'stream',
+            maxBytes: Number.MAX_SAFE_INTEGER,
+            override: 'application/octet-stream',
+          },
         },
         handler: (request) => {
           const error = Boom.methodNotAllowed(

@@ -89,3 +89,21 @@ export async function startApi({
     },
   };
 }
+
+/** One API for a mocha suite, on the suite's Redis: started before its tests, stopped after them. */
+export function useApi(
+  redis: () => { readonly url: string },
+  options: { baseUrl?: string } = {},
+): () => TestApi {
+  let api: TestApi | undefined;
+  before(async () => {
+    api = await startApi({ redisUrl: redis().url, ...options });
+  });
+  after(async () => {
+    await api?.stop();
+  });
+  return () => {
+    if (api === undefined) throw new Error('The API of a suite is there inside its hooks and tests only.');
+    return api;
+  };
+}

@@ -1,0 +1,35 @@
+// The bytes around records.
+
+import { expect } from 'chai';
+import { errorEnvelope, listEnvelope, singleEnvelope } from '../../api/envelope.ts';
+import { pageLinks, pageMeta } from '../../api/paging.ts';
+
+describe('envelope', () => {
+  const meta = pageMeta(2, { page: 1, perPage: 200 });
+  const links = pageLinks('http://a/x', meta);
+  const tail =
+    '],"_links":{"self":{"href":"http://a/x?page=1&per-page=200"},"first":{"href":"http://a/x?page=1&per-page=200"},' +
+    '"last":{"href":"http://a/x?page=1&per-page=200"}},' +
+    '"_meta":{"totalCount":2,"pageCount":1,"currentPage":1,"perPage":200},"success":true}';
+
+  it('joins the bytes of no, one and two records as they are', () => {
+    const records = [Buffer.from('{"a":"ş\\ud800"}'), Buffer.from('{ "b" : 1.0 }')];
+    for (const [count, data] of ['', '{"a":"ş\\ud800"}', '{"a":"ş\\ud800"},{ "b" : 1.0 }'].entries()) {
+      expect(listEnvelope(records.slice(0, count), links, meta).toString()).to.equal(
+        `{"data":[${data}${tail}`,
+      );
+    }
+  });
+
+  it('puts one record between data and success', () => {
+    expect(singleEnvelope(Buffer.from('{ "b" : 1.0 }')).toString()).to.equal(
+      '{"data":{ "b" : 1.0 },"success":true}',
+    );
+  });
+
+  it('names an error by the reason phrase of its status', () => {
+    expect(errorEnvelope(410, 'It is "gone".')).to.equal(
+      '{"success":false,"data":{"name":"Gone","message":"It is \\"gone\\".","code":0,"status":410}}',
+    );
+  });
+});

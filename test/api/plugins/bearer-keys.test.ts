@@ -1,0 +1,213 @@
+// API keys as a client meets them: what is refused, and that every refusal is the same.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../../../shared/api-keys.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { companies } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { send, sendWithoutKey, type WireAnswer } from '../wire.ts';
+
+describe('bearer keys', () => {
+  const redis = useRedis();
+  const api = useApi(redis);
+  let connection: Redis;
+  before(async () => {
+    connection = await connectForWriting(redis().url);
+    await importRecords(companies(3), companyCollection, { redisUrl: redis().url });
+  });
+  after(() => connection.disconnect());
+
+  function makeKey(changes: { expiresAt?: Date } = {}): Promise<ApiKey & { key: string }> {
+    return createApiKey(connection, 'medref', {
+      client: 'pharmacy',
+      expiresAt: null,
+      rate: null,
+      ...changes,
+    });
+  }
+
+  function ask(authorization?: string, path = '/companies/1'): Promise<WireAnswer> {
+    return sendWithoutKey(api(), path, { headers: authorization === undefined ? {} : { authorization } });
+  }
+
+  function expectRefusal({ status, headers, body }: WireAnswer): void {
+    expect(status).to.equal(401);
+    expect(headers['www-authenticate']).to.equal('Bearer realm="medref"');
+    expect(headers['content-type']).to.equal('application/json');
+    expect(body.toString()).to.equal(
+      '{"success":false,"data":{"name":"Unauthorized","message":"This needs a valid key, sent as \\"Authorization: Bearer <key>\\".","code":0,"status":401}}',
+    );
+  }
+
+  describe('refuses, always with the same body and headers,', () => {
+    const refused: [what: string, authorization: () => Promise<string | undefined> | string | undefined][] = [
+      ['no key', () => undefined],
+      ['an empty header', () => ''],
+      ['the scheme alone', () => 'Bearer'],
+      ['the scheme and a space', () => 'Bearer '],
+      ['a key without a scheme', () => api().key],
+      ['a key as another scheme', () => `Basic ${api().key}`],
+      ['a key as Basic credentials', () => `Basic ${Buffer.from(`${api().key}:`).toString('base64')}`],
+      ['a scheme that only begins like ours', () => `Bearers ${api().key}`],
+      ['no space after the scheme', () => `Bearer${api().key}`],
+      ['a colon after the scheme', () => `Bearer: ${api().key}`],
+      ['a key in quotes', () => `Bearer "${api().key}"`],
+      ['a key in angle brackets', () => `Bearer <${api().key}>`],
+      ['two keys', () => `Bearer ${api().key} ${api().key}`],
+      ['two keys in a list', () => `Bearer ${api().key}, Bearer ${api().key}`],
+      ['a key as a parameter', () => `Bearer key=${api().key}`],
+      ['a key with another letter', () => `Bearer ${api().key}x`],
+      ['a key without its last letter', () => `Bearer ${api().key.slice(0, -1)}`],
+      ['a key in other letter case', () => `Bearer ${api().key.toUpperCase()}`],
+      ['a key with padding', () => `Bearer ${api().key}=`],
+      ['letters that are not ASCII', () => 'Bearer \u00e7\u00f6\u00fc'],
+      ['a key of 10,000 letters', () => `Bearer ${'a'.repeat(10_000)}`],
+      ['a key never made', () => 'Bearer medref_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
+      ['the id of a key', async () => `Bearer ${(await makeKey()).id}`],
+      ['a member of every object', () => 'Bearer __proto__'],
+      [
+        'an expired key',
+        async () => `Bearer ${(await makeKey({ expiresAt: new Date(Date.now() - 1) })).key}`,
+      ],
+      [
+        'a revoked key',
+        async () => {
+          const { id, key } = await makeKey();
+          await revokeApiKey(connection, 'medref', id);
+          return `Bearer ${key}`;
+        },
+      ],
+    ];
+    for (const [what, authorization] of refused) {
+      it(what, async () => expectRefusal(await ask(await authorization())));
+    }
+
+    it('a key that is stored nowhere but as its digest, when the digest is sent', async () => {
+      const [digest] = await connection.hkeys('medref:keys');
+      expect(digest).to.match(/^[0-9a-f]{64}$/);
+      expectRefusal(await ask(`Bearer ${digest}`));
+    });
+
+    it('a key in the query', async () => {
+      for (const name of ['access_token', 'key', 'api_key', 'authorization']) {
+        expectRefusal(await ask(undefined, `/companies/1?${name}=${api().key}`));
+        const withHeader = await send(api(), `/companies/1?${name}=${api().key}`);
+        expect(withHeader.status).to.equal(400);
+        expect(withHeader.body.toString()).to.include(name).and.not.include(api().key);
+      }
+    });
+
+    it('a key in another header', async () => {
+      for (const name of ['x-api-key', 'cookie', 'proxy-authorization']) {
+        expectRefusal(
+          await sendWithoutKey(api(), '/companies/1', { headers: { [name]: `Bearer ${api().key}` } }),
+        );
+      }
+    });
+
+    it('on every data route', async () => {
+      for (const path of [
+        '/products',
+        '/companies',
+        '/products/1',
+        '/companies/1',
+        '/companies/99',
+        '/companies/x',
+      ]) {
+        expectRefusal(await ask('Bearer unknown', path));
+      }
+    });
+  });
+
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
+    it(`accepts the scheme as ${scheme}`, async () => {
+      expect((await ask(`${scheme} ${api().key}`)).status).to.equal(200);
+    });
+  }
+
+  it('accepts several spaces after the scheme', async () => {
+    expect((await ask(`Bearer   ${api().key}`)).status).to.equal(200);
+  });
+
+  it('accepts a key until it expires, and not after', async () => {
+    const { key } = await makeKey({ expiresAt: new Date(Date.now() + 600) });
+    expect((await ask(`Bearer ${key}`)).status).to.equal(200);
+    await sleep(650);
+    expectRefusal(await ask(`Bearer ${key}`));
+  });
+
+  it('refuses a key within a second of its revocation, on connections that were open before', async () => {
+    const [one, other] = [await makeKey(), await makeKey()];
+    const get = (key: string) =>
+      fetch(`${api().origin}/companies/1`, { headers: { authorization: `Bearer ${key}` } }).then(
+        async (response) => (await response.text()) && response.status,
+      );
+    for (let i = 0; i < 3; i++) expect(await get(one.key)).to.equal(200);
+    await revokeApiKey(connection, 'medref', one.id);
+    const deadline = Date.now() + 1_000;
+    let status = await get(one.key);
+    while (status !== 401 && Date.now() < deadline) status = await get(one.key);
+    expect(status).to.equal(401);
+    for (let i = 0; i < 5; i++) expect(await get(one.key)).to.equal(401);
+    expect(await get(other.key)).to.equal(200);
+  });
+
+  it('accepts a key made while the API runs', async () => {
+    expect((await ask(`Bearer ${(await makeKey()).key}`)).status).to.equal(200);
+  });
+
+  it('notes when a key was last used', async () => {
+    const made = await makeKey();
+    const lastUsedAt = async () =>
+      (await listApiKeys(connection, 'medref')).find(({ id }) => id === made.id)?.lastUsedAt;
+    expect(await lastUsedAt()).to.equal(null);
+    const from = Date.now();
+    await ask(`Bearer ${made.key}`);
+    const deadline = Date.now() + 1_000;
+    let used = await lastUsedAt();
+    while (!used && Date.now() < deadline) used = await lastUsedAt();
+    expect(Date.parse(used ?? '')).to.be.within(from, Date.now());
+  });
+
+  it('does not note the use of a key that it refused', async () => {
+    const made = await makeKey({ expiresAt: new Date(Date.now() - 1) });
+    await ask(`Bearer ${made.key}`);
+    await sleep(50);
+    const listed = (await listApiKeys(connection, 'medref')).find(({ id }) => id === made.id);
+    expect(listed?.lastUsedAt).to.equal(null);
+  });
+
+  it('keeps no key in Redis in clear, in no Redis key and no value', async () => {
+    const made = await makeKey();
+    await ask(`Bearer ${made.key}`);
+    await sleep(50);
+    const everything = await readEverything(connection);
+    for (const stored of ['medref:keys', made.id, 'pharmacy', 'FIRM 1 LTD.'])
+      expect(everything).to.include(stored);
+    for (const key of [made.key, api().key]) {
+      const secret = key.replace(/^medref_/, '');
+      const encodings = [secret, Buffer.from(key).toString('base64'), Buffer.from(key).toString('hex')];
+      for (const text of encodings) expect(everything).not.to.include(text);
+    }
+  });
+});
+
+/** Every Redis key with every value, as one text. */
+async function readEverything(redis: Redis): Promise<string> {
+  const parts: unknown[] = [];
+  for (const key of await redis.keys('*')) {
+    const type = await redis.type(key);
+    if (type === 'string') parts.push(key, await redis.get(key));
+    else if (type === 'hash') parts.push(key, await redis.hgetall(key));
+    else if (type === 'list') parts.push(key, await redis.lrange(key, 0, -1));
+    else if (type === 'set') parts.push(key, await redis.smembers(key));
+    else if (type === 'zset') parts.push(key, await redis.zrange(key, 0, '-1'));
+    else if (type === 'stream') parts.push(key, await redis.xrange(key, '-', '+'));
+    else throw new Error(`${key} is a ${type}, which this test cannot read.`);
+  }
+  return JSON.stringify(parts);
+}

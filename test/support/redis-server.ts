@@ -1,0 +1,79 @@
+// In: nothing. Out: a real Redis server in a temporary folder, for one suite of tests, and the faults
+// that tests inflict on it. Redis processes end with the test process, however that ends.
+
+import { rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type PrivateRedis, startPrivateRedis } from '../../bin/demo/private-redis.ts';
+
+/** A private server with the faults a test can inflict on it. */
+export interface TestRedis {
+  readonly url: string;
+  readonly port: number;
+  /** Freezes the process: connections stay open and nothing answers (SIGSTOP). */
+  pause(): void;
+  /** Wakes the frozen process (SIGCONT). */
+  resume(): void;
+  /** Ends the process at once, as a crash would (SIGKILL), and resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port and data folder; ends the running process in order first, if any. */
+  restart(): Promise<void>;
+  /** Ends the process and removes its folder; does nothing when that was done before. */
+  stop(): Promise<void>;
+}
+
+export interface TestRedisOptions {
+  /** On for tests that expect data to survive `kill` or `restart`. */
+  appendOnly?: boolean;
+}
+
+/** Starts a server for tests; whoever calls this calls `stop`. */
+export async function startTestRedis({ appendOnly = false }: TestRedisOptions = {}): Promise<TestRedis> {
+  const dataFolder = await mkdtemp(join(tmpdir(), 'medref-test-redis-'));
+  const removeAtExit = () => rmSync(dataFolder, { recursive: true, force: true });
+  process.once('exit', removeAtExit);
+
+  let server: PrivateRedis = await startPrivateRedis({ dataFolder, appendOnly });
+  const { port, url } = server;
+  return {
+    url,
+    port,
+    pause: () => void server.process.kill('SIGSTOP'),
+    resume: () => void server.process.kill('SIGCONT'),
+    async kill() {
+      server.process.kill('SIGKILL');
+      await server.ended;
+    },
+    async restart() {
+      await server.stop();
+      server = await startPrivateRedis({ dataFolder, appendOnly, port });
+    },
+    async stop() {
+      await server.stop();
+      await rm(dataFolder, { recursive: true, force: true });
+      process.off('exit', removeAtExit);
+    },
+  };
+}
+
+/**
+ * One server for a mocha suite: started before its tests, stopped after them.
+ *
+ *     const redis = useRedis();
+ *     it('…', () => connect(redis().url));
+ */
+export function useRedis(options: TestRedisOptions = {}): () => TestRedis {
+  let server: TestRedis | undefined;
+  before(async () => {
+    server = await startTestRedis(options);
+  });
+  after(async () => {
+    await server?.stop();
+  });
+  return () => {
+    if (server === undefined)
+      throw new Error('The Redis of a suite is there inside its hooks and tests only.');
+    return server;
+  };
+}
