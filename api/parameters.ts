@@ -77,6 +77,7 @@ function badParameter(name: string, what: string, takes: string | undefined): Bo
   return Boom.badRequest(`The parameter ${name} ${what}; it takes ${takes}.`);
 }
 
-function shortened(text: string): string {
+/** Text from a request as messages repeat it: the beginning of it. */
+export function shortened(text: string): string {
   return text.length <= 50 ? text : `${text.slice(0, 50)}…`;
 }

@@ -5,8 +5,11 @@ import { Redis } from 'ioredis';
 
 export type { Redis } from 'ioredis';
 
-/** A reader waits this long for one reply: two in a row stay within the 2 s after which a request is answered 503. */
-const readTimeoutMs = 900;
+/** A reader waits this long for one reply: three in a row, a key and a page, stay within the 2 s after which it is 503. */
+const readTimeoutMs = 600;
+
+/** A serving connection that is silent for this long, though it is asked something each half second, is made anew. */
+const silenceMs = 5_000;
 
 /** An import waits this long for one reply; its lock is lost by then. */
 const writeTimeoutMs = 30_000;
@@ -15,7 +18,7 @@ const writeTimeoutMs = 30_000;
 export class RedisUnavailableError extends Error {}
 
 /**
- * A connection for serving: a command fails at once while Redis is away, and after 0.9 s without a reply;
+ * A connection for serving: a command fails at once while Redis is away, and after 0.6 s without a reply;
  * it reconnects by itself, for ever.
  */
 export function connectForServing(url: string): Redis {
@@ -25,6 +28,7 @@ export function connectForServing(url: string): Redis {
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
       commandTimeout: readTimeoutMs,
+      socketTimeout: silenceMs,
       connectTimeout: 2_000,
       retryStrategy: (times) => Math.min(50 * times, 500),
     }),

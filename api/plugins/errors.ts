@@ -10,6 +10,7 @@ import { isRedisUnavailable } from '../../shared/redis.ts';
 import { isHost } from '../base-url.ts';
 import { errorEnvelope } from '../envelope.ts';
 import { jsonResponse } from '../json-response.ts';
+import { shortened } from '../parameters.ts';
 
 /** Seconds after which a client may try again while there is nothing to answer from. */
 const retryAfter = { redisAway: '1', nothingPublished: '5' };
@@ -62,8 +63,10 @@ function unavailable(message: string, seconds: string): Boom.Boom {
 
 function messageOf(error: Boom.Boom, request: Request): string {
   const { statusCode } = error.output;
-  if (statusCode === 404 && error.message === 'Not Found') return `There is nothing at ${request.path}.`;
-  if (error.message === STATUS_CODES[statusCode]) return `The request to ${request.path} is not valid.`;
+  if (statusCode === 404 && error.message === 'Not Found')
+    return `There is nothing at ${shortened(request.path)}.`;
+  if (error.message === STATUS_CODES[statusCode])
+    return `The request to ${shortened(request.path)} is not valid.`;
   if (statusCode === 500) return 'Something went wrong here; it has been logged.';
   return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
 }
