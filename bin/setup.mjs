@@ -1,6 +1,7 @@
 // In: a machine with Node and npm. Out: the packages of the lock file and a Redis or Valkey server on the PATH,
 // or one line that says what to do. Runs before there is a node_modules: nothing but Node's own modules.
 // `--demo`: a server that REDIS_URL names will do as well.
+
 import { spawnSync } from 'node:child_process';
 import {
   accessSync,

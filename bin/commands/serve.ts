@@ -1,13 +1,14 @@
 // medref serve: the API, from the first answer to the last.
 
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer } from '../../api/server.ts';
 import type { Settings } from '../../config/settings.ts';
 import { ApiKeyring } from '../../shared/api-keys.ts';
 import { collections } from '../../shared/collections/collections.ts';
 import { LiveVersions } from '../../shared/live-versions.ts';
 import { ReadModel } from '../../shared/read-model.ts';
-import { connectForListening, connectForServing, describeServer } from '../../shared/redis.ts';
+import { connectForListening, connectForServing, describeServer, type Redis } from '../../shared/redis.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger } from '../logger.ts';
 import { aborted, stopSignal } from '../stop-signal.ts';
@@ -15,6 +16,9 @@ import { type OutputOptions, print } from './output.ts';
 
 /** How long answers under way may take once the server is asked to stop, in ms. */
 const drainMs = 10_000;
+
+/** How long a first connection to Redis is waited for, in ms. */
+const attemptMs = 2_000;
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(settings: Settings, options: OutputOptions): Promise<number> {
@@ -31,6 +35,7 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
     const keyring = new ApiKeyring({ redis, keyPrefix });
     const server = await createServer({ collections, readModel, keyring, host, port, baseUrl, logger });
     live.start();
+    await firstAttempt(redis);
     await server.start().catch((error) => {
       throw new Error(
         `The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`,
@@ -47,6 +52,12 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
     redis.removeAllListeners('close').disconnect();
     listener.disconnect();
   }
+}
+
+/** Waits until Redis is there, or known to be away, so that the first request does not come too early for no reason. */
+async function firstAttempt(redis: Redis): Promise<void> {
+  const attempt = new Promise((resolve) => redis.once('ready', resolve).once('close', resolve));
+  await Promise.race([attempt, sleep(attemptMs, null, { ref: false })]);
 }
 
 function addressOf({ address, family, port }: AddressInfo): string {

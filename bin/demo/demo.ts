@@ -1,5 +1,4 @@
 // In: nothing, or REDIS_URL for a server to use instead of a private one, API_PORT for the first port to try,
-
 // DEMO_FOLDER for where its data is kept (.demo). Out: the service with the sample catalogue, until Ctrl-C.
 
 import { once } from 'node:events';

@@ -1,5 +1,4 @@
 // The words of the sample catalogue: invented syllables for names, and the generic words of any market
-
 // (dosage forms, packages, legal forms, places). Turkish in lower case; spelling comes later.
 
 /** Open syllables, no two alike when accents and dots are dropped: names stay distinct in any spelling. */

@@ -136,7 +136,8 @@ describe('The demo', function () {
     };
     const demo = startDemo(settings);
     const { address, key } = await demo.welcome();
-    expect(await statusOf(address, key)).to.equal(200);
+    const answer = await fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
+    expect(await answer.text()).to.include(`"self":{"href":"${address}/products?`);
     expect(await demo.pressCtrlC()).to.equal(0);
     expect(existsSync(join(folder, 'redis')), 'a private Redis').to.equal(false);
     expect(await command(redis.port, 'HLEN medref-demo:keys')).to.include(':1');

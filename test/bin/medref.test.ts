@@ -340,6 +340,15 @@ describe('the command line', function () {
       expect((await command.ended).code).to.equal(0);
     });
 
+    it('starts while Redis is away, answers 503, and is alive', async () => {
+      const command = start(['serve', '--json'], { REDIS_URL: 'redis://127.0.0.1:1', API_PORT: '0' });
+      const [, address] = await command.line(/"address":"([^"]+)"/);
+      expect((await fetch(`${address}/health/live`)).status).to.equal(200);
+      expect((await fetch(`${address}/health/ready`)).status).to.equal(503);
+      command.process.kill('SIGTERM');
+      expect((await command.ended).code).to.equal(0);
+    });
+
     it('ends with 1 and a plain line when its port is taken', async () => {
       const other = createServer().listen(0, '127.0.0.1');
       await once(other, 'listening');
