@@ -10,7 +10,7 @@ import { LiveVersions } from '../../shared/live-versions.ts';
 import { ReadModel } from '../../shared/read-model.ts';
 import { connectForListening, connectForServing, describeServer, type Redis } from '../../shared/redis.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger, type Logger } from '../logger.ts';
 import { aborted, stopSignal } from '../stop-signal.ts';
 import { type OutputOptions, print } from './output.ts';
 
@@ -27,8 +27,7 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
   const signal = stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
-  redis.on('ready', () => logger.info({ redis: describeServer(redisUrl) }, 'Redis is there.'));
-  redis.on('close', () => logger.warn({ redis: describeServer(redisUrl) }, 'Redis is away.'));
+  tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
   const live = new LiveVersions({ redis, listener, keyPrefix, collections });
   try {
     const readModel = new ReadModel({ redis, live, keyPrefix });
@@ -52,6 +51,19 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
     redis.removeAllListeners('close').disconnect();
     listener.disconnect();
   }
+}
+
+/** Logs when Redis comes and when it goes, not each attempt to reach it. */
+function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): void {
+  let isThere: boolean | undefined;
+  redis.on('ready', () => {
+    isThere = true;
+    logger.info({ redis: server }, 'Redis is there.');
+  });
+  redis.on('close', () => {
+    if (isThere !== false) logger.warn({ redis: server }, 'Redis is away.');
+    isThere = false;
+  });
 }
 
 /** Waits until Redis is there, or known to be away, so that the first request does not come too early for no reason. */
