@@ -3,9 +3,14 @@
 
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type PrivateRedis, startPrivateRedis } from '../../bin/demo/private-redis.ts';
+import {
+  type PrivateRedis,
+  type PrivateRedisOptions,
+  startPrivateRedis,
+} from '../../bin/demo/private-redis.ts';
 
 /** A private server with the faults a test can inflict on it. */
 export interface TestRedis {
@@ -34,7 +39,7 @@ export async function startTestRedis({ appendOnly = false }: TestRedisOptions = 
   const removeAtExit = () => rmSync(dataFolder, { recursive: true, force: true });
   process.once('exit', removeAtExit);
 
-  let server: PrivateRedis = await startPrivateRedis({ dataFolder, appendOnly });
+  let server = await startUnheld({ dataFolder, appendOnly });
   const { port, url } = server;
   return {
     url,
@@ -47,7 +52,7 @@ export async function startTestRedis({ appendOnly = false }: TestRedisOptions = 
     },
     async restart() {
       await server.stop();
-      server = await startPrivateRedis({ dataFolder, appendOnly, port });
+      server = await startUnheld({ dataFolder, appendOnly, port });
     },
     async stop() {
       await server.stop();
@@ -55,6 +60,14 @@ export async function startTestRedis({ appendOnly = false }: TestRedisOptions = 
       process.off('exit', removeAtExit);
     },
   };
+}
+
+/** A server that a failed test did not stop does not keep mocha from ending; it ends with mocha. */
+async function startUnheld(options: PrivateRedisOptions): Promise<PrivateRedis> {
+  const server = await startPrivateRedis(options);
+  server.process.unref();
+  for (const stream of [server.process.stdout, server.process.stderr]) (stream as Socket).unref();
+  return server;
 }
 
 /**
