@@ -13,6 +13,11 @@ import { serveCommand } from './commands/serve.ts';
 import { statusCommand } from './commands/status.ts';
 import { exitCodes, UsageError } from './exit-codes.ts';
 
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(); // Whoever read the results has seen enough.
+});
+
 const program = new Command('medref')
   .description('Reference data of medicinal products and companies: imported into Redis, served over HTTP.')
   .exitOverride()

@@ -96,6 +96,13 @@ describe('the command line', function () {
     expect((await medref([])).code).to.equal(2);
   });
 
+  it('ends quietly when whoever reads its results has seen enough', async () => {
+    const command = startMedref(['--help']);
+    command.process.stdout?.destroy();
+    const { stderr } = await command.ended;
+    expect(stderr).to.equal('');
+  });
+
   for (const args of [['status'], ['rejects', 'products'], ['keys', 'list']]) {
     it(`ends ${args.join(' ')} with 1 and one plain line when Redis is not there`, async () => {
       const settings = { REDIS_URL: 'redis://user:secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
