@@ -6,5 +6,13 @@ export type { Logger } from 'pino';
 
 /** The logger of one command. */
 export function createLogger(level: string): Logger {
-  return pino({ level, base: { pid: process.pid } }, pino.destination({ fd: 2, sync: true }));
+  return pino(
+    { level, base: { pid: process.pid }, serializers: { err: errorSummary } },
+    pino.destination({ fd: 2, sync: true }),
+  );
+}
+
+/** An error without what it carries: the error of a Redis command holds the command, with all of its arguments. */
+function errorSummary({ name, message, stack }: Error): object {
+  return { type: name, message, stack };
 }

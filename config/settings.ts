@@ -235,24 +235,26 @@ function readOne(
 }
 
 function badSetting(definition: SettingDefinition, value: string): SettingsError {
-  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutCredentials(value));
+  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutSecrets(value));
   return new SettingsError(`${definition.name} is ${shown}; it takes ${definition.takes}.`);
 }
 
-function withoutCredentials(value: string): string {
-  return value.replace(/\/\/.*@/s, '//***@');
+/** A value as an error may show it: without the credentials and the query of a URL. */
+function withoutSecrets(value: string): string {
+  return value.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?).*@/is, '$1***@').replace(/\?.*/s, '?***');
 }
 
 function definitionOf(name: string): SettingDefinition {
   return settingDefinitions.find((definition) => definition.name === name) as SettingDefinition;
 }
 
-/** A rule for a URL of one of these protocols that also passes the test; keeps the text as it came. */
+/** A rule for a URL of one of these protocols that also passes the test; gives it as the URL Standard writes it. */
 function url(protocols: readonly string[], passes: (url: URL) => boolean): Joi.Schema {
   return Joi.string().custom((value: string) => {
     const parsed = new URL(value);
-    if (!protocols.includes(parsed.protocol) || !passes(parsed)) throw new Error('not such a URL');
-    return value;
+    const isBare = !/[?#]$/.test(parsed.href);
+    if (!protocols.includes(parsed.protocol) || !isBare || !passes(parsed)) throw new Error('not such a URL');
+    return parsed.href;
   });
 }
 

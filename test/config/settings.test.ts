@@ -62,6 +62,8 @@ describe('settings', () => {
     ADMIN_HOST: ['a b'],
     ADMIN_PORT: ['x'],
     BASE_URL: [
+      'https://medref.test/api?',
+      'https://medref.test/#',
       'medref.test',
       'ftp://medref.test',
       'https://user:secret@medref.test',
@@ -89,7 +91,7 @@ describe('settings', () => {
         expect(message.startsWith(`${name} is `), message).to.equal(true);
         expect(message).to.include(definition?.takes);
         if (definition?.secret) expect(message).to.include('(not shown)');
-        else if (!value.includes('@')) expect(message).to.include(JSON.stringify(value));
+        else if (!/[@?]/.test(value)) expect(message).to.include(JSON.stringify(value));
       });
     }
   }
@@ -104,6 +106,8 @@ describe('settings', () => {
     expect(errorOf({ BASE_URL: 'https://user:secret@medref.test' }).message).not.to.include('secret');
     expect(errorOf({ PRODUCTS_URL: 'https://:secret@a.test/' }).message).not.to.include('secret');
     expect(errorOf({ PRODUCTS_URL: 'ftp://secret@a.test/' }).message).not.to.include('secret');
+    expect(errorOf({ PRODUCTS_URL: 'https://a.test/p?key=secret#x' }).message).not.to.include('secret');
+    expect(errorOf({ REDIS_URL: 'redis:user:secret@h:1:2' }).message).not.to.include('secret');
   });
 
   const good: Record<string, readonly string[]> = {
