@@ -36,7 +36,7 @@ export async function answer(
   const { headers } = request.raw.req;
   const conditions = { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] };
   const response = isNotModified(conditions, validators)
-    ? h.response(noBody()).code(304)
+    ? jsonResponse(h, noBody()).code(304)
     : await encoded(h, body(), headers['accept-encoding']);
   // hapi would judge the conditions again, by other rules than ours.
   delete request.headers['if-none-match'];

@@ -1,6 +1,7 @@
 // The bodies of answers, as bytes around the bytes of stored records; a record is never parsed on its way out.
 
 import { STATUS_CODES } from 'node:http';
+import type { Change } from '../shared/read-model.ts';
 import type { PageLinks, PageMeta } from './paging.ts';
 
 /** Grows when the bytes of a body change for the same records, so that caches let go of the older ones. */
@@ -20,6 +21,14 @@ export function listEnvelope(records: readonly Buffer[], links: PageLinks, meta:
   }
   const tail = `],"_links":${JSON.stringify(links)},"_meta":${JSON.stringify(meta)},"success":true}`;
   return Buffer.concat([...parts, Buffer.from(tail)]);
+}
+
+/** An element of a list of changes: `{id, change, record}`, without `record` when it was removed. */
+export function changeElement({ id, change, record }: Change): Buffer {
+  const start = `{"id":${id},"change":"${change}"`;
+  return record
+    ? Buffer.concat([Buffer.from(`${start},"record":`), record, Buffer.from('}')])
+    : Buffer.from(`${start}}`);
 }
 
 /** `{data: {…}, success: true}` */

@@ -43,9 +43,14 @@ export function pageMeta(totalCount: number, { page, perPage }: PageRequest): Pa
  * Links of a page. `prev` is there after the first page (beyond the end it is the last), `next` before the last;
  * `first` and `last` are always there.
  * @param address absolute URL of the collection
+ * @param others the request's other parameters, which each link carries first
  */
-export function pageLinks(address: string, { pageCount, currentPage, perPage }: PageMeta): PageLinks {
-  const to = (page: number) => ({ href: `${address}?page=${page}&per-page=${perPage}` });
+export function pageLinks(
+  address: string,
+  { pageCount, currentPage, perPage }: PageMeta,
+  others: Readonly<Record<string, string | number | undefined>> = {},
+): PageLinks {
+  const to = (page: number) => ({ href: `${address}?${query({ ...others, page, 'per-page': perPage })}` });
   const last = Math.max(1, pageCount);
   return {
     self: to(currentPage),
@@ -54,4 +59,11 @@ export function pageLinks(address: string, { pageCount, currentPage, perPage }: 
     ...(currentPage < pageCount && { next: to(currentPage + 1) }),
     ...(currentPage > 1 && { prev: to(Math.min(currentPage - 1, last)) }),
   };
+}
+
+function query(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  return Object.entries(parameters)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value as string | number)}`)
+    .join('&');
 }

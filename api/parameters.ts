@@ -35,7 +35,11 @@ export const countTakes = `digits 0-9 alone, from 1 to ${Number.MAX_SAFE_INTEGER
  * Reads a parameter that counts from 1.
  * @throws Boom 400 when it is not written in digits alone, is zero, or over 2^53−1
  */
-export function readCount(parameters: Parameters, name: string, fallback: number): number {
+export function readCount<Fallback>(
+  parameters: Parameters,
+  name: string,
+  fallback: Fallback,
+): number | Fallback {
   const text = parameters.get(name);
   if (text === undefined) return fallback;
   const count = Number(text);
@@ -43,6 +47,19 @@ export function readCount(parameters: Parameters, name: string, fallback: number
     throw badParameter(name, `is ${JSON.stringify(shortened(text))}`, countTakes);
   }
   return count;
+}
+
+/** The parameter that pins a read to a kept version, and what it takes. */
+export const pinParameter = { version: countTakes } as const;
+
+/** The version that a request is pinned to; `undefined`: the live one. @throws Boom 400 */
+export function readPin(parameters: Parameters): number | undefined {
+  return readCount(parameters, 'version', undefined);
+}
+
+/** A parameter that a request must have. */
+export function missingParameter(name: string, takes: string): Boom.Boom {
+  return badParameter(name, 'is missing', takes);
 }
 
 /** The id in a path, without leading zeros. @throws Boom 400 when it is not digits alone, or zero */
@@ -68,8 +85,10 @@ function decode(text: string): string | null {
   }
 }
 
+const enumeration = new Intl.ListFormat('en-GB');
+
 function unknownParameter(name: string, allowed: readonly string[]): Boom.Boom {
-  const known = allowed.length === 0 ? 'it takes none' : `it takes ${allowed.join(' and ')}`;
+  const known = allowed.length === 0 ? 'it takes none' : `it takes ${enumeration.format(allowed)}`;
   return Boom.badRequest(`The parameter ${JSON.stringify(shortened(name))} is not known here; ${known}.`);
 }
 

@@ -9,6 +9,7 @@ import type { ReadModel } from '../shared/read-model.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
 import { listRoute } from './routes/list.ts';
 import { recordRoute } from './routes/record.ts';
@@ -47,6 +48,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
       options: {
         routes: [
           ...collections.map((collection) => listRoute(collection, readModel, baseUrl)),
+          ...collections.map((collection) => changesRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel),
         ],

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import { NoVersionError } from '../../shared/read-model.ts';
+import { NoVersionError, VersionGoneError } from '../../shared/read-model.ts';
 import { isRedisUnavailable } from '../../shared/redis.ts';
 import { isHost } from '../base-url.ts';
 import { errorEnvelope } from '../envelope.ts';
@@ -49,6 +49,7 @@ function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
 /** What the client is told of an error that was raised on the way. */
 function asAnswer(error: Boom.Boom): Boom.Boom {
   if (error instanceof NoVersionError) return unavailable(error.message, retryAfter.nothingPublished);
+  if (error instanceof VersionGoneError) return Boom.resourceGone(error.message);
   if (isRedisUnavailable(error)) {
     return unavailable('The data cannot be reached at the moment. Try again shortly.', retryAfter.redisAway);
   }

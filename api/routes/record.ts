@@ -6,7 +6,7 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import type { ReadModel } from '../../shared/read-model.ts';
 import { answer } from '../answer.ts';
 import { singleEnvelope } from '../envelope.ts';
-import { readId, readParameters, shortened } from '../parameters.ts';
+import { pinParameter, readId, readParameters, readPin, shortened } from '../parameters.ts';
 
 export function recordRoute({ name }: Collection, readModel: ReadModel): ServerRoute {
   return {
@@ -14,8 +14,8 @@ export function recordRoute({ name }: Collection, readModel: ReadModel): ServerR
     path: `/${name}/{id}`,
     handler: async (request, h) => {
       const id = readId(request.params['id'] as string);
-      readParameters(request.raw.req.url ?? '', {});
-      const { version, record } = await readModel.byId(name, id);
+      const pin = readPin(readParameters(request.raw.req.url ?? '', pinParameter));
+      const { version, record } = await readModel.byId(name, id, pin);
       if (!record) throw Boom.notFound(`There is no record with the id ${shortened(id)} among the ${name}.`);
       return answer(request, h, {
         version,

@@ -175,7 +175,6 @@ describe('GET /{collection}/{id}', () => {
       '7%3Fa',
       '7%2C8',
       '7\\',
-      'changes',
     ],
   ].filter((id) => id !== '?');
   for (const id of notIds) {
@@ -219,8 +218,8 @@ describe('GET /{collection}/{id}', () => {
     });
   }
 
-  for (const query of ['page=1', 'per-page=1', 'x=1', 'x', '=', '&', '__proto__=1', 'version=', 'name=A']) {
-    it(`answers 400 to the parameter ${query}, since it takes none yet`, async () => {
+  for (const query of ['page=1', 'per-page=1', 'x=1', 'x', '=', '&', '__proto__=1', 'name=A']) {
+    it(`answers 400 to the parameter ${query}, which it does not take`, async () => {
       const { status, body } = await send(api(), `/companies/7?${query}`);
       expect(status).to.equal(400);
       expect(JSON.parse(body.toString()).data.message).to.include(JSON.stringify(query.split(/[=&]/)[0]));

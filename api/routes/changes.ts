@@ -1,0 +1,51 @@
+// GET /{collection}/changes?since=N: what is not as it was at version N, by id.
+
+import Boom from '@hapi/boom';
+import type { ServerRoute } from '@hapi/hapi';
+import type { Collection } from '../../shared/collections/collection.ts';
+import type { ReadModel } from '../../shared/read-model.ts';
+import { answer } from '../answer.ts';
+import { baseUrlOf } from '../base-url.ts';
+import { changeElement, listEnvelope } from '../envelope.ts';
+import { pageLinks, pageMeta, pagingParameters, readPageRequest } from '../paging.ts';
+import {
+  countTakes,
+  missingParameter,
+  pinParameter,
+  readCount,
+  readParameters,
+  readPin,
+} from '../parameters.ts';
+
+const takes = { since: countTakes, ...pinParameter, ...pagingParameters };
+
+export function changesRoute(
+  { name }: Collection,
+  readModel: ReadModel,
+  baseUrl: string | undefined,
+): ServerRoute {
+  return {
+    method: 'GET',
+    path: `/${name}/changes`,
+    handler: async (request, h) => {
+      const parameters = readParameters(request.raw.req.url ?? '', takes);
+      const since = readCount(parameters, 'since', null);
+      if (since === null) throw missingParameter('since', countTakes);
+      const asked = readPageRequest(parameters);
+      const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
+      const found = await readModel.changes(name, span, readPin(parameters));
+      if (found === 'later')
+        throw Boom.badRequest(`The version since=${since} is later than the one it is compared with.`);
+      const { version, totalCount, changes } = found;
+      const address = `${baseUrlOf(request, baseUrl)}/${name}/changes`;
+      const meta = pageMeta(totalCount, asked);
+      // Links end at the version this answer ends at, so that a walk along them sees one list.
+      const links = pageLinks(address, meta, { since, version: version.version });
+      return answer(request, h, {
+        version,
+        variant: ['changes', address, since, version.version, asked.page, asked.perPage],
+        body: () => listEnvelope(changes.map(changeElement), links, meta),
+      });
+    },
+  };
+}
