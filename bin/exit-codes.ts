@@ -15,3 +15,6 @@ export const exitCodes = Object.freeze({
 
 /** The command cannot mean anything as it was given; ends with {@link exitCodes.usage}. */
 export class UsageError extends Error {}
+
+/** The lock of a collection is held by another; ends with {@link exitCodes.locked}. */
+export class LockedError extends Error {}

@@ -5,17 +5,26 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { readSettings, type Settings, SettingsError } from '../config/settings.ts';
 import { isCronLine } from '../importer/schedule.ts';
 import { RedisUnavailableError } from '../shared/redis.ts';
+import { diffCommand } from './commands/diff.ts';
 import { importCommand } from './commands/import.ts';
 import { createKey, listKeys, parseExpiry, parseRate, revokeKey } from './commands/keys.ts';
 import { rejectsCommand } from './commands/rejects.ts';
+import { resumeCommand, rollbackCommand } from './commands/rollback.ts';
 import { scheduleCommand } from './commands/schedule.ts';
 import { serveCommand } from './commands/serve.ts';
 import { statusCommand } from './commands/status.ts';
-import { exitCodes, UsageError } from './exit-codes.ts';
+import { versionsCommand } from './commands/versions.ts';
+import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
+
+/** Whether the command runs until it is asked to stop. */
+let staysUp = false;
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(); // Whoever read the results has seen enough.
+  // Whoever read the results has seen enough; what runs until it is asked to stop runs on.
+  if (error.code === 'EPIPE' && staysUp) return;
+  if (error.code === 'EPIPE') process.exit();
+  process.stderr.write(`The result could not be written: ${error.message}.\n`);
+  process.exit(exitCodes.failed);
 });
 
 const program = new Command('medref')
@@ -24,20 +33,44 @@ const program = new Command('medref')
   .configureHelp({ showGlobalOptions: true })
   .addHelpText('after', '\nSettings are environment variables; README.md lists them.');
 
-command('serve', 'run the API').action((options) => perform((settings) => serveCommand(settings, options)));
+command('serve', 'run the API').action((options) => stayUp((settings) => serveCommand(settings, options)));
 
 command('schedule', 'import on the schedule, and at start where nothing is live').action((options) =>
-  perform((settings) => scheduleCommand(settings, options)),
+  stayUp((settings) => scheduleCommand(settings, options)),
 );
 
 command('import', 'import now; without names, all collections that have a URL')
   .argument('[collection...]', 'collections to import')
   .option('--force', 'publish past the checks')
+  .option('--dry-run', 'go the whole way up to publishing, say what would happen, and leave nothing behind')
   .action((names: string[], options) => perform((settings) => importCommand(settings, names, options)));
 
 command('status', 'live versions, last imports and locks').action((options) =>
   perform((settings) => statusCommand(settings, options)),
 );
+
+command('versions', 'kept versions, each with the content it holds')
+  .argument('<collection>')
+  .action((name: string, options) => perform((settings) => versionsCommand(settings, name, options)));
+
+command('rollback', 'make the content of a kept version live again, and hold the schedule')
+  .argument('<collection>')
+  .option(
+    '--to <N>',
+    'the version; without it, what was live before the current content',
+    parsed(parseVersion),
+  )
+  .action((name: string, options) => perform((settings) => rollbackCommand(settings, name, options)));
+
+command('resume', 'lift the hold, so that scheduled imports go on')
+  .argument('<collection>')
+  .action((name: string, options) => perform((settings) => resumeCommand(settings, name, options)));
+
+command('diff', 'what differs between two kept versions, record by record')
+  .argument('<collection>')
+  .option('--from <N>', 'the earlier version; without it, the one before the live one', parsed(parseVersion))
+  .option('--to <N>', 'the later version; without it, the live one', parsed(parseVersion))
+  .action((name: string, options) => perform((settings) => diffCommand(settings, name, options)));
 
 command('rejects', 'records that the last import rejected')
   .argument('<collection>')
@@ -78,6 +111,11 @@ async function perform(run: (settings: Settings) => Promise<number>): Promise<vo
   process.exitCode = await run(readSettings(process.env, isCronLine));
 }
 
+function stayUp(run: (settings: Settings) => Promise<number>): Promise<void> {
+  staysUp = true;
+  return perform(run);
+}
+
 /** Tells what went wrong in one line, unless that has been told. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) {
@@ -86,6 +124,7 @@ function exitCodeOf(error: unknown): number {
   }
   process.stderr.write(`${(error as Error).message}\n`);
   if (error instanceof SettingsError || error instanceof UsageError) return exitCodes.usage;
+  if (error instanceof LockedError) return exitCodes.locked;
   if (!(error instanceof RedisUnavailableError) && process.env['LOG_LEVEL'] === 'debug') {
     process.stderr.write(`${(error as Error).stack}\n`);
   }
@@ -102,7 +141,15 @@ function parsed<Value>(parse: (text: string) => Value): (text: string) => Value 
   };
 }
 
+function parseVersion(text: string): number {
+  const version = Number(text);
+  if (/^[0-9]+$/.test(text) && version >= 1 && version <= Number.MAX_SAFE_INTEGER) return version;
+  throw new Error('It takes the number of a version.');
+}
+
 function parseClient(text: string): string {
-  if (text.trim() === '' || text.length > 200) throw new Error('It takes a name of 1 to 200 characters.');
+  if (text.trim() === '' || text.length > 200 || /\p{Cc}/u.test(text)) {
+    throw new Error('It takes a name of 1 to 200 characters, without control characters.');
+  }
   return text;
 }

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { CollectionKeys } from '../shared/keys.ts';
+import type { CollectionKeys, ContentName } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
-import { LockLostError, release, renew } from '../shared/scripts.ts';
+import { LockLostError, release, renew, type Staging } from '../shared/scripts.ts';
 
 /** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
 export interface Lifetimes {
@@ -28,8 +28,8 @@ export interface ImportLock {
   readonly token: string;
   /** Aborted when the lock is lost. */
   readonly signal: AbortSignal;
-  /** Names the content that is staged under the lock, so that its keys are renewed too. */
-  stagesContent(number: number): void;
+  /** Names what is staged under the lock from now on, so that it is renewed too. */
+  stages(name: ContentName): Staging;
   release(): Promise<void>;
 }
 
@@ -64,11 +64,11 @@ function holderOf(token: string): LockHolder {
 
 function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Lifetimes): ImportLock {
   const lost = new AbortController();
-  let number = 0;
+  let name: ContentName = 0;
   let renewedAt = Date.now();
   const timer = setInterval(() => {
     if (Date.now() - renewedAt > times.lockMs) lost.abort(new LockLostError());
-    renew(redis, { keys, token, number, lockMs: times.lockMs, lifetimeMs: times.stagedMs }).then(
+    renew(redis, { keys, token, name, lifetimeMs: times.stagedMs }, times.lockMs).then(
       () => {
         renewedAt = Date.now();
       },
@@ -79,8 +79,9 @@ function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Life
   return {
     token,
     signal: lost.signal,
-    stagesContent: (staged) => {
-      number = staged;
+    stages: (staged) => {
+      name = staged;
+      return { keys, token, name, lifetimeMs: times.stagedMs };
     },
     release: async () => {
       clearInterval(timer);

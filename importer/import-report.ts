@@ -1,7 +1,17 @@
 // The account of one import: what `medref import --json` prints and what the history keeps.
 
 /** How an import ended. */
-export type ImportOutcome = 'published' | 'unchanged' | 'refused' | 'failed' | 'locked';
+export type ImportOutcome =
+  | 'published'
+  | 'unchanged'
+  | 'refused'
+  | 'failed'
+  | 'locked'
+  | 'dry-run'
+  /** Left alone by the schedule; never the outcome of an import by hand. */
+  | 'held'
+  /** An older content was made live again, by an operator. */
+  | 'rolled-back';
 
 /** The account of one import of one collection; the members are the contract's, in its order. */
 export interface ImportReport {

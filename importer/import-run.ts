@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Collection } from '../shared/collections/collection.ts';
 import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
+import type { Staging } from '../shared/scripts.ts';
 import type { ImportLock } from './import-lock.ts';
 import type { ReportDraft } from './import-report.ts';
 import type { UpstreamLimits } from './upstream/terms.ts';
@@ -17,8 +18,12 @@ export interface ImportContext {
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
   readonly keepVersions: number;
-  /** Publish past the checks; a version without a valid record is refused even so. */
+  /** Publish past the checks and the memory of rollbacks; a version without a valid record is refused even so. */
   readonly force: boolean;
+  /** Go the whole way up to publishing, and leave nothing behind. */
+  readonly dryRun: boolean;
+  /** By the schedule, not by hand: a held collection is left alone. */
+  readonly scheduled: boolean;
   readonly logger: Logger;
   /** Ends the import early, as failed. */
   readonly signal?: AbortSignal | undefined;
@@ -36,6 +41,6 @@ export interface ImportRun {
   readonly lock: ImportLock;
   readonly report: ReportDraft;
   readonly startedAt: Date;
-  /** The version being staged; `null` before the first. */
-  staging: { readonly number: number; readonly writer: VersionWriter } | null;
+  /** What is being staged; `null` before there is anything. */
+  staging: (Staging & { readonly writer: VersionWriter }) | null;
 }

@@ -8,6 +8,8 @@ export type Verdict =
   | {
       readonly valid: true;
       readonly id: number;
+      /** In its public shape, and as the JSON text of it. */
+      readonly record: unknown;
       readonly json: string;
       readonly unknownMembers: readonly string[];
     }
@@ -30,7 +32,8 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
     if (detail) return { valid: false, path: jsonPath(detail.path), reason: detail.message.trim() };
     const unknownMembers: string[] = [];
     const record = shape(value, '$', unknownMembers);
-    return { valid: true, id: idOf(collection, record), json: JSON.stringify(record), unknownMembers };
+    const json = JSON.stringify(record);
+    return { valid: true, id: idOf(collection, record), record, json, unknownMembers };
   };
 }
 

@@ -1,45 +1,59 @@
 // In: an import under its lock. Out: everything upstream has, staged as one version that readers do not see.
 
-import { type LiveVersion, nextNumber, sweepStaged } from '../shared/versions.ts';
+import type { ContentName } from '../shared/keys.ts';
+import { begin } from '../shared/scripts.ts';
+import { nextNumber, sweepStaged } from '../shared/versions.ts';
 import type { ImportRun } from './import-run.ts';
 import { readRecords, UpstreamChangedError } from './reader/record-reader.ts';
-import { createValidator, idJsonPath } from './record-validator.ts';
+import type { Validators } from './upstream/terms.ts';
 import { createUpstream } from './upstream/upstream.ts';
 import { type StagedVersion, VersionWriter } from './version-writer.ts';
 
 /** How often a walk starts again when upstream changes under it. */
 const maxRestarts = 3;
 
-/** Upstream → reader → validator → version writer; from the start again when upstream changes under the walk. */
-export async function stageVersion(run: ImportRun, live: LiveVersion | null): Promise<StagedVersion> {
+/** What upstream had. */
+export interface StagedFromUpstream {
+  /** `null` where upstream says that nothing has changed since the validators it was sent. */
+  readonly staged: StagedVersion | null;
+  /** Of a list that is a single document. */
+  readonly validators: Validators | null;
+  /** Plain sentences about what is odd but no reason to fail. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Upstream → reader → validator → version writer; from the start again when upstream changes under the walk.
+ * @param known validators of the live version, if upstream may be asked whether anything has changed
+ */
+export async function stageVersion(run: ImportRun, known: Validators | null): Promise<StagedFromUpstream> {
   for (let restarts = 0; ; restarts += 1) {
     try {
-      return await stageOnce(run, live);
+      return await stageOnce(run, known);
     } catch (error) {
       if (!(error instanceof UpstreamChangedError) || restarts === maxRestarts) throw error;
-      run.context.logger.warn(
-        { collection: run.collection.name, reason: error.message },
-        'The walk starts again.',
-      );
+      const { logger } = run.context;
+      logger.warn({ collection: run.collection.name, reason: error.message }, 'The walk starts again.');
     }
   }
 }
 
-async function stageOnce(run: ImportRun, live: LiveVersion | null): Promise<StagedVersion> {
+async function stageOnce(run: ImportRun, known: Validators | null): Promise<StagedFromUpstream> {
   const { context } = run;
-  const signal = AbortSignal.any([run.lock.signal, ...(context.signal ? [context.signal] : [])]);
   const { url, token } = context.upstream;
+  const signal = AbortSignal.any([run.lock.signal, ...(context.signal ? [context.signal] : [])]);
   const upstream = createUpstream({ token, signal, limits: context.upstreamLimits });
   try {
-    const writer = await startVersion(run, live);
-    const walk = readRecords({ url, upstream });
+    const writer = await startVersion(run);
+    const walk = readRecords({ url, upstream, validators: known });
     for (;;) {
       const { done, value } = await walk.next();
       signal.throwIfAborted();
       if (done) {
+        const { validators, warnings, notModified } = value;
+        if (notModified) return { staged: null, validators: known, warnings };
         const staged = await writer.finish();
-        run.report.note({ warnings: [...value.warnings, ...unknownMembers(staged)] });
-        return staged;
+        return { staged, validators, warnings: [...warnings, ...unknownMembers(staged)] };
       }
       await writer.write(value);
       context.onProgress?.(writer.counts.read);
@@ -49,24 +63,15 @@ async function stageOnce(run: ImportRun, live: LiveVersion | null): Promise<Stag
   }
 }
 
-/** A writer for a new number, where nothing staged before is left. */
-async function startVersion(run: ImportRun, live: LiveVersion | null): Promise<VersionWriter> {
-  const { collection, keys, lock } = run;
-  const { redis } = run.context;
-  await sweepStaged(redis, keys);
-  const number = await nextNumber(redis, keys);
-  const validate = createValidator(collection);
-  const writer = new VersionWriter({
-    redis,
-    keys,
-    lock,
-    number,
-    live,
-    validate,
-    idPath: idJsonPath(collection),
-  });
-  run.staging = { number, writer };
-  lock.stagesContent(number);
+/** A writer for a new version, where nothing staged before is left. */
+async function startVersion(run: ImportRun): Promise<VersionWriter> {
+  const { collection, keys, lock, context } = run;
+  await sweepStaged(context.redis, keys);
+  const name: ContentName = context.dryRun ? 'dry-run' : await nextNumber(context.redis, keys);
+  const staging = lock.stages(name);
+  await begin(context.redis, staging);
+  const writer = new VersionWriter(context.redis, staging, collection);
+  run.staging = { ...staging, writer };
   return writer;
 }
 

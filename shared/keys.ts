@@ -7,6 +7,9 @@ export interface ContentKeys {
   readonly order: string;
 }
 
+/** What a content is staged under: the number of the version to be, or a name that never becomes one. */
+export type ContentName = number | 'dry-run';
+
 /** The keys of one collection. */
 export interface CollectionKeys {
   readonly next: string;
@@ -17,9 +20,16 @@ export interface CollectionKeys {
   readonly lock: string;
   readonly imports: string;
   readonly rejects: string;
+  readonly hold: string;
+  readonly undone: string;
+  readonly checked: string;
+  readonly validators: string;
+  readonly changeSets: string;
   /** Channel on which a new live version is announced. */
   readonly announcements: string;
-  content(number: number): ContentKeys;
+  content(name: ContentName): ContentKeys;
+  /** What a version changed against the one before it. */
+  changeSet(name: ContentName): string;
 }
 
 /** The keys of a collection under a key prefix (setting `KEY_PREFIX`). */
@@ -34,8 +44,14 @@ export function collectionKeys(prefix: string, collection: string): CollectionKe
     lock: `${base}:lock`,
     imports: `${base}:imports`,
     rejects: `${base}:rejects`,
+    hold: `${base}:hold`,
+    undone: `${base}:undone`,
+    checked: `${base}:checked`,
+    validators: `${base}:validators`,
+    changeSets: `${base}:change-sets`,
     announcements: `${base}:published`,
-    content: (number) => ({ records: `${base}:${number}:records`, order: `${base}:${number}:order` }),
+    content: (name) => ({ records: `${base}:${name}:records`, order: `${base}:${name}:order` }),
+    changeSet: (name) => `${base}:${name}:changes`,
   };
 }
 

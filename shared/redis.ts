@@ -55,6 +55,7 @@ export async function connectForWriting(url: string): Promise<Redis> {
     new Redis(url, {
       lazyConnect: true,
       commandTimeout: writeTimeoutMs,
+      maxRetriesPerRequest: null, // The timeout alone ends the wait for a Redis that has gone.
       connectTimeout: 5_000,
       retryStrategy: (times) => Math.min(50 * times, 1_000),
     }),
@@ -79,7 +80,11 @@ const oldestVersion = [6, 2] as const;
  * @throws RedisUnavailableError when it is older than Redis 6.2
  */
 export async function serverWarnings(redis: Redis): Promise<string[]> {
-  const info = await redis.info('server', 'memory');
+  const info = await redis.info('server', 'memory').catch((error: Error) => {
+    if (error.message.startsWith('NOPERM')) return null;
+    throw error;
+  });
+  if (info === null) return ['The Redis user may not run INFO, so version and eviction were not checked.'];
   const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? 'unknown';
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1])) {
@@ -117,4 +122,24 @@ export function describeServer(url: string): string {
 /** A connection's errors reach the commands that fail by them; without a listener they would end the process. */
 function quiet(redis: Redis): Redis {
   return redis.on('error', () => undefined);
+}
+
+/** Why Redis did not do what it was asked, by the first word of its reply. */
+const refusals: Readonly<Record<string, string>> = {
+  OOM: 'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again.',
+  MISCONF: 'Redis cannot write to its disk. See its log, mend it, and try again.',
+  READONLY: 'This Redis is a read-only replica. Set REDIS_URL to its primary.',
+  LOADING: 'Redis is still loading its data. Try again shortly.',
+  NOAUTH: 'Redis wants a password. Put it into REDIS_URL.',
+  WRONGPASS: 'Redis does not accept the user or password of REDIS_URL.',
+  NOPERM: 'The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+};
+
+/** What an error means, in a plain sentence; an error that is not of Redis says so itself. */
+export function plainReason(error: Error): string {
+  const refusal = refusals[error.message.split(' ', 1)[0] ?? ''];
+  if (error.name === 'ReplyError' && refusal) return refusal;
+  if (isRedisUnavailable(error))
+    return `Redis did not answer in time or went away (${error.message}). Try again.`;
+  return error.message;
 }

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import type { CollectionKeys } from './keys.ts';
+import type { CollectionKeys, ContentName } from './keys.ts';
 
 /** The caller's lock has expired or was taken over; nothing was written. */
 export class LockLostError extends Error {
@@ -25,61 +25,91 @@ export interface StagedRecord {
   readonly json: string;
 }
 
-/** What became of a batch; duplicates are `[index in the batch, position of the first record with that id]`. */
-export interface StagedBatch {
-  readonly added: number;
-  readonly changed: number;
-  readonly duplicates: readonly (readonly [index: number, firstPosition: number])[];
+/** A record of a batch whose id came before. */
+export interface Duplicate {
+  /** Index in the batch. */
+  readonly index: number;
+  /** Position of the first record with that id. */
+  readonly firstPosition: number;
 }
 
-interface Held {
+/** What a script needs of a collection and of the lock that its caller holds. */
+export interface Held {
   readonly keys: CollectionKeys;
   readonly token: string;
 }
 
-/** Writes a batch into the staged content `number`, comparing with the content `liveContent` (0: none). @throws LockLostError */
+/** Something staged under a lock, which expires `lifetimeMs` after its last renewal. */
+export interface Staging extends Held {
+  readonly name: ContentName;
+  readonly lifetimeMs: number;
+}
+
+/** Writes a batch into a staged content. @returns the duplicates in it. @throws LockLostError */
 export async function stage(
   redis: Redis,
-  {
-    keys,
-    token,
-    number,
-    liveContent,
-    records,
-    lifetimeMs,
-  }: Held & {
-    readonly number: number;
-    readonly liveContent: number;
-    readonly records: readonly StagedRecord[];
-    readonly lifetimeMs: number;
-  },
-): Promise<StagedBatch> {
-  const { order, records: staged } = keys.content(number);
+  { keys, token, name, lifetimeMs }: Staging,
+  records: readonly StagedRecord[],
+): Promise<Duplicate[]> {
+  const content = keys.content(name);
   const reply = await run(
     redis,
     scripts.stage,
-    [keys.lock, keys.staged, order, staged, keys.content(liveContent).records],
-    [token, number, lifetimeMs, ...records.flatMap(({ position, id, json }) => [position, id, json])],
+    [keys.lock, keys.staged, content.order, content.records],
+    [token, name, lifetimeMs, ...records.flatMap(({ position, id, json }) => [position, id, json])],
   );
-  if (reply === -1) throw new LockLostError();
-  const [added, changed, flat] = reply as [number, number, number[]];
-  const duplicates: [number, number][] = [];
-  for (let i = 0; i < flat.length; i += 2) duplicates.push([(flat[i] as number) - 1, flat[i + 1] as number]);
-  return { added, changed, duplicates };
+  const flat = heldReply(reply) as number[];
+  const duplicates: Duplicate[] = [];
+  for (let i = 0; i < flat.length; i += 2) {
+    duplicates.push({ index: (flat[i] as number) - 1, firstPosition: flat[i + 1] as number });
+  }
+  return duplicates;
 }
 
-/** Renews a lock and the lifetime of what was staged under it. @throws LockLostError */
-export async function renew(
+/** A part of a comparison: which content is walked, from which rank to which, against which other one. */
+export interface Comparison {
+  readonly walked: ContentName;
+  readonly other: ContentName;
+  /** Whether the walked content is the newer one, or the older one. */
+  readonly walks: 'after' | 'before';
+  readonly first: number;
+  readonly last: number;
+}
+
+/**
+ * Compares a part of one content with another, and writes what differs into a staged change set.
+ * @returns how many ids are only in the walked content, and how many records differ (told where `after` is walked)
+ * @throws LockLostError
+ */
+export async function compare(
   redis: Redis,
-  { keys, token, number, lockMs, lifetimeMs }: Held & { number: number; lockMs: number; lifetimeMs: number },
-): Promise<void> {
+  { keys, token, name, lifetimeMs }: Staging,
+  { walked, other, walks, first, last }: Comparison,
+): Promise<{ alone: number; different: number }> {
+  const { order, records } = keys.content(walked);
   const reply = await run(
     redis,
-    scripts.renew,
-    [keys.lock, ...stagedKeys(keys, number)],
-    [token, lockMs, lifetimeMs],
+    scripts.compare,
+    [keys.lock, keys.staged, order, records, keys.content(other).records, keys.changeSet(name)],
+    [token, name, lifetimeMs, first, last, walks],
   );
-  if (reply === -1) throw new LockLostError();
+  const [alone, different] = heldReply(reply) as [number, number];
+  return { alone, different };
+}
+
+/** Begins to stage under a name. @throws LockLostError */
+export async function begin(redis: Redis, { keys, token, name, lifetimeMs }: Staging): Promise<void> {
+  heldReply(await run(redis, scripts.begin, [keys.lock, keys.staged], [token, name, lifetimeMs]));
+}
+
+/** Renews a lock and the lifetime of what is staged under it. @throws LockLostError */
+export async function renew(
+  redis: Redis,
+  { keys, token, name, lifetimeMs }: Staging,
+  lockMs: number,
+): Promise<void> {
+  const renewed = [keys.lock, keys.staged, ...stagedKeys(keys, name)];
+  heldReply(await run(redis, scripts.renew, renewed, [token, name, lockMs, lifetimeMs]));
 }
 
 /** Gives a lock back; one that is not the caller's any more is left alone. */
@@ -87,17 +117,32 @@ export async function release(redis: Redis, { keys, token }: Held): Promise<void
   await run(redis, scripts.release, [keys.lock], [token]);
 }
 
-/** What publish.lua needs besides the lock. */
+/** A version to be made live, with all that changes in the same step. */
 export interface Publication {
   readonly number: number;
+  /** The content it holds: its own, or for a rollback a kept one. */
+  readonly content: number;
   /** JSON text of the version's document. */
   readonly document: string;
-  /** JSON text of the live version's document that the import compared itself with; `''` when there was none. */
+  /** JSON text of the live version's document that the caller compared with; `''` when there was none. */
   readonly expectedLive: string;
   readonly totalCount: number;
-  /** Versions that leave the kept ones, and contents that no kept version holds any more. */
-  readonly leaving: { readonly versions: readonly number[]; readonly contents: readonly number[] };
+  /** What is let go: versions, contents that no kept version holds any more, change sets. */
+  readonly leaving: {
+    readonly versions: readonly number[];
+    readonly contents: readonly number[];
+    readonly changeSets: readonly number[];
+  };
   readonly graceMs: number;
+  /** JSON text of the hold that is set; `''` lifts it. */
+  readonly hold: string;
+  /** Checksum of the content that is rolled back from, and of one that is wanted again; `''` for none. */
+  readonly undone: string;
+  readonly redone: string;
+  /** ISO 8601: when upstream was last found to be as the live version, or was made so. */
+  readonly checkedAt: string;
+  /** JSON text of the upstream's validators; `''` for none. */
+  readonly validators: string;
 }
 
 /** The history entry and the rejects with which an import ends. */
@@ -105,20 +150,21 @@ export interface Conclusion {
   /** JSON text of the import's report. */
   readonly report: string;
   readonly historyCap: number;
-  /** JSON texts: a header, then the rejects. */
+  /** JSON texts: a header, then the rejects; none leaves those of the import before. */
   readonly rejects: readonly string[];
 }
 
 /**
- * Publishes a staged version in one step; may be repeated when a reply was lost.
- * @throws LockLostError; NotPublishedError when another version went live or staged keys are not whole
+ * Publishes a version in one step; may be repeated when a reply was lost.
+ * @throws LockLostError; NotPublishedError when another version went live or the content is not whole
  */
 export async function publish(
   redis: Redis,
-  { keys, token, publication, conclusion }: Held & { publication: Publication; conclusion: Conclusion },
+  { keys, token }: Held,
+  { content, leaving, ...publication }: Publication,
+  { rejects, ...entry }: Conclusion,
 ): Promise<void> {
-  const { number, document, expectedLive, totalCount, leaving, graceMs } = publication;
-  const { order, records } = keys.content(number);
+  const leavingContents = leaving.contents.flatMap((number) => contentKeys(keys, number));
   const reply = await run(
     redis,
     scripts.publish,
@@ -132,44 +178,89 @@ export async function publish(
         keys.imports,
         keys.rejects,
       ],
-      ...[order, records],
-      ...leaving.contents.flatMap((content) => stagedKeys(keys, content)),
+      ...[keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
+      ...[keys.content(content).order, keys.content(content).records, keys.changeSet(publication.number)],
+      ...[...leavingContents, ...leaving.changeSets.map(keys.changeSet)],
     ],
     [
-      ...[token, expectedLive, number, document, totalCount, graceMs, keys.announcements],
-      ...[conclusion.report, conclusion.historyCap],
-      ...[leaving.versions.length, ...leaving.versions, ...conclusion.rejects],
+      JSON.stringify({
+        ...{ token, ...publication, ...entry, channel: keys.announcements },
+        leaving: { ...leaving, contentKeys: leavingContents.length },
+      }),
+      ...rejects,
     ],
   );
   requirePublished(reply as number);
 }
 
-/** Ends an import that published nothing: drops what it staged, keeps its report and its rejects. @throws LockLostError */
+/** How an import ends that published nothing. */
+export interface UnpublishedEnd {
+  /** What was staged; `''` for nothing. */
+  readonly name: ContentName | '';
+  /** ISO 8601 when upstream was found to be as the live version; `''` when it was not. */
+  readonly checkedAt: string;
+  /** JSON text of the upstream's validators; `''` deletes them, `'keep'` leaves them. */
+  readonly validators: string;
+}
+
+/** What became of something staged that was to be dropped: it was, or it had been published after all. */
+export type Dropped = 'dropped' | 'published';
+
+/**
+ * Ends an import that published nothing: drops what it staged, keeps its report and its rejects. May be repeated.
+ * @returns `'published'` when it had been published, by a reply that was lost; then nothing is done
+ * @throws LockLostError
+ */
 export async function conclude(
   redis: Redis,
-  { keys, token, number, conclusion }: Held & { number: number; conclusion: Conclusion },
-): Promise<void> {
+  { keys, token }: Held,
+  end: UnpublishedEnd,
+  { rejects, ...entry }: Conclusion,
+): Promise<Dropped> {
   const reply = await run(
     redis,
     scripts.conclude,
-    [keys.lock, keys.staged, keys.imports, keys.rejects, ...stagedKeys(keys, number)],
-    [token, number, conclusion.report, conclusion.historyCap, ...conclusion.rejects],
+    [
+      ...[keys.lock, keys.staged, keys.imports, keys.rejects, keys.checked, keys.validators, keys.versions],
+      ...(end.name === '' ? [] : stagedKeys(keys, end.name)),
+    ],
+    [JSON.stringify({ token, ...end, ...entry }), ...rejects],
   );
+  return dropped(reply);
+}
+
+/** Drops what was staged without a trace, unless it had been published. @throws LockLostError */
+export async function discard(redis: Redis, { keys, token, name }: Staging): Promise<Dropped> {
+  const discarded = [keys.lock, keys.staged, keys.versions, ...stagedKeys(keys, name)];
+  return dropped(await run(redis, scripts.discard, discarded, [token, name]));
+}
+
+function dropped(reply: unknown): Dropped {
+  return heldReply(reply) === 2 ? 'published' : 'dropped';
+}
+
+function heldReply(reply: unknown): unknown {
   if (reply === -1) throw new LockLostError();
+  return reply;
 }
 
 function requirePublished(code: number): void {
   if (code === 1 || code === 2) return;
   if (code === -1) throw new LockLostError();
-  if (code === -2) throw new NotPublishedError('Another version went live during the import. Run it again.');
+  if (code === -2) throw new NotPublishedError('Another version went live meanwhile. Run it again.');
   if (code === -3)
-    throw new NotPublishedError('Redis has lost keys of the staged version. Run the import again.');
+    throw new NotPublishedError('Redis has lost keys of the version to be published. Run it again.');
   throw new Error(`publish.lua gave the unknown code ${code}.`);
 }
 
-function stagedKeys(keys: CollectionKeys, number: number): string[] {
-  const { order, records } = keys.content(number);
+function contentKeys(keys: CollectionKeys, name: ContentName): string[] {
+  const { order, records } = keys.content(name);
   return [order, records];
+}
+
+/** What an import stages under a name. */
+export function stagedKeys(keys: CollectionKeys, name: ContentName): string[] {
+  return [...contentKeys(keys, name), keys.changeSet(name)];
 }
 
 interface Script {
@@ -178,10 +269,13 @@ interface Script {
 }
 
 const scripts = {
+  begin: load('begin'),
   stage: load('stage'),
   renew: load('renew'),
   release: load('release'),
   publish: load('publish'),
+  compare: load('compare'),
+  discard: load('discard'),
   conclude: load('conclude'),
 };
 

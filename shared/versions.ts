@@ -1,7 +1,14 @@
-// The life of a version: its number, its document, what is live, what is kept, what is swept away.
+// The life of a version: its number, its document, what is live, what is kept, what is let go and what is swept away.
 
-import type { CollectionKeys } from './keys.ts';
+import type { CollectionKeys, ContentName } from './keys.ts';
 import type { Redis } from './redis.ts';
+import { type Conclusion, type Held, publish, stagedKeys } from './scripts.ts';
+
+/** How full a content is: records by JSON path of a member that is filled in them, and elements of arrays by theirs. */
+export interface Profile {
+  readonly filled: Readonly<Record<string, number>>;
+  readonly elements: Readonly<Record<string, number>>;
+}
 
 /** What is known of a published version; its JSON text is stored as it is, with the live pointer and among the kept. */
 export interface Version {
@@ -15,6 +22,7 @@ export interface Version {
   readonly checksum: string;
   /** Whether it was published past its checks. */
   readonly forced: boolean;
+  readonly profile: Profile;
 }
 
 /** The live version with the exact text of its document, by which a publication tells whether it has moved. */
@@ -22,10 +30,32 @@ export interface LiveVersion extends Version {
   readonly document: string;
 }
 
+/** Scheduled imports of a collection are skipped since then, because of a rollback to this version. */
+export interface Hold {
+  readonly since: string;
+  readonly version: number;
+}
+
+/** How long a content that is not kept any more can still be read, in ms: longer than the longest request. */
+const graceMs = 60_000;
+
+/** Of how many versions the change sets are kept, and so from how far back changes can be asked for. */
+export const keptChangeSets = 100;
+
 /** The live version of a collection, or `null` when nothing was published yet. */
 export async function readLiveVersion(redis: Redis, keys: CollectionKeys): Promise<LiveVersion | null> {
   const document = await redis.get(keys.live);
   return document === null ? null : { ...(JSON.parse(document) as Version), document };
+}
+
+/** A kept version of a collection, or `null` when it is not kept or never was. */
+export async function readKeptVersion(
+  redis: Redis,
+  keys: CollectionKeys,
+  version: number,
+): Promise<Version | null> {
+  const document = await redis.hget(keys.versionDocuments, String(version));
+  return document === null ? null : (JSON.parse(document) as Version);
 }
 
 /** The kept versions of a collection, oldest first. */
@@ -34,24 +64,115 @@ export async function readKeptVersions(redis: Redis, keys: CollectionKeys): Prom
   return documents.map((text) => JSON.parse(text) as Version).sort((a, b) => a.version - b.version);
 }
 
+/** The hold of a collection, or `null` when its schedule runs. */
+export async function readHold(redis: Redis, keys: CollectionKeys): Promise<Hold | null> {
+  const text = await redis.get(keys.hold);
+  return text === null ? null : (JSON.parse(text) as Hold);
+}
+
+/** Lifts the hold of a collection. @returns whether there was one */
+export async function liftHold(redis: Redis, keys: CollectionKeys): Promise<boolean> {
+  return (await redis.del(keys.hold)) === 1;
+}
+
+/** Whether a content of this checksum was rolled back from, and not been wanted again since. */
+export async function isUndone(redis: Redis, keys: CollectionKeys, checksum: string): Promise<boolean> {
+  return (await redis.sismember(keys.undone, checksum)) === 1;
+}
+
+/** Whether all of a version's content is there. */
+export async function isWhole(
+  redis: Redis,
+  keys: CollectionKeys,
+  { content, totalCount }: Version,
+): Promise<boolean> {
+  const { order, records } = keys.content(content);
+  const [positions, texts] = await Promise.all([redis.zcard(order), redis.hlen(records)]);
+  return positions === totalCount && texts === totalCount;
+}
+
 /** Takes the next version number of a collection; numbers only grow and are never given twice. */
 export async function nextNumber(redis: Redis, keys: CollectionKeys): Promise<number> {
   return redis.incr(keys.next);
+}
+
+/** A version that is to become live. */
+export interface NextVersion {
+  readonly number: number;
+  readonly content: number;
+  readonly totalCount: number;
+  readonly checksum: string;
+  readonly profile: Profile;
+  readonly forced: boolean;
+  /** The version that is live now. */
+  readonly live: LiveVersion | null;
+  /** Whether its change set is against the live version; if not, changes cannot be asked for from before it. */
+  readonly comparable: boolean;
+  /** How many versions are kept, this one among them. */
+  readonly keepVersions: number;
+  /** Set by a rollback; `null` lifts it. */
+  readonly hold: Hold | null;
+  /** Checksum of the content that is rolled back from. */
+  readonly undone: string | null;
+  /** JSON text of the upstream's validators. */
+  readonly validators: string | null;
+}
+
+/**
+ * Makes a version live, under a lock.
+ * @throws LockLostError; NotPublishedError when another version went live or the content is not whole
+ */
+export async function publishVersion(
+  redis: Redis,
+  held: Held,
+  next: NextVersion,
+  conclusion: Conclusion,
+): Promise<void> {
+  const { number, content, totalCount, checksum, profile, forced, live } = next;
+  const now = new Date();
+  const version: Version = {
+    ...{ version: number, content },
+    publishedAt: publicationTime(now, live).toISOString(),
+    ...{ totalCount, checksum, forced, profile },
+  };
+  const kept = await readKeptVersions(redis, held.keys);
+  const lastToGo = next.comparable ? -keptChangeSets - 1 : -1;
+  const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
+  await publish(
+    redis,
+    held,
+    {
+      ...{ number, content, totalCount, graceMs },
+      document: JSON.stringify(version),
+      expectedLive: live?.document ?? '',
+      leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },
+      hold: next.hold ? JSON.stringify(next.hold) : '',
+      undone: next.undone ?? '',
+      redone: checksum,
+      checkedAt: now.toISOString(),
+      validators: next.validators ?? '',
+    },
+    conclusion,
+  );
 }
 
 /**
  * What leaves when one more version is published.
  * @param kept versions kept so far
  * @param keep how many may be kept, the new one among them
+ * @param content the content of the new one
  * @returns the versions that leave, and the contents that only they hold
  */
 export function leavingVersions(
   kept: readonly Version[],
   keep: number,
+  content: number,
 ): { versions: readonly number[]; contents: readonly number[] } {
   const leaving = kept.slice(0, Math.max(0, kept.length - (keep - 1)));
-  const staying = new Set(kept.slice(leaving.length).map(({ content }) => content));
-  const contents = new Set(leaving.map(({ content }) => content).filter((content) => !staying.has(content)));
+  const staying = new Set([content, ...kept.slice(leaving.length).map((version) => version.content)]);
+  const contents = new Set(
+    leaving.map((version) => version.content).filter((number) => !staying.has(number)),
+  );
   return { versions: leaving.map(({ version }) => version), contents: [...contents] };
 }
 
@@ -66,11 +187,13 @@ export function publicationTime(now: Date, live: Version | null): Date {
 }
 
 /** Unlinks what imports that died have staged. The caller holds the lock, so whatever is staged is dead. */
-export async function sweepStaged(redis: Redis, keys: CollectionKeys): Promise<number> {
-  const numbers = await redis.smembers(keys.staged);
-  for (const number of numbers) {
-    const { order, records } = keys.content(Number(number));
-    await redis.multi().unlink(order, records).srem(keys.staged, number).exec();
+export async function sweepStaged(redis: Redis, keys: CollectionKeys): Promise<void> {
+  for (const name of await redis.smembers(keys.staged)) {
+    const dead = stagedKeys(keys, name as ContentName);
+    await redis
+      .multi()
+      .unlink(...dead)
+      .srem(keys.staged, name)
+      .exec();
   }
-  return numbers.length;
 }

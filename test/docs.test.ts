@@ -85,10 +85,11 @@ describe('the documentation', () => {
     const documented = table(read('shared/scripts/SCHEMA.md'), 'The Redis schema')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean);
-    const { content, ...keys } = collectionKeys('medref', 'products');
+    const { content, changeSet, ...keys } = collectionKeys('medref', 'products');
     const built = [
       ...Object.values(keys),
       ...Object.values(content(7)),
+      changeSet(7),
       ...Object.values(apiKeyKeys('medref')),
     ];
     expect(documented.sort()).to.deep.equal(built.sort());

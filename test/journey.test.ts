@@ -159,8 +159,11 @@ describeWithRealLists('the whole road, with the real lists', function () {
       PRODUCTS_URL: upstream.url().href,
     });
     const keys = collectionKeys('medref', 'products');
-    while ((await redis.smembers(keys.staged)).length === 0) await sleep(20);
-    const [staged] = await redis.smembers(keys.staged);
+    let staged: string | undefined;
+    do {
+      [staged] = await redis.smembers(keys.staged);
+      await sleep(20);
+    } while (!staged || !(await redis.exists(keys.content(Number(staged)).records)));
     doomed.process.kill('SIGKILL');
     expect((await doomed.ended).code).to.equal(null);
 

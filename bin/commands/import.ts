@@ -17,10 +17,10 @@ import { count, type OutputOptions, print } from './output.ts';
 export async function importCommand(
   settings: Settings,
   names: readonly string[],
-  options: OutputOptions & { force?: boolean },
+  { force = false, dryRun = false, ...options }: OutputOptions & { force?: boolean; dryRun?: boolean },
 ): Promise<number> {
   const chosen = chooseCollections(settings, names);
-  const imports = await importChosen(settings, chosen, options.force ?? false);
+  const imports = await importChosen(settings, chosen, { force, dryRun });
   print({ imports }, options, () => imports.map(describe).join('\n'));
   return exitCodeOf(imports);
 }
@@ -29,7 +29,7 @@ export async function importCommand(
 async function importChosen(
   settings: Settings,
   chosen: readonly Collection[],
-  force: boolean,
+  how: { force: boolean; dryRun: boolean },
 ): Promise<ImportReport[]> {
   const logger = createLogger(settings.logLevel);
   const signal = stopSignal();
@@ -37,7 +37,7 @@ async function importChosen(
   try {
     redis = await connectForWriting(settings.redisUrl);
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
-    return await importCollections({ chosen, settings, redis, logger, signal, force });
+    return await importCollections({ ...how, chosen, settings, redis, logger, signal });
   } catch (error) {
     if (!(error instanceof RedisUnavailableError)) throw error;
     return chosen.map(({ name }) => startReport(name).end('failed', { reason: error.message }));
@@ -54,13 +54,17 @@ export async function importCollections({
   logger,
   signal,
   force = false,
+  dryRun = false,
+  scheduled = false,
 }: {
   chosen: readonly Collection[];
   settings: Settings;
   redis: Redis;
   logger: Logger;
   signal: AbortSignal;
-  force?: boolean | undefined;
+  force?: boolean;
+  dryRun?: boolean;
+  scheduled?: boolean;
 }): Promise<ImportReport[]> {
   const reports: ImportReport[] = [];
   for (const collection of chosen) {
@@ -73,7 +77,7 @@ export async function importCollections({
     const progress = createProgress(collection.name, process.stderr);
     const report = await importCollection(collection, {
       ...settings,
-      ...{ redis, logger, signal, upstream, force, onProgress: progress.show },
+      ...{ redis, logger, signal, upstream, force, dryRun, scheduled, onProgress: progress.show },
     });
     progress.clear();
     logger.info(report, `Import of ${collection.name}: ${report.outcome}.`);
@@ -102,7 +106,8 @@ function chooseCollections(settings: Settings, names: readonly string[]): Collec
 function exitCodeOf(imports: readonly ImportReport[]): number {
   const ended = (outcome: ImportOutcome) => imports.some((report) => report.outcome === outcome);
   if (ended('failed')) return exitCodes.failed;
-  if (ended('refused')) return exitCodes.refused;
+  const wouldBeRefused = imports.some(({ outcome, reason }) => outcome === 'dry-run' && reason !== null);
+  if (ended('refused') || wouldBeRefused) return exitCodes.refused;
   if (ended('locked')) return exitCodes.locked;
   return exitCodes.done;
 }
@@ -118,6 +123,9 @@ export function describe(report: ImportReport): string {
     refused: `refused, ${previousVersion ? `version ${previousVersion} stays live` : 'nothing is live'}: ${reason} (${counts})`,
     failed: `failed, ${previousVersion ? `version ${previousVersion} stays live` : 'nothing is live'}: ${reason}`,
     locked: `not started: ${reason}`,
+    held: `left alone: ${reason} "medref resume ${collection}" lifts the hold`,
+    'dry-run': `dry run, ${reason === null ? 'it would pass' : `it would be refused: ${reason}`}: ${counts}; ${diff}`,
+    'rolled-back': `rolled back to an older content as version ${version} after ${previousVersion}: ${diff}`,
   }[outcome];
   const lines = [
     `${collection}: ${ended}`,

@@ -2,9 +2,9 @@
 
 import type { Settings } from '../../config/settings.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from '../../shared/api-keys.ts';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type OutputOptions, print, table } from './output.ts';
+import { withRedis } from './with-redis.ts';
 
 /** Makes a key and prints it, this once. @returns the exit code */
 export async function createKey(
@@ -62,10 +62,15 @@ const isoDate = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]
 /** A time in the future, ISO 8601: a date (midnight UTC), or date and time with its zone. */
 export function parseExpiry(text: string): Date {
   const time = isoDate.test(text) ? new Date(text) : new Date(Number.NaN);
-  if (Number.isNaN(time.getTime()))
+  if (Number.isNaN(time.getTime()) || !isDay(text.slice(0, 10)))
     throw new Error('It takes an ISO 8601 time, such as 2027-01-31T00:00:00Z.');
   if (time.getTime() <= Date.now()) throw new Error('It lies in the past.');
   return time;
+}
+
+/** Whether a date is in the calendar; JavaScript takes 30 February for 2 March. */
+function isDay(date: string): boolean {
+  return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
 /** Requests a second, such as `10/s`. */
@@ -73,13 +78,4 @@ export function parseRate(text: string): string {
   if (!/^[1-9][0-9]{0,8}\/s$/.test(text))
     throw new Error('It takes a number of requests a second, such as 10/s.');
   return text;
-}
-
-async function withRedis(settings: Settings, run: (redis: Redis) => Promise<number>): Promise<number> {
-  const redis = await connectForWriting(settings.redisUrl);
-  try {
-    return await run(redis);
-  } finally {
-    redis.disconnect();
-  }
 }

@@ -3,10 +3,10 @@
 import type { Settings } from '../../config/settings.ts';
 import { type LastRejects, readLastRejects } from '../../importer/import-history.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { connectForWriting } from '../../shared/redis.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { collectionNamed } from './collection-argument.ts';
 import { count, type OutputOptions, print } from './output.ts';
+import { withRedis } from './with-redis.ts';
 
 /** Prints the rejects of a collection's last import. @returns the exit code */
 export async function rejectsCommand(
@@ -15,14 +15,10 @@ export async function rejectsCommand(
   options: OutputOptions,
 ): Promise<number> {
   const collection = collectionNamed(name);
-  const redis = await connectForWriting(settings.redisUrl);
-  try {
-    const last = await readLastRejects(redis, collectionKeys(settings.keyPrefix, collection.name));
-    print(last, options, () => describe(name, last));
-    return exitCodes.done;
-  } finally {
-    redis.disconnect();
-  }
+  const keys = collectionKeys(settings.keyPrefix, collection.name);
+  const last = await withRedis(settings, (redis) => readLastRejects(redis, keys));
+  print(last, options, () => describe(name, last));
+  return exitCodes.done;
 }
 
 function describe(name: string, { total, rejects }: LastRejects): string {

@@ -23,8 +23,9 @@ export async function scheduleCommand(settings: Settings, options: OutputOptions
   const redis = await connectForWriting(settings.redisUrl);
   let running: Promise<unknown> = Promise.resolve();
   const runImports = (chosen: readonly Collection[]) => {
-    running = importCollections({ chosen, settings, redis, logger, signal });
-    return running;
+    const imports = importCollections({ chosen, settings, redis, logger, signal, scheduled: true });
+    running = Promise.all([running, imports]);
+    return imports;
   };
   try {
     for (const warning of await serverWarnings(redis)) logger.warn(warning);

@@ -56,12 +56,16 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
 /** Logs when Redis comes and when it goes, not each attempt to reach it. */
 function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): void {
   let isThere: boolean | undefined;
+  let reason: string | undefined;
+  redis.on('error', (error) => {
+    reason = error.message;
+  });
   redis.on('ready', () => {
     isThere = true;
     logger.info({ redis: server }, 'Redis is there.');
   });
   redis.on('close', () => {
-    if (isThere !== false) logger.warn({ redis: server }, 'Redis is away.');
+    if (isThere !== false) logger.warn({ redis: server, reason }, 'Redis is away.');
     isThere = false;
   });
 }

@@ -1,5 +1,6 @@
 // What a check is: a rule that a staged version must pass to be published.
 
+import type { DiffCounts } from '../../shared/content-diff.ts';
 import type { LiveVersion } from '../../shared/versions.ts';
 import type { StagedVersion } from '../version-writer.ts';
 
@@ -7,6 +8,9 @@ import type { StagedVersion } from '../version-writer.ts';
 export interface Candidate {
   readonly staged: StagedVersion;
   readonly live: LiveVersion | null;
+  readonly diff: DiffCounts;
+  /** Whether this content was rolled back from. */
+  readonly undone: boolean;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
 }
@@ -20,7 +24,7 @@ export interface Check {
   readonly refusal: (candidate: Candidate) => string | null;
 }
 
-/** A share in percent, rounded down to what still tells it from the limit it exceeds. */
+/** A share in percent, with enough digits to tell it from a limit that it exceeds by little. */
 export function percentText(part: number, whole: number): string {
-  return `${Math.round((part / whole) * 10_000) / 100} %`;
+  return `${Number(((part * 100) / whole).toPrecision(6))} %`;
 }

@@ -5,7 +5,7 @@ import { type Check, percentText } from './check.ts';
 export const shrink: Check = {
   name: 'shrink',
   forceable: true,
-  refusal: ({ staged: { removed }, live, maxShrinkPercent }) =>
+  refusal: ({ diff: { removed }, live, maxShrinkPercent }) =>
     !live || removed * 100 <= maxShrinkPercent * live.totalCount
       ? null
       : `${removed} of the ${live.totalCount} live ids are absent (${percentText(removed, live.totalCount)}); ` +

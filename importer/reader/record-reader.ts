@@ -28,6 +28,13 @@ export const readerLimits: ReaderLimits = Object.freeze({
   bytesWithoutRecord: 4 * 1024 ** 2,
 });
 
+/** Records that became whole together, and how many bytes of text were read for them. */
+export interface RecordBatch {
+  /** Never empty. */
+  readonly records: readonly SourceRecord[];
+  readonly bytes: number;
+}
+
 /** What to read. */
 export interface ReadOptions {
   /** The first page. */
@@ -58,10 +65,10 @@ export interface Walk {
 /**
  * Reads all records of a list, following `_links.next.href` to the last page. Ending the iteration early closes the
  * connection.
- * @returns batches of records, none of them empty, then the walk. Throws {@link UpstreamError},
+ * @returns batches of records, then the walk. Throws {@link UpstreamError},
  * {@link UpstreamChangedError} where starting again may help, or the reason of the upstream's signal.
  */
-export async function* readRecords(options: ReadOptions): AsyncGenerator<SourceRecord[], Walk, undefined> {
+export async function* readRecords(options: ReadOptions): AsyncGenerator<RecordBatch, Walk, undefined> {
   const { url, upstream } = options;
   const limits = { ...readerLimits, ...options.limits };
   const visited = new Set<string>();
@@ -105,7 +112,7 @@ interface PageContext {
 async function* readPage(
   document: UpstreamDocument,
   context: PageContext,
-): AsyncGenerator<SourceRecord[], Page, undefined> {
+): AsyncGenerator<RecordBatch, Page, undefined> {
   const { url, version, validators } = document;
   const { first } = context;
   try {
@@ -125,7 +132,7 @@ async function* readPage(
 async function* readDocument(
   document: UpstreamDocument,
   { recordsBefore, limits }: PageContext,
-): AsyncGenerator<SourceRecord[], Envelope & { records: number }, undefined> {
+): AsyncGenerator<RecordBatch, Envelope & { records: number }, undefined> {
   const name = nameOf(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const parser = createRecordParser({ lines: document.lines, recordsBefore });
@@ -139,14 +146,14 @@ async function* readDocument(
         if (bytesWithoutRecord > limits.bytesWithoutRecord) throw tooLong(name, position, limits);
         const records = parser.feed(decoder.decode(piece, { stream: true }));
         if (records.length === 0) continue;
-        bytesWithoutRecord = 0;
         position += records.length;
-        yield records;
+        yield { records, bytes: bytesWithoutRecord };
+        bytesWithoutRecord = 0;
       }
     }
     const records = [...parser.feed(decoder.decode()), ...parser.end()];
     position += records.length;
-    if (records.length > 0) yield records;
+    if (records.length > 0) yield { records, bytes: bytesWithoutRecord };
     return { ...parser.envelope, records: position - recordsBefore };
   } catch (error) {
     throw documentFailure(name, position, error);
@@ -189,8 +196,10 @@ function nextUrl(start: URL, href: string, base: URL): URL {
     throw new UpstreamError(`${nameOf(base)} has a next page that is not a URL.`);
   const next = new URL(href, base);
   if (next.protocol !== start.protocol || next.host !== start.host) {
+    const redirected =
+      next.origin === base.origin ? ' If that is where it redirects, set the URL to it.' : '';
     throw new UpstreamError(
-      `${nameOf(base)} has its next page at another origin, ${nameOf(next)}. Only ${start.protocol}//${start.host} is asked.`,
+      `${nameOf(base)} has its next page at another origin, ${nameOf(next)}. Only ${start.protocol}//${start.host} is asked.${redirected}`,
     );
   }
   next.hash = '';
@@ -223,6 +232,11 @@ function checkProgress(page: Page, { next, visited, read, limits }: Progress): v
 
 function walkOf(first: Page, { pages, read, url }: { pages: number; read: number; url: URL }): Walk {
   const { totalCount, version } = first;
+  if (typeof totalCount === 'number' && read < totalCount) {
+    throw new UpstreamError(
+      `${nameOf(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${read} records.`,
+    );
+  }
   const differs = typeof totalCount === 'number' && totalCount !== read;
   return {
     notModified: false,

@@ -1,11 +1,26 @@
 -- Ends an import that published nothing: drops what it staged, writes the history and its rejects.
--- KEYS  1 lock  2 staged  3 imports  4 rejects  then the staged keys
--- ARGV  1 lock token  2 staged number  3 report of the import  4 history cap  then the rejects, a header first
--- Gives 1, or -1 when the lock is not the caller's: then only the history is written.
-redis.call('XADD', KEYS[3], 'MAXLEN', ARGV[4], '*', 'report', ARGV[3])
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
-for i = 5, #KEYS do redis.call('UNLINK', KEYS[i]) end
-redis.call('SREM', KEYS[2], ARGV[2])
-redis.call('DEL', KEYS[4])
-redis.call('RPUSH', KEYS[4], unpack(ARGV, 5))
+-- KEYS  1 lock  2 staged  3 imports  4 rejects  5 checked  6 validators  7 versions  then the staged keys
+-- ARGV  1 JSON: token, name (of what was staged, "" for nothing), report, historyCap, checkedAt ("" leaves it as it is),
+--         validators ("" deletes them, "keep" leaves them)
+--       then the rejects of the import, a header first; none leaves those of the import before
+-- Gives 1; 2 when what was staged has been published after all, by a reply that was lost: then nothing is done;
+--   -1 when the lock is not the caller's: then only the history is written. May be repeated.
+local it = cjson.decode(ARGV[1])
+if it.name ~= '' then
+  if redis.call('ZSCORE', KEYS[7], it.name) then return 2 end
+  if redis.call('SREM', KEYS[2], it.name) == 0 then return 1 end
+end
+redis.call('XADD', KEYS[3], 'MAXLEN', it.historyCap, '*', 'report', it.report)
+if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
+for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
+if it.checkedAt ~= '' then redis.call('SET', KEYS[5], it.checkedAt) end
+if it.validators == '' then
+  redis.call('DEL', KEYS[6])
+elseif it.validators ~= 'keep' then
+  redis.call('SET', KEYS[6], it.validators)
+end
+if #ARGV > 1 then
+  redis.call('DEL', KEYS[4])
+  redis.call('RPUSH', KEYS[4], unpack(ARGV, 2))
+end
 return 1

@@ -1,34 +1,50 @@
--- Makes a staged version live, in one step: moves the pointer, keeps the content, lets go of what leaves the kept
--- versions, writes the history and announces. Nothing is done unless everything can be.
--- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 order  9 records
---       then the keys of the contents that leave
--- ARGV  1 lock token  2 live document the import compared itself with ("" : none)  3 number  4 version document
---       5 count of records  6 grace in ms for what leaves  7 channel  8 report of the import  9 history cap
---       10 how many versions leave, then their numbers; then the rejects, a header first
+-- Makes a version live, in one step: moves the pointer, keeps its content, lets go of what leaves the kept versions,
+-- writes the history and announces. The content is one that was staged, or, for a rollback, one that is kept.
+-- Nothing is done unless everything can be.
+-- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
+--       10 change sets  11 checked  12 validators  13 order  14 records  15 change set
+--       then the keys of the contents that leave, then the change sets that leave
+-- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
+--         document, totalCount, leaving {versions, contentKeys (a count), changeSets}, graceMs, channel, report,
+--         historyCap, hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt, validators ("" for none)
+--       then the rejects of the import, a header first; none for a rollback
 -- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
---   -3 the staged content is not whole.
-if redis.call('ZSCORE', KEYS[3], ARGV[3]) then return 2 end
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
-if (redis.call('GET', KEYS[2]) or '') ~= ARGV[2] then return -2 end
-local count = tonumber(ARGV[5])
-if redis.call('ZCARD', KEYS[8]) ~= count or redis.call('HLEN', KEYS[9]) ~= count then return -3 end
+--   -3 the content is not whole.
+local it = cjson.decode(ARGV[1])
+if redis.call('ZSCORE', KEYS[3], it.number) then return 2 end
+if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
+if (redis.call('GET', KEYS[2]) or '') ~= it.expectedLive then return -2 end
+if redis.call('ZCARD', KEYS[13]) ~= it.totalCount or redis.call('HLEN', KEYS[14]) ~= it.totalCount then return -3 end
 
-redis.call('PERSIST', KEYS[8])
-redis.call('PERSIST', KEYS[9])
-redis.call('SREM', KEYS[5], ARGV[3])
-redis.call('ZADD', KEYS[3], ARGV[3], ARGV[3])
-redis.call('HSET', KEYS[4], ARGV[3], ARGV[4])
-redis.call('SET', KEYS[2], ARGV[4])
-
-local leaving = tonumber(ARGV[10])
-for i = 11, 10 + leaving do
-  redis.call('ZREM', KEYS[3], ARGV[i])
-  redis.call('HDEL', KEYS[4], ARGV[i])
+local function setOrDelete(key, text)
+  if text == '' then redis.call('DEL', key) else redis.call('SET', key, text) end
 end
-for i = 10, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[6]) end
 
-redis.call('XADD', KEYS[6], 'MAXLEN', ARGV[9], '*', 'report', ARGV[8])
-redis.call('DEL', KEYS[7])
-redis.call('RPUSH', KEYS[7], unpack(ARGV, 11 + leaving))
-redis.call('PUBLISH', ARGV[7], ARGV[3])
+for i = 13, 15 do redis.call('PERSIST', KEYS[i]) end
+redis.call('SREM', KEYS[5], it.number)
+redis.call('ZADD', KEYS[3], it.number, it.number)
+redis.call('HSET', KEYS[4], it.number, it.document)
+redis.call('ZADD', KEYS[10], it.number, it.number)
+redis.call('SET', KEYS[2], it.document)
+
+for _, version in ipairs(it.leaving.versions) do
+  redis.call('ZREM', KEYS[3], version)
+  redis.call('HDEL', KEYS[4], version)
+end
+for _, version in ipairs(it.leaving.changeSets) do redis.call('ZREM', KEYS[10], version) end
+for i = 16, 15 + it.leaving.contentKeys do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
+for i = 16 + it.leaving.contentKeys, #KEYS do redis.call('UNLINK', KEYS[i]) end
+
+setOrDelete(KEYS[8], it.hold)
+if it.undone ~= '' then redis.call('SADD', KEYS[9], it.undone) end
+if it.redone ~= '' then redis.call('SREM', KEYS[9], it.redone) end
+redis.call('SET', KEYS[11], it.checkedAt)
+setOrDelete(KEYS[12], it.validators)
+
+redis.call('XADD', KEYS[6], 'MAXLEN', it.historyCap, '*', 'report', it.report)
+if #ARGV > 1 then
+  redis.call('DEL', KEYS[7])
+  redis.call('RPUSH', KEYS[7], unpack(ARGV, 2))
+end
+redis.call('PUBLISH', it.channel, it.number)
 return 1

@@ -252,7 +252,10 @@ describe('the command line', function () {
       expect(first?.live?.ageSeconds).to.be.within(0, 60);
       expect(first?.lastImports.map((it) => it.outcome)).to.deep.equal(['unchanged', 'published']);
       expect(first?.lock).to.deep.equal(lock);
-      expect(second).to.deep.equal({ collection: 'companies', live: null, lastImports: [], lock: null });
+      expect(second).to.deep.equal({
+        ...{ collection: 'companies', live: null, checkedAt: null },
+        ...{ lastImports: [], lock: null, hold: null },
+      });
     });
 
     it('says the same to people', async () => {

@@ -180,7 +180,7 @@ describe('an import', () => {
       const records = [...products(100), {}, {}];
       await expectRefused(
         await importProducts(records),
-        /2 of the 102 records read were rejected \(1\.96 %\)/,
+        /2 of the 102 records read were rejected \(1\.96078 %\)/,
       );
     });
 
@@ -365,6 +365,31 @@ describe('an import', () => {
     });
     expect(report).to.deep.include({ outcome: 'failed', reason: 'It was stopped by SIGTERM.' });
     expect((await redis.keys('*')).sort()).to.deep.equal([keys.next, keys.imports, keys.rejects].sort());
+  });
+
+  it('mends a live version of which Redis has lost a part, and says so', async () => {
+    await importProducts(products(10));
+    await redis.del(keys.content(1).records);
+    const report = await importProducts(products(10));
+    expect(report).to.deep.include({ outcome: 'published', version: 2, previousVersion: 1, added: 10 });
+    expect(report.warnings).to.deep.equal(['Version 1 is not whole in Redis; it was not compared with.']);
+    expect(await liveRecords()).to.deep.equal(products(10));
+  });
+
+  it('counts and keeps what was read before it failed, to the last record', async () => {
+    const texts = Array.from({ length: 40 }, (_, i) => JSON.stringify(i % 2 ? {} : product(i + 1)));
+    const report = await importProductText(`[${texts.join(',')},`);
+    expect(report).to.deep.include({ outcome: 'failed', read: 40, written: 20, rejected: 20 });
+    expect(await readLastRejects(redis, keys)).to.have.property('total', 20);
+  });
+
+  it('names unknown members in short, and says when there are too many to name', async () => {
+    const members = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`m${i}`, 1]));
+    const { warnings } = await importProducts([{ ...product(1), ...members, ['x'.repeat(5_000)]: 1 }]);
+    expect(warnings).to.have.length(1);
+    expect(warnings[0])
+      .to.have.length.below(5_000)
+      .and.to.match(/others \(51 records\)/);
   });
 
   it('does not share anything with an import under another key prefix', async () => {

@@ -48,12 +48,13 @@ describe('the import lock', () => {
     const { records, order } = keys.content(4);
     await redis
       .multi()
+      .sadd(keys.staged, 4)
       .hset(records, '1', '{}')
       .zadd(order, 1, '1')
       .pexpire(records, 300)
       .pexpire(order, 300)
       .exec();
-    lock.stagesContent(4);
+    lock.stages(4);
     await sleep(600);
     expect(await redis.exists(keys.lock)).to.equal(1);
     expect(await redis.pttl(records)).to.be.above(10_000);

@@ -32,9 +32,13 @@ describe('the record validator', () => {
       ...Object.fromEntries(Object.entries(rest).reverse()),
       product: { name: named.name, id: 7 },
     };
+    const json = JSON.stringify(product(7));
     expect(judgeProduct(shuffled)).to.deep.equal({
-      ...{ valid: true, id: 7, unknownMembers: [] },
-      json: JSON.stringify(product(7)),
+      valid: true,
+      id: 7,
+      record: product(7),
+      json,
+      unknownMembers: [],
     });
   });
 

@@ -27,6 +27,8 @@ export async function importFrom(
       maxRejectPercent: 1,
       keepVersions: 3,
       force: false,
+      dryRun: false,
+      scheduled: false,
       logger: pino({ level: 'silent' }),
       ...changes,
     });

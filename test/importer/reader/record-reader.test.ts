@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import {
   type ReaderLimits,
   type ReadOptions,
+  type RecordBatch,
   readRecords,
   type SourceRecord,
   UpstreamChangedError,
@@ -93,9 +94,9 @@ describe('record reader', () => {
 
     it('in batches, none of them empty', async () => {
       const text = JSON.stringify(records);
-      const batches: SourceRecord[][] = [];
+      const batches: (readonly SourceRecord[])[] = [];
       const upstream = inMemory([text.slice(0, 20), text.slice(20, 30), text.slice(30)]);
-      for await (const batch of readRecords({ url: URL_IN_MEMORY, upstream })) batches.push(batch);
+      for await (const batch of readRecords({ url: URL_IN_MEMORY, upstream })) batches.push(batch.records);
       expect(batches.map(({ length }) => length)).to.deep.equal([1, 2]);
     });
 
@@ -478,7 +479,7 @@ describe('record reader', () => {
       }
       const sizes: number[] = [];
       for await (const batch of readRecords({ url: URL_IN_MEMORY, upstream: inMemory(body()) })) {
-        sizes.push(batch.length);
+        sizes.push(batch.records.length);
         arrived();
       }
       expect(sizes).to.deep.equal([1, 1]);
@@ -500,7 +501,7 @@ describe('record reader', () => {
       const upstream = createUpstream();
       open.push(upstream);
       for await (const batch of readRecords({ url: server.url(), upstream })) {
-        expect(batch.length).to.be.above(0);
+        expect(batch.records.length).to.be.above(0);
         break;
       }
       await isClosed;
@@ -694,11 +695,18 @@ describe('record reader', () => {
       expect(await reasonOf(read(server.url('/1')))).to.match(/\/2 is cut off: .* after record 1\.$/);
     });
 
-    it('and warns where the total count is another one', async () => {
+    it('and fails where fewer records came than the total count says', async () => {
       const server = await start(sending(pageOf([1, 2], undefined, 3)));
+      expect(await reasonOf(read(server.url()))).to.match(
+        /cut off: its totalCount is 3, but .* after 2 records/,
+      );
+    });
+
+    it('and warns where more records came than the total count says', async () => {
+      const server = await start(sending(pageOf([1, 2], undefined, 1)));
       const { walk } = await read(server.url());
       expect(walk.warnings).to.deep.equal([
-        `${server.url()} says that its totalCount is 3, but 2 records were read.`,
+        `${server.url()} says that its totalCount is 1, but 2 records were read.`,
       ]);
     });
 
@@ -738,7 +746,8 @@ describe('record reader', () => {
         open.push(upstream);
         const error = await failureOf(
           (async () => {
-            for await (const batch of readRecords({ url: server.url('/1'), upstream })) seen.push(...batch);
+            for await (const batch of readRecords({ url: server.url('/1'), upstream }))
+              seen.push(...batch.records);
           })(),
         );
         expect(error).to.be.instanceOf(UpstreamChangedError).and.instanceOf(UpstreamError);
@@ -787,14 +796,14 @@ function readText(text: string | Uint8Array, options: InMemoryOptions = {}) {
 }
 
 async function collected(
-  reading: AsyncGenerator<SourceRecord[], Walk, undefined>,
+  reading: AsyncGenerator<RecordBatch, Walk, undefined>,
 ): Promise<{ records: SourceRecord[]; walk: Walk }> {
   const records: SourceRecord[] = [];
   for (;;) {
     const next = await reading.next();
     if (next.done) return { records, walk: next.value };
-    expect(next.value.length).to.be.above(0);
-    for (const record of next.value) records.push(record);
+    expect(next.value.records.length).to.be.above(0);
+    records.push(...next.value.records);
   }
 }
 

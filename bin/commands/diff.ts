@@ -1,0 +1,92 @@
+// medref diff: what differs between two kept versions of a collection, record by record.
+
+import { once } from 'node:events';
+import type { Settings } from '../../config/settings.ts';
+import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
+import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis.ts';
+import { readKeptVersions, readLiveVersion, type Version } from '../../shared/versions.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { collectionNamed } from './collection-argument.ts';
+import { count, type OutputOptions } from './output.ts';
+import { withRedis } from './with-redis.ts';
+
+/** Prints the difference as it is found, however large it is. @returns the exit code */
+export async function diffCommand(
+  settings: Settings,
+  name: string,
+  options: OutputOptions & { from?: number; to?: number },
+): Promise<number> {
+  const keys = collectionKeys(settings.keyPrefix, collectionNamed(name).name);
+  await withRedis(settings, async (redis) => {
+    const { from, to } = await chooseVersions(redis, keys, { name, ...options });
+    const diff = diffVersions(redis, keys, from, to);
+    if (options.json) await printJson(diff, from, to);
+    else await printText(diff, from, to);
+  });
+  return exitCodes.done;
+}
+
+/** From the version before the live one to the live one, unless said. */
+async function chooseVersions(
+  redis: Redis,
+  keys: CollectionKeys,
+  asked: { name: string; from?: number; to?: number },
+): Promise<{ from: Version; to: Version }> {
+  const [kept, live] = await Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]);
+  const numbers = kept.map(({ version }) => version).join(', ') || 'none';
+  const keptVersion = (number: number) => {
+    const found = kept.find(({ version }) => version === number);
+    if (found) return found;
+    throw new Error(`Version ${number} of ${asked.name} is not kept; these are: ${numbers}.`);
+  };
+  if (!live) throw new Error(`Nothing of ${asked.name} is live, so there is nothing to compare.`);
+  const to = keptVersion(asked.to ?? live.version);
+  if (asked.from !== undefined) return { from: keptVersion(asked.from), to };
+  const before = kept.findLast(({ version }) => version < live.version);
+  if (before) return { from: before, to };
+  throw new Error(
+    `No version of ${asked.name} before the live one is kept; name one with --from. Kept: ${numbers}.`,
+  );
+}
+
+async function printJson(diff: VersionDiff, from: Version, to: Version): Promise<void> {
+  await write(`{"from":${from.version},"to":${to.version}`);
+  for (const part of ['added', 'changed', 'removed'] as const) {
+    await write(`,"${part}":[`);
+    let separator = '';
+    for await (const item of diff[part]()) {
+      await write(separator + JSON.stringify(item));
+      separator = ',';
+    }
+    await write(']');
+  }
+  await write('}\n');
+}
+
+async function printText(diff: VersionDiff, from: Version, to: Version): Promise<void> {
+  await write(`From version ${from.version} to version ${to.version}\n`);
+  const counts = { added: 0, changed: 0, removed: 0 };
+  for await (const record of diff.added()) {
+    counts.added += 1;
+    await write(`+ ${JSON.stringify(record)}\n`);
+  }
+  for await (const { id, fields, before, after } of diff.changed()) {
+    counts.changed += 1;
+    await write(
+      `~ ${id} (${fields.join(', ')})\n  - ${JSON.stringify(before)}\n  + ${JSON.stringify(after)}\n`,
+    );
+  }
+  for await (const record of diff.removed()) {
+    counts.removed += 1;
+    await write(`- ${JSON.stringify(record)}\n`);
+  }
+  await write(
+    `${count(counts.added)} added, ${count(counts.changed)} changed, ${count(counts.removed)} removed\n`,
+  );
+}
+
+/** Waits for whoever reads, so that a large difference is not kept in memory. */
+async function write(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}

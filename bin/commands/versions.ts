@@ -1,0 +1,35 @@
+// medref versions: the kept versions of a collection, latest first.
+
+import type { Settings } from '../../config/settings.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { collectionNamed } from './collection-argument.ts';
+import { count, type OutputOptions, print, table } from './output.ts';
+import { withRedis } from './with-redis.ts';
+
+/** Prints the kept versions of a collection. @returns the exit code */
+export async function versionsCommand(
+  settings: Settings,
+  name: string,
+  options: OutputOptions,
+): Promise<number> {
+  const keys = collectionKeys(settings.keyPrefix, collectionNamed(name).name);
+  const [kept, live] = await withRedis(settings, (redis) =>
+    Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]),
+  );
+  const versions = kept.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
+    ...{ version, contentOf: content, publishedAt, totalCount, checksum },
+    live: version === live?.version,
+  }));
+  print({ versions }, options, () =>
+    table(
+      ['version', 'content of', 'published', 'records', 'checksum', ''],
+      versions.map((it) => [
+        ...[String(it.version), String(it.contentOf), it.publishedAt, count(it.totalCount)],
+        ...[it.checksum.slice(0, 12), it.live ? 'live' : ''],
+      ]),
+    ),
+  );
+  return exitCodes.done;
+}

@@ -1,0 +1,18 @@
+// Refuses a version in which the elements of an array, such as the barcodes of all products, became too few.
+
+import { type Check, percentText } from './check.ts';
+
+export const elements: Check = {
+  name: 'elements',
+  forceable: true,
+  refusal: ({ staged, live, maxShrinkPercent }) => {
+    const fallen = Object.entries(live?.profile.elements ?? {}).flatMap(([path, before]) => {
+      const now = staged.profile.elements[path] ?? 0;
+      const lost = before - now;
+      if (lost * 100 <= maxShrinkPercent * before) return [];
+      return [`${path} fell from ${before} elements in all to ${now} (by ${percentText(lost, before)})`];
+    });
+    if (fallen.length === 0) return null;
+    return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;
+  },
+};

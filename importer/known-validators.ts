@@ -1,0 +1,35 @@
+// What lets an upstream answer that nothing has changed: its validators, stored with the version they produced.
+
+import { createHash } from 'node:crypto';
+import type { LiveVersion } from '../shared/versions.ts';
+import type { ImportRun } from './import-run.ts';
+import type { Validators } from './upstream/terms.ts';
+
+interface Stored extends Validators {
+  /** SHA-256 of the URL they came from; the URL itself may hold a secret. */
+  readonly source: string;
+}
+
+/**
+ * The validators to send upstream, or `null` where the whole list is wanted: when nothing is live, when they are of
+ * another URL, by force, and in a dry run. A refusal and a rollback delete them.
+ */
+export async function knownValidators(run: ImportRun, live: LiveVersion | null): Promise<Validators | null> {
+  const { redis, force, dryRun, upstream } = run.context;
+  if (!live || force || dryRun) return null;
+  const text = await redis.get(run.keys.validators);
+  if (text === null) return null;
+  const { source, etag, lastModified } = JSON.parse(text) as Stored;
+  return source === digest(upstream.url) ? { etag, lastModified } : null;
+}
+
+/** Validators as they are stored with a version; `null` where upstream gave none. */
+export function storedValidators(run: ImportRun, validators: Validators | null): string | null {
+  if (!validators?.etag && !validators?.lastModified) return null;
+  const stored: Stored = { source: digest(run.context.upstream.url), ...validators };
+  return JSON.stringify(stored);
+}
+
+function digest(url: URL): string {
+  return createHash('sha256').update(url.href).digest('hex');
+}

@@ -1,0 +1,105 @@
+// In: a collection, and the version to go back to. Out: its content, live again under a new number; the schedule is held.
+
+import type { Collection } from '../shared/collections/collection.ts';
+import { compareContents } from '../shared/content-diff.ts';
+import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
+import type { Redis } from '../shared/redis.ts';
+import { begin, discard } from '../shared/scripts.ts';
+import * as versions from '../shared/versions.ts';
+import { conclusionOf } from './import-history.ts';
+import { type ImportLock, type LockHolder, takeLock } from './import-lock.ts';
+import { type ImportReport, startReport } from './import-report.ts';
+
+/** What a rollback works with. */
+export interface RollbackContext {
+  readonly redis: Redis;
+  readonly keyPrefix: string;
+  readonly keepVersions: number;
+  /** The kept version whose content is wanted; `null`: what was live before the current content. */
+  readonly to: number | null;
+}
+
+/** A rollback that did not take place; the message says why. */
+export class RollbackError extends Error {}
+
+/** How a rollback ended. */
+export type RollbackResult =
+  | { readonly outcome: 'rolled-back'; readonly report: ImportReport; readonly contentOf: number }
+  /** The content that is asked for is live already. */
+  | { readonly outcome: 'unchanged'; readonly version: number }
+  | { readonly outcome: 'locked'; readonly lock: LockHolder };
+
+/**
+ * Publishes the content of a kept version again, under a new number; holds the schedule, and remembers what was rolled
+ * back from, so that the next import does not bring it back.
+ * @throws RollbackError when there is nothing to go back to
+ */
+export async function rollBack(collection: Collection, context: RollbackContext): Promise<RollbackResult> {
+  const keys = collectionKeys(context.keyPrefix, collection.name);
+  const lock = await takeLock(context.redis, keys);
+  if ('holder' in lock) return { outcome: 'locked', lock };
+  try {
+    return await publishAgain(collection, context, { keys, lock });
+  } finally {
+    await lock.release().catch(() => undefined); // It expires by itself.
+  }
+}
+
+async function publishAgain(
+  collection: Collection,
+  { redis, keepVersions, to }: RollbackContext,
+  { keys, lock }: { keys: CollectionKeys; lock: ImportLock },
+): Promise<RollbackResult> {
+  const startedAt = new Date();
+  const draft = startReport(collection.name);
+  const live = await versions.readLiveVersion(redis, keys);
+  if (!live)
+    throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
+  const target = chooseTarget(await versions.readKeptVersions(redis, keys), live, to);
+  if (target.content === live.content) return { outcome: 'unchanged', version: live.version };
+
+  await versions.sweepStaged(redis, keys);
+  const number = await versions.nextNumber(redis, keys);
+  const staging = lock.stages(number);
+  await begin(redis, staging);
+  const comparable = await versions.isWhole(redis, keys, live);
+  const diff = await compareContents(redis, staging, { before: comparable ? live : null, after: target });
+  const report = draft.end('rolled-back', { version: number, previousVersion: live.version, ...diff });
+  const result: RollbackResult = { outcome: 'rolled-back', report, contentOf: target.content };
+  try {
+    const hold: versions.Hold = { since: startedAt.toISOString(), version: target.version };
+    const { content, totalCount, checksum, profile } = target;
+    await versions.publishVersion(
+      redis,
+      staging,
+      {
+        ...{ number, content, totalCount, checksum, profile },
+        ...{ forced: false, live, comparable, keepVersions, hold, undone: live.checksum, validators: null },
+      },
+      { ...conclusionOf(report, { startedAt, forced: false, rejects: [] }), rejects: [] },
+    );
+    return result;
+  } catch (error) {
+    if ((await discard(redis, staging).catch(() => 'dropped')) === 'published') return result;
+    throw error;
+  }
+}
+
+/** The version to go back to: the one that is named, or else the last one before the current content first went live. */
+function chooseTarget(
+  kept: readonly versions.Version[],
+  live: versions.Version,
+  to: number | null,
+): versions.Version {
+  const numbers = kept.map(({ version }) => version).join(', ');
+  if (to !== null) {
+    const named = kept.find(({ version }) => version === to);
+    if (named) return named;
+    throw new RollbackError(`Version ${to} is not kept; these are: ${numbers}.`);
+  }
+  const before = kept.findLast(({ version }) => version < live.content);
+  if (before) return before;
+  throw new RollbackError(
+    `What was live before the current content is not kept any more; these versions are: ${numbers}.`,
+  );
+}

@@ -1,0 +1,88 @@
+// In: two kept versions. Out: what differs between them, record by record, read in bounded batches.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { CollectionKeys } from '../shared/keys.ts';
+import type { Redis } from '../shared/redis.ts';
+import type { Version } from '../shared/versions.ts';
+
+/** A record that is in both versions and not the same. */
+export interface ChangedRecord {
+  readonly id: number;
+  /** Members that differ, by their names from the outside in, such as `product.name`. */
+  readonly fields: readonly string[];
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** What differs between two versions; each part is read from Redis as it is asked for. */
+export interface VersionDiff {
+  /** Records that only the later one has, in its order. */
+  added(): AsyncGenerator<unknown, void>;
+  /** In the order of the later one. */
+  changed(): AsyncGenerator<ChangedRecord, void>;
+  /** Records that only the earlier one has, in its order. */
+  removed(): AsyncGenerator<unknown, void>;
+}
+
+/** A version's records were let go while they were read. */
+export class VersionVanishedError extends Error {}
+
+const batch = 500;
+
+/** Compares the contents of two kept versions. The generators throw {@link VersionVanishedError}. */
+export function diffVersions(redis: Redis, keys: CollectionKeys, from: Version, to: Version): VersionDiff {
+  return {
+    async *added() {
+      for await (const [, after, before] of pairs(redis, keys, to, from))
+        if (!before) yield JSON.parse(after);
+    },
+    async *changed() {
+      for await (const [id, after, before] of pairs(redis, keys, to, from)) {
+        if (before && before !== after) yield changedRecord(id, JSON.parse(before), JSON.parse(after));
+      }
+    },
+    async *removed() {
+      for await (const [, before, after] of pairs(redis, keys, from, to))
+        if (!after) yield JSON.parse(before);
+    },
+  };
+}
+
+type Pair = readonly [id: string, walked: string, other: string | null];
+
+/** Every record of one version with that of the other version by the same id. */
+async function* pairs(
+  redis: Redis,
+  keys: CollectionKeys,
+  walked: Version,
+  other: Version,
+): AsyncGenerator<Pair, void> {
+  if (walked.content === other.content) return;
+  const { order, records } = keys.content(walked.content);
+  const otherRecords = keys.content(other.content).records;
+  for (let first = 0; first < walked.totalCount; first += batch) {
+    const ids = await redis.zrange(order, first, String(first + batch - 1));
+    const found = ids.length === 0 ? [] : await redis.hmget(records, ...ids);
+    const others = ids.length === 0 ? [] : await redis.hmget(otherRecords, ...ids);
+    const isWhole = found.length === Math.min(batch, walked.totalCount - first) && !found.includes(null);
+    if (!isWhole || (await redis.exists(otherRecords)) === 0) {
+      throw new VersionVanishedError('One of the versions was let go while it was read. Try again.');
+    }
+    yield* ids.map((id, i): Pair => [id, found[i] as string, others[i] as string | null]);
+  }
+}
+
+function changedRecord(id: string, before: unknown, after: unknown): ChangedRecord {
+  return { id: Number(id), fields: differingMembers(before, after, ''), before, after };
+}
+
+function differingMembers(before: unknown, after: unknown, path: string): string[] {
+  if (!isObject(before) || !isObject(after)) return isDeepStrictEqual(before, after) ? [] : [path];
+  return Object.keys(after).flatMap((name) =>
+    differingMembers(before[name], after[name], path === '' ? name : `${path}.${name}`),
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

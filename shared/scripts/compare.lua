@@ -1,0 +1,34 @@
+-- Compares a part of one content with another one, and writes what differs into a change set.
+-- A change set maps an id to the digests of its record before and after, "-" where there is none.
+-- KEYS  1 lock  2 staged  3 order of the content that is walked  4 its records  5 records of the other  6 change set
+-- ARGV  1 lock token  2 staged name  3 lifetime in ms  4 first rank  5 last rank
+--       6 "after": the walked content is the newer one, and what it has is compared;
+--         "before": it is the older one, and what the newer one lacks is told
+-- Gives {only in the walked content, different in both}; or -1 when the lock is not the caller's.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
+
+local ids = redis.call('ZRANGE', KEYS[3], ARGV[4], ARGV[5])
+if #ids == 0 then return {0, 0} end
+local walked = redis.call('HMGET', KEYS[4], unpack(ids))
+local others = redis.call('HMGET', KEYS[5], unpack(ids))
+local alone, different, fields = 0, 0, {}
+local function note(id, before, after)
+  fields[#fields + 1] = id
+  fields[#fields + 1] = (before and redis.sha1hex(before) or '-') .. ' ' .. (after and redis.sha1hex(after) or '-')
+end
+for n, id in ipairs(ids) do
+  if not others[n] then
+    alone = alone + 1
+    if ARGV[6] == 'after' then note(id, nil, walked[n]) else note(id, walked[n], nil) end
+  elseif ARGV[6] == 'after' and walked[n] ~= others[n] then
+    different = different + 1
+    note(id, others[n], walked[n])
+  end
+end
+if #fields > 0 then
+  redis.call('HSET', KEYS[6], unpack(fields))
+  redis.call('SADD', KEYS[2], ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+  redis.call('PEXPIRE', KEYS[6], ARGV[3])
+end
+return {alone, different}
