@@ -1,12 +1,14 @@
 import { expect } from 'chai';
 import { readHistory, readLastRejects } from '../../importer/import-history.ts';
 import type { ImportReport } from '../../importer/import-report.ts';
+import { rollBack } from '../../importer/rollback.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
 import { type ImportChanges, importFrom, importRecords, importText } from '../support/importing.ts';
+import { readKeySpace } from '../support/key-space.ts';
 import { company, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
@@ -390,6 +392,137 @@ describe('an import', () => {
     expect(warnings[0])
       .to.have.length.below(5_000)
       .and.to.match(/others \(51 records\)/);
+  });
+
+  it('leaves a held collection alone when it is scheduled, and says since when', async () => {
+    await importProducts(products(10));
+    await redis.set(keys.hold, JSON.stringify({ since: 'yesterday', version: 1 }));
+    const before = await readKeySpace(redis);
+    const report = await importProducts(products(11), { scheduled: true });
+    expect(report).to.deep.include({
+      outcome: 'held',
+      reason: 'Held since yesterday, after a rollback to version 1.',
+    });
+    expect(await readKeySpace(redis)).to.deep.equal(before);
+    expect((await importProducts(products(11))).outcome).to.equal('published');
+    expect(await redis.exists(keys.hold)).to.equal(0);
+    expect((await importProducts(products(12), { scheduled: true })).outcome).to.equal('published');
+  });
+
+  describe('asks upstream only whether anything has changed', () => {
+    let list: readonly unknown[];
+    let etag: string;
+    let asked: (string | undefined)[];
+    let url: URL;
+    beforeEach(async () => {
+      [list, etag, asked] = [products(10), '"one"', []];
+      const upstream = await startUpstream((response, request) => {
+        asked.push(request.headers['if-none-match']);
+        response.setHeader('etag', etag);
+        if (request.headers['if-none-match'] === etag) response.statusCode = 304;
+        response.end(response.statusCode === 304 ? '' : JSON.stringify({ data: list }));
+      });
+      url = upstream.url('/list?key=secret');
+    });
+    const importAgain = (changes: ImportChanges = {}) =>
+      importFrom(url, productCollection, { redisUrl: server().url, ...changes });
+
+    it('when it is a single document; that nothing has is a success that refreshes when it was checked', async () => {
+      await importAgain();
+      await redis.set(keys.checked, 'long ago');
+      expect(await importAgain()).to.deep.include({
+        ...{ outcome: 'unchanged', version: 1, previousVersion: 1, reason: null },
+        ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
+      });
+      expect(asked).to.deep.equal([undefined, '"one"']);
+      expect(await redis.get(keys.checked)).to.match(/^\d{4}-/);
+      [list, etag] = [products(11), '"two"'];
+      expect((await importAgain()).outcome).to.equal('published');
+      expect((await importAgain()).read).to.equal(0);
+      expect(asked).to.deep.equal([undefined, '"one"', '"one"', '"two"']);
+      expect(JSON.stringify(await readKeySpace(redis))).not.to.include('secret');
+    });
+
+    it('with the newer validators, when the same records come with others', async () => {
+      await importAgain();
+      etag = '"two"';
+      expect((await importAgain()).outcome).to.equal('unchanged');
+      await importAgain();
+      expect(asked.at(-1)).to.equal('"two"');
+    });
+
+    it('and not after a refusal, when the next import reads all of it', async () => {
+      await importAgain();
+      [list, etag] = [[], '"two"'];
+      expect((await importAgain()).outcome).to.equal('refused');
+      await importAgain();
+      expect(asked.at(-1)).to.equal(undefined);
+    });
+
+    it('and not after a rollback', async () => {
+      await importAgain();
+      [list, etag] = [products(11), '"two"'];
+      await importAgain();
+      await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions: 3, to: null });
+      expect((await importAgain()).reason).to.match(/rolled back from/);
+      expect(asked.at(-1)).to.equal(undefined);
+    });
+
+    it('and not by force, in a dry run, of another URL, or when the live version is not whole', async () => {
+      await importAgain();
+      await importAgain({ force: true });
+      await importAgain({ dryRun: true });
+      url = new URL('?key=other', url);
+      await importAgain();
+      url = new URL('?key=secret', url);
+      await importAgain();
+      await importAgain();
+      await redis.del(keys.content(1).order);
+      expect((await importAgain()).outcome).to.equal('published');
+      expect(asked).to.deep.equal([
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+        '"one"',
+        undefined,
+      ]);
+    });
+
+    it('and still after a failure', async () => {
+      await importAgain();
+      await importProductText('nonsense');
+      expect((await importAgain()).read).to.equal(0);
+    });
+  });
+
+  describe('is refused when it is less full than what is live:', () => {
+    it('barcodes of all products fell by more than MAX_SHRINK_PERCENT', async () => {
+      await importProducts(products(100));
+      const without = (count: number) =>
+        products(100).map((it, i) => (i < count ? { ...it, barcodes: [] } : it));
+      expect((await importProducts(without(20))).outcome).to.equal('published');
+      await importProducts(products(100));
+      const refused = await importProducts(without(21), { maxShrinkPercent: 20.5 });
+      expect(refused.reason).to.match(/\$\.barcodes fell from 100 elements in all to 79 \(by 21 %\)/);
+      expect((await importProducts(without(21), { force: true })).outcome).to.equal('published');
+    });
+
+    it('a member that was filled in at least 95 % fell by more than MAX_SHRINK_PERCENT points', async () => {
+      const withCity = (filled: number) =>
+        Array.from({ length: 100 }, (_, i) =>
+          company(i + 1, { city: i < filled ? 'İZMİR' : i % 2 ? null : '' }),
+        );
+      const importCompanies = (filled: number) =>
+        importRecords(withCity(filled), companyCollection, { redisUrl: server().url });
+      await importCompanies(95);
+      const { outcome, reason } = await importCompanies(74);
+      expect(outcome).to.equal('refused');
+      expect(reason).to.match(/\$\.city was filled in 95 % of the live records and is in 74 %/);
+      expect((await importCompanies(75)).outcome).to.equal('published');
+      expect((await importCompanies(10)).outcome, 'what was not full before may fall').to.equal('published');
+    });
   });
 
   it('does not share anything with an import under another key prefix', async () => {

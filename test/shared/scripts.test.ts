@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { type ContentName, collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import * as scripts from '../../shared/scripts.ts';
+import { readKeySpace } from '../support/key-space.ts';
 import { useRedis } from '../support/redis-server.ts';
 
 const keys = collectionKeys('medref', 'products');
@@ -223,9 +224,9 @@ describe('the scripts', () => {
         await publish(1);
         await stage(2, [record(1, 1)]);
         await happens();
-        const before = await snapshot(redis);
+        const before = await readKeySpace(redis);
         await expectError(publish(2, { expectedLive: document(1) }), Error);
-        expect(await snapshot(redis)).to.deep.equal(before);
+        expect(await readKeySpace(redis)).to.deep.equal(before);
       });
     }
   });
@@ -264,10 +265,10 @@ describe('the scripts', () => {
       expect(await redis.xlen(keys.imports)).to.equal(1);
       await stage(2, [record(1, 1)]);
       await publish(2);
-      const before = await snapshot(redis);
+      const before = await readKeySpace(redis);
       expect(await conclude(2)).to.equal('published');
       expect(await scripts.discard(redis, staging(2))).to.equal('published');
-      expect(await snapshot(redis)).to.deep.equal(before);
+      expect(await readKeySpace(redis)).to.deep.equal(before);
     });
 
     it('writes nothing but the history once the lock is lost', async () => {
@@ -334,11 +335,4 @@ async function expectError(promise: Promise<unknown>, type: new (...args: never[
     (error: unknown) => error,
   );
   expect(outcome).to.be.instanceOf(type);
-}
-
-/** Every key with its serialised value. */
-async function snapshot(redis: Redis): Promise<Record<string, string | undefined>> {
-  const names = (await redis.keys('*')).sort();
-  const dumps = await Promise.all(names.map((name) => redis.dumpBuffer(name)));
-  return Object.fromEntries(names.map((name, i) => [name, dumps[i]?.toString('hex')]));
 }

@@ -1,0 +1,260 @@
+import { expect } from 'chai';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { readKeySpace } from '../support/key-space.ts';
+import { medref as run } from '../support/medref.ts';
+import { product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { upstreamServers } from '../support/upstream-server.ts';
+
+interface Imports {
+  imports: {
+    outcome: string;
+    version: number | null;
+    reason: string | null;
+    added: number;
+    removed: number;
+  }[];
+}
+
+interface Versions {
+  versions: { version: number; contentOf: number; totalCount: number; checksum: string; live: boolean }[];
+}
+
+const keys = collectionKeys('medref', 'products');
+
+describe('the life of a version, from the command line', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  let redis: Redis;
+  let upstreamList: readonly unknown[] = [];
+  let settings: Record<string, string>;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: upstreamList })));
+    settings = { REDIS_URL: server().url, PRODUCTS_URL: upstream.url('/list').href };
+  });
+
+  const medref = (...args: string[]) => run(args, settings);
+  const importList = async (list: readonly unknown[], ...args: string[]) => {
+    upstreamList = list;
+    const result = await medref('import', 'products', '--json', ...args);
+    const [report] = result.json<Imports>().imports;
+    return { code: result.code, outcome: report?.outcome, report };
+  };
+  const listVersions = async () => (await medref('versions', 'products', '--json')).json<Versions>().versions;
+  const contents = async () =>
+    (await listVersions()).map(({ version, contentOf, live }) => [version, contentOf, live]);
+  const everything = () => readKeySpace(redis);
+
+  it('lists the kept versions, latest first, each with the content it holds', async () => {
+    expect(await listVersions()).to.deep.equal([]);
+    await importList(products(3));
+    await importList(products(4));
+    const versions = await listVersions();
+    expect(versions.map((it) => Object.keys(it).join(' '))).to.deep.equal(
+      Array(2).fill('version contentOf publishedAt totalCount checksum live'),
+    );
+    expect(versions.map((it) => [it.version, it.contentOf, it.totalCount, it.live])).to.deep.equal([
+      [2, 2, 4, true],
+      [1, 1, 3, false],
+    ]);
+    expect((await medref('versions', 'products')).stdout).to.match(/^version .*\n2 +2 .* live\n1 +1 /);
+  });
+
+  it('rolls back to what was live before, under a new number, and keeps the rejects of the last import', async () => {
+    await importList(products(10));
+    await importList([...products(9), product(20), {}], '--force');
+    const rolledBack = await medref('rollback', 'products', '--json');
+    expect(rolledBack.code).to.equal(0);
+    expect(rolledBack.json()).to.deep.equal({
+      ...{ collection: 'products', outcome: 'rolled-back', version: 3, contentOf: 1, previousVersion: 2 },
+      ...{ added: 1, changed: 0, removed: 1 },
+    });
+    expect(await contents()).to.deep.equal([
+      [3, 1, true],
+      [2, 2, false],
+      [1, 1, false],
+    ]);
+    expect((await medref('rejects', 'products', '--json')).json()).to.have.property('total', 1);
+    expect((await medref('status')).stdout).to.match(/rolled back to an older content as version 3 after 2/);
+  });
+
+  it('rolls back once more to what was live before that content, as long as it is kept', async () => {
+    settings = { ...settings, KEEP_VERSIONS: '9' };
+    for (const count of [10, 11, 12]) await importList(products(count));
+    await medref('rollback', 'products');
+    expect((await contents())[0]).to.deep.equal([4, 2, true]);
+    await medref('rollback', 'products');
+    expect((await contents())[0]).to.deep.equal([5, 1, true]);
+    const third = await medref('rollback', 'products');
+    expect(third.code).to.equal(1);
+    expect(third.stderr).to.match(/What was live before the current content is not kept any more/);
+    await medref('rollback', 'products', '--to', '3');
+    expect((await contents())[0]).to.deep.equal([6, 3, true]);
+  });
+
+  it('does nothing when the content that is asked for is live already', async () => {
+    await importList(products(3));
+    await importList(products(4));
+    const before = await everything();
+    const result = await medref('rollback', 'products', '--to', '2', '--json');
+    expect(result.code).to.equal(0);
+    expect(result.json()).to.deep.equal({ collection: 'products', outcome: 'unchanged', version: 2 });
+    expect(await everything()).to.deep.equal(before);
+  });
+
+  const impossible: Record<string, [args: string[], code: number, line: RegExp]> = {
+    'to a version that is not kept': [['products', '--to', '9'], 1, /Version 9 is not kept; these are: 1\./],
+    'to what is no version': [['products', '--to', '0'], 2, /It takes the number of a version/],
+    'of a collection that has none before': [['products'], 1, /What was live before .* is not kept/],
+    'of a collection without a version': [['companies'], 1, /Nothing of companies is live/],
+    'of an unknown collection': [['drugz'], 2, /There is no collection "drugz"/],
+  };
+  for (const [what, [args, code, line]] of Object.entries(impossible)) {
+    it(`does not roll back ${what}, and says why`, async () => {
+      await importList(products(3));
+      const before = await everything();
+      const result = await medref('rollback', ...args);
+      expect(result.stderr).to.match(line);
+      expect([result.code, result.stdout]).to.deep.equal([code, '']);
+      expect(await everything()).to.deep.equal(before);
+    });
+  }
+
+  it('ends a rollback with 4 while an import holds the lock', async () => {
+    await importList(products(3));
+    await importList(products(4));
+    await redis.set(keys.lock, '{"holder":"another","since":"now"}');
+    const result = await medref('rollback', 'products');
+    expect(result.code).to.equal(4);
+    expect(result.stderr).to.match(/The lock of products is held by another since now/);
+  });
+
+  it('refuses the content that was rolled back from until it is forced, and then takes it as any other', async () => {
+    await importList(products(10));
+    await importList(products(11));
+    await medref('rollback', 'products');
+    const refused = await importList(products(11));
+    expect([refused.code, refused.outcome]).to.deep.equal([3, 'refused']);
+    expect(refused.report?.reason).to.match(/content that was rolled back from/);
+    expect((await importList(products(10))).outcome).to.equal('unchanged');
+    expect((await importList(products(11), '--force')).outcome).to.equal('published');
+    await importList(products(12));
+    expect((await importList(products(11))).outcome).to.equal('published');
+  });
+
+  it('remembers what was rolled back from when the version itself is long gone', async () => {
+    await importList(products(10));
+    await importList(products(11));
+    await medref('rollback', 'products');
+    for (const count of [12, 13, 14, 15]) await importList(products(count));
+    expect((await importList(products(11), '--dry-run')).report?.reason).to.match(/rolled back from/);
+  });
+
+  it('holds the schedule after a rollback, until resume or until an import by hand publishes', async () => {
+    const statusHold = async () =>
+      (await medref('status', '--json')).json<{ collections: { hold: { version: number } | null }[] }>()
+        .collections[0]?.hold;
+    await importList(products(10));
+    await importList(products(11));
+    await medref('rollback', 'products');
+    expect(await statusHold()).to.have.property('version', 1);
+    expect((await importList(products(10))).outcome).to.equal('unchanged');
+    expect(await statusHold(), 'an import that publishes nothing lifts no hold').to.have.property(
+      'version',
+      1,
+    );
+    expect((await medref('resume', 'products', '--json')).json()).to.deep.equal({
+      collection: 'products',
+      wasHeld: true,
+    });
+    expect(await statusHold()).to.equal(null);
+    expect((await medref('resume', 'products', '--json')).json()).to.have.property('wasHeld', false);
+    await medref('rollback', 'products', '--to', '2');
+    expect(await statusHold()).to.have.property('version', 2);
+    await importList(products(12));
+    expect(await statusHold()).to.equal(null);
+  });
+
+  describe('diff', () => {
+    it('tells record by record what differs, from the version before the live one to the live one', async () => {
+      await importList(products(4));
+      const [, ...rest] = products(4);
+      await importList(
+        [product(9), ...rest.slice(0, 2), product(4, { published: false, barcodes: [] })],
+        '--force',
+      );
+      const { code, json } = await medref('diff', 'products', '--json');
+      expect(code).to.equal(0);
+      expect(json()).to.deep.equal({
+        ...{ from: 1, to: 2, added: [product(9)], removed: [product(1)] },
+        changed: [
+          {
+            ...{ id: 4, fields: ['barcodes', 'published'], before: product(4) },
+            after: product(4, { published: false, barcodes: [] }),
+          },
+        ],
+      });
+      const back = (await medref('diff', 'products', '--from', '2', '--to', '1', '--json')).json();
+      expect(back).to.deep.include({ added: [product(1)], removed: [product(9)] });
+      const { stdout } = await medref('diff', 'products');
+      expect(stdout)
+        .to.match(/^~ 4 \(barcodes, published\)$/m)
+        .and.to.match(/^1 added, 1 changed, 1 removed$/m);
+    });
+
+    it('names nested members, and finds nothing between versions of one content', async () => {
+      await importList(products(4));
+      await importList([product(1, { drug: { id: 1, name: 'OTHER' } }), ...products(4).slice(1)]);
+      expect((await medref('diff', 'products', '--json')).stdout).to.include('"fields":["drug.name"]');
+      await medref('rollback', 'products');
+      const same = await medref('diff', 'products', '--from', '1', '--to', '3', '--json');
+      expect(same.json()).to.deep.equal({ from: 1, to: 3, added: [], changed: [], removed: [] });
+    });
+
+    it('says what is kept when it is asked for what is not', async () => {
+      const nothing = await medref('diff', 'products');
+      expect([nothing.code, nothing.stdout]).to.deep.equal([1, '']);
+      await importList(products(4));
+      expect((await medref('diff', 'products')).stderr).to.match(
+        /No version of products before the live one/,
+      );
+      expect((await medref('diff', 'products', '--from', '7')).stderr).to.match(
+        /Version 7 .* not kept; these are: 1\./,
+      );
+      expect((await medref('diff', 'products', '--from', 'x')).code).to.equal(2);
+    });
+  });
+
+  describe('import --dry-run', () => {
+    it('gives the verdict and the counts, exits as the import would, and leaves nothing behind', async () => {
+      await importList(products(10));
+      const before = await everything();
+      const passes = await importList([...products(9), product(20)], '--dry-run');
+      expect([passes.code, passes.outcome, passes.report?.reason]).to.deep.equal([0, 'dry-run', null]);
+      expect(passes.report).to.deep.include({ version: null, read: 10, written: 10, added: 1, removed: 1 });
+      const refused = await importList(products(2), '--dry-run');
+      expect([refused.code, refused.outcome]).to.deep.equal([3, 'dry-run']);
+      expect(refused.report?.reason).to.match(/8 of the 10 live ids are absent/);
+      expect((await importList(products(2), '--dry-run', '--force')).code).to.equal(0);
+      expect((await importList(products(10), '--dry-run')).code).to.equal(0);
+      expect(await everything()).to.deep.equal(before);
+    });
+
+    it('leaves nothing behind where there was nothing, nor when upstream fails', async () => {
+      expect((await importList(products(3), '--dry-run')).code).to.equal(0);
+      const failed = await run(['import', '--dry-run', '--json'], {
+        ...settings,
+        PRODUCTS_URL: 'file:///none',
+      });
+      expect(failed.code).to.equal(1);
+      expect(await everything()).to.deep.equal({});
+    });
+  });
+});

@@ -1,0 +1,27 @@
+// Everything a Redis holds, in a form that two readings can be compared by.
+
+import type { Redis } from '../../shared/redis.ts';
+
+/** Every key with its value; the order in which hashes and sets keep their members does not show. */
+export async function readKeySpace(redis: Redis): Promise<Record<string, unknown>> {
+  const names = (await redis.keys('*')).sort();
+  const values = await Promise.all(names.map((name) => readValue(redis, name)));
+  return Object.fromEntries(names.map((name, i) => [name, values[i]]));
+}
+
+async function readValue(redis: Redis, name: string): Promise<unknown> {
+  switch (await redis.type(name)) {
+    case 'string':
+      return redis.get(name);
+    case 'hash':
+      return redis.hgetall(name);
+    case 'set':
+      return (await redis.smembers(name)).sort();
+    case 'zset':
+      return redis.zrange(name, 0, '-1', 'WITHSCORES');
+    case 'list':
+      return redis.lrange(name, 0, -1);
+    default:
+      return redis.xrange(name, '-', '+');
+  }
+}
