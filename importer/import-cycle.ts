@@ -30,7 +30,8 @@ export async function importCollection(
     if ('holder' in lock) {
       return report.end('locked', { reason: `The lock is held by ${lock.holder} since ${lock.since}.` });
     }
-    const run: ImportRun = { collection, context, keys, lock, report, startedAt: new Date(), staging: null };
+    const started = { startedAt: new Date(), staging: null, validators: null };
+    const run: ImportRun = { collection, context, keys, lock, report, ...started };
     try {
       return await cycle(run);
     } catch (error) {
@@ -44,38 +45,57 @@ export async function importCollection(
   }
 }
 
-/** The road: stage what upstream has, compare it with what is live, check it, publish it. */
+/** The road: stage what upstream has, judge it beside what is live, publish it. */
 async function cycle(run: ImportRun): Promise<ImportReport> {
-  const { context, keys, report } = run;
-  const { redis } = context;
-  const hold = context.scheduled ? await versions.readHold(redis, keys) : null;
-  if (hold)
-    return report.end('held', {
-      reason: `Held since ${hold.since}, after a rollback to version ${hold.version}.`,
-    });
-  const live = await versions.readLiveVersion(redis, keys);
-  report.note({ previousVersion: live?.version ?? null });
-  // Of a live version that Redis has lost a part of, nothing is left to compare with, and any import mends it.
-  const whole = live && (await versions.isWhole(redis, keys, live)) ? live : null;
+  const { context, keys } = run;
+  const hold = context.scheduled ? await versions.readHold(context.redis, keys) : null;
+  if (hold) return run.report.end('held', { reason: heldBecause(hold) });
+  const { live, whole } = await readLive(run);
 
-  const { staged, validators, warnings } = await stageVersion(run, await knownValidators(run, whole));
-  const damage =
-    live && !whole ? [`Version ${live.version} is not whole in Redis; it was not compared with.`] : [];
-  report.note({ ...run.staging?.writer.counts, warnings: [...damage, ...warnings] });
-  const stored = storedValidators(run, validators);
+  const { staged, validators } = await stageVersion(run, await knownValidators(run, whole));
+  run.validators = validators;
   if (!staged) return conclude(run, 'unchanged', { version: live?.version ?? null }, 'keep');
+  const { isLive, refusal } = await judge(run, staged, whole);
 
-  const isLive = staged.checksum === whole?.checksum;
-  const diff = isLive ? { added: 0, changed: 0, removed: 0 } : await compare(run, staged, whole);
-  report.note(diff);
-  const undone = !isLive && (await versions.isUndone(redis, keys, staged.checksum));
-  const refusals = refusalsOf({ ...context, staged, live: whole, diff, undone }, context);
-  const reason = refusals.length > 0 ? refusals.join(' ') : null;
-
-  if (context.dryRun) return endDryRun(run, reason);
-  if (reason) return conclude(run, 'refused', { reason }, null);
-  if (isLive) return conclude(run, 'unchanged', { version: whole.version }, stored);
+  const stored = storedValidators(run, validators);
+  if (context.dryRun) return endDryRun(run, refusal);
+  if (refusal) return conclude(run, 'refused', { reason: refusal }, null);
+  if (isLive) return conclude(run, 'unchanged', { version: live?.version ?? null }, stored);
   return publish(run, staged, { live, comparable: whole !== null, validators: stored });
+}
+
+/** What is live, and whether it is whole: with what Redis has lost a part of nothing is compared, so any import mends it. */
+async function readLive({ context, keys, report }: ImportRun): Promise<{
+  live: versions.LiveVersion | null;
+  whole: versions.LiveVersion | null;
+}> {
+  const live = await versions.readLiveVersion(context.redis, keys);
+  report.note({ previousVersion: live?.version ?? null });
+  if (!live || (await versions.isWhole(context.redis, keys, live))) return { live, whole: live };
+  report.warn(`Version ${live.version} is not whole in Redis; it was not compared with.`);
+  return { live, whole: null };
+}
+
+/** Compares what was staged with what is live, and runs the checks: why it would be refused, `null` when it passes. */
+async function judge(
+  run: ImportRun,
+  staged: StagedVersion,
+  live: versions.LiveVersion | null,
+): Promise<{ isLive: boolean; refusal: string | null }> {
+  const { context, keys, report } = run;
+  report.note(run.staging?.writer.counts ?? {});
+  const isLive = staged.checksum === live?.checksum;
+  const diff = isLive ? nothing : await compare(run, staged, live);
+  report.note(diff);
+  const undone = !isLive && (await versions.isUndone(context.redis, keys, staged.checksum));
+  const refusals = refusalsOf({ ...context, staged, live, diff, undone }, context);
+  return { isLive, refusal: refusals.join(' ') || null };
+}
+
+const nothing: DiffCounts = { added: 0, changed: 0, removed: 0 };
+
+function heldBecause({ since, version }: versions.Hold): string {
+  return `Held since ${since}, after a rollback to version ${version}.`;
 }
 
 async function compare(
@@ -159,5 +179,6 @@ function stagingOf(run: ImportRun): scripts.Staging {
 
 function conclusion(run: ImportRun, report: ImportReport): scripts.Conclusion {
   const rejects = run.staging?.writer.rejects ?? [];
-  return conclusionOf(report, { startedAt: run.startedAt, forced: run.context.force, rejects });
+  const { startedAt, validators } = run;
+  return conclusionOf(report, { startedAt, forced: run.context.force, rejects, validators });
 }

@@ -4,6 +4,7 @@ import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
 import type { Conclusion } from '../shared/scripts.ts';
 import type { ImportReport } from './import-report.ts';
+import type { Validators } from './upstream/terms.ts';
 import type { Reject } from './version-writer.ts';
 
 /** How many imports the history keeps. */
@@ -14,6 +15,8 @@ export interface HistoryEntry extends ImportReport {
   readonly startedAt: string;
   readonly endedAt: string;
   readonly forced: boolean;
+  /** What upstream gave to tell this list from a later one; `null` where it gave none, or sent pages. */
+  readonly validators: Validators | null;
 }
 
 /** The records that the last import rejected: the first of them, and how many there were. */
@@ -22,16 +25,25 @@ export interface LastRejects {
   readonly rejects: readonly Reject[];
 }
 
+/** What a report does not say of its import. */
+export interface ConclusionFacts {
+  readonly startedAt: Date;
+  readonly forced: boolean;
+  readonly rejects: readonly Reject[];
+  readonly validators: Validators | null;
+}
+
 /** What an import leaves in the history: its report, and its rejects behind a header with their true total. */
 export function conclusionOf(
   report: ImportReport,
-  { startedAt, forced, rejects }: { startedAt: Date; forced: boolean; rejects: readonly Reject[] },
+  { startedAt, forced, rejects, validators }: ConclusionFacts,
 ): Conclusion {
   const entry: HistoryEntry = {
     ...report,
     startedAt: startedAt.toISOString(),
     endedAt: new Date().toISOString(),
     forced,
+    validators,
   };
   const header = { total: report.rejected };
   return {

@@ -38,6 +38,8 @@ export interface ImportReport {
 /** A report under way: facts are noted as they become known, and `end` makes the report of them. */
 export interface ReportDraft {
   note(facts: Partial<ImportReport>): void;
+  /** Adds plain sentences about what is odd but no reason to fail. */
+  warn(...warnings: string[]): void;
   end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
 }
 
@@ -45,14 +47,16 @@ export interface ReportDraft {
 export function startReport(collection: string): ReportDraft {
   const start = performance.now();
   let known: Partial<ImportReport> = {};
+  const odd: string[] = [];
   return {
     note: (facts) => {
       known = { ...known, ...facts };
     },
+    warn: (...warnings) => void odd.push(...warnings),
     end: (outcome, facts) => ({
       ...{ collection, outcome, version: null, previousVersion: null },
       ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
-      ...{ durationMs: Math.round(performance.now() - start), reason: null, warnings: [] },
+      ...{ durationMs: Math.round(performance.now() - start), reason: null, warnings: [...odd] },
       ...known,
       ...facts,
     }),

@@ -7,7 +7,7 @@ import type { Redis } from '../shared/redis.ts';
 import type { Staging } from '../shared/scripts.ts';
 import type { ImportLock } from './import-lock.ts';
 import type { ReportDraft } from './import-report.ts';
-import type { UpstreamLimits } from './upstream/terms.ts';
+import type { UpstreamLimits, Validators } from './upstream/terms.ts';
 import type { VersionWriter } from './version-writer.ts';
 
 /** What an import works with. */
@@ -41,6 +41,8 @@ export interface ImportRun {
   readonly lock: ImportLock;
   readonly report: ReportDraft;
   readonly startedAt: Date;
+  /** What upstream gave to tell its list from a later one. */
+  validators: Validators | null;
   /** What is being staged; `null` before there is anything. */
   staging: (Staging & { readonly writer: VersionWriter }) | null;
 }

@@ -76,7 +76,7 @@ async function publishAgain(
         ...{ number, content, totalCount, checksum, profile },
         ...{ forced: false, live, comparable, keepVersions, hold, undone: live.checksum, validators: null },
       },
-      { ...conclusionOf(report, { startedAt, forced: false, rejects: [] }), rejects: [] },
+      { ...conclusionOf(report, { startedAt, forced: false, rejects: [], validators: null }), rejects: [] },
     );
     return result;
   } catch (error) {

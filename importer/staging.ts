@@ -18,8 +18,6 @@ export interface StagedFromUpstream {
   readonly staged: StagedVersion | null;
   /** Of a list that is a single document. */
   readonly validators: Validators | null;
-  /** Plain sentences about what is odd but no reason to fail. */
-  readonly warnings: readonly string[];
 }
 
 /**
@@ -50,10 +48,11 @@ async function stageOnce(run: ImportRun, known: Validators | null): Promise<Stag
       const { done, value } = await walk.next();
       signal.throwIfAborted();
       if (done) {
-        const { validators, warnings, notModified } = value;
-        if (notModified) return { staged: null, validators: known, warnings };
+        run.report.warn(...value.warnings);
+        if (value.notModified) return { staged: null, validators: known };
         const staged = await writer.finish();
-        return { staged, validators, warnings: [...warnings, ...unknownMembers(staged)] };
+        run.report.warn(...unknownMembers(staged));
+        return { staged, validators: value.validators };
       }
       await writer.write(value);
       context.onProgress?.(writer.counts.read);

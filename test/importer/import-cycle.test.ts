@@ -435,6 +435,8 @@ describe('an import', () => {
         ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
       });
       expect(asked).to.deep.equal([undefined, '"one"']);
+      const [last] = await readHistory(redis, keys, 1);
+      expect(last?.validators).to.deep.equal({ etag: '"one"', lastModified: null });
       expect(await redis.get(keys.checked)).to.match(/^\d{4}-/);
       [list, etag] = [products(11), '"two"'];
       expect((await importAgain()).outcome).to.equal('published');
