@@ -170,5 +170,8 @@ interface Judged {
 }
 
 function shortened(text: string, length = maxTextLength): string {
-  return text.length <= length ? text : `${text.slice(0, length)}…`;
+  if (text.length <= length) return text;
+  // Copied, because a slice would hold on to all of the text.
+  const start = Buffer.from(text.slice(0, length), 'utf16le').toString('utf16le');
+  return `${start}…`;
 }
