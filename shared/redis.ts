@@ -14,6 +14,9 @@ const silenceMs = 5_000;
 /** An import waits this long for one reply; its lock is lost by then. */
 const writeTimeoutMs = 30_000;
 
+/** A writing connection that owes a reply and is silent for this long is made anew, and asks again: well within a lock's life. */
+const writeSilenceMs = 10_000;
+
 /** Redis could not be reached, or did not answer; the message says where and why. */
 export class RedisUnavailableError extends Error {}
 
@@ -55,6 +58,7 @@ export async function connectForWriting(url: string): Promise<Redis> {
     new Redis(url, {
       lazyConnect: true,
       commandTimeout: writeTimeoutMs,
+      socketTimeout: writeSilenceMs,
       maxRetriesPerRequest: null, // The timeout alone ends the wait for a Redis that has gone.
       connectTimeout: 5_000,
       retryStrategy: (times) => Math.min(50 * times, 1_000),

@@ -1,0 +1,623 @@
+// GET /{collection}/changes?since=N: what is listed, exactly; its envelope, paging and links; since when it can be asked.
+
+import { expect } from 'chai';
+import { rollBack } from '../../../importer/rollback.ts';
+import type { Collection } from '../../../shared/collections/collection.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { collectionKeys } from '../../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { type ImportChanges, importRecords } from '../../support/importing.ts';
+import { company, product, products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { send, type WireAnswer } from '../wire.ts';
+
+interface Change {
+  readonly id: number;
+  readonly change: 'added' | 'changed' | 'removed';
+  readonly record?: unknown;
+}
+
+interface ChangeList {
+  readonly data: Change[];
+  readonly _links: Readonly<Record<string, { readonly href: string }>>;
+  readonly _meta: Readonly<Record<'totalCount' | 'pageCount' | 'currentPage' | 'perPage', number>>;
+}
+
+describe('GET /{collection}/changes', () => {
+  const server = useRedis();
+  let redis: Redis;
+  let api: TestApi;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    api = await startApi({ redisUrl: server().url });
+  });
+  afterEach(() => api.stop());
+
+  const get = (path: string, headers: Record<string, string> = {}) => send(api, path, { headers });
+  const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
+  const messageOf = (answer: WireAnswer) => parsed<{ data: { message: string } }>(answer).data.message;
+
+  async function awaitLive(version: number, collection: Collection = productCollection): Promise<void> {
+    const deadline = Date.now() + 1_000;
+    while ((await get(`/${collection.name}`)).headers['medref-version'] !== String(version)) {
+      expect(Date.now(), `version ${version} is not answered from within a second`).to.be.below(deadline);
+    }
+  }
+
+  /** Publishes records past all checks. @returns the new version's number */
+  async function publish(
+    records: readonly unknown[],
+    collection = productCollection,
+    changes: ImportChanges = {},
+  ): Promise<number> {
+    const options = { redisUrl: server().url, force: true, ...changes };
+    const { outcome, version, reason, rejected } = await importRecords(records, collection, options);
+    expect({ outcome, rejected }, reason ?? '').to.deep.equal({ outcome: 'published', rejected: 0 });
+    await awaitLive(version as number, collection);
+    return version as number;
+  }
+
+  /** Goes back to a version. @returns the new version's number */
+  async function goBackTo(to: number): Promise<number> {
+    const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions: 3, to });
+    if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
+    await awaitLive(result.report.version as number);
+    return result.report.version as number;
+  }
+
+  async function getList(path: string): Promise<ChangeList> {
+    const answer = await get(path);
+    expect(answer.status, `${path}: ${answer.body}`).to.equal(200);
+    return parsed(answer);
+  }
+
+  /** All changes of products since a version, on one page. */
+  const changesSince = async (since: number, more = ''): Promise<Change[]> =>
+    (await getList(`/products/changes?since=${since}${more}`)).data;
+
+  /** Along the links to the last page; `between` is done after each page. */
+  async function walk(path: string, between: (page: number) => Promise<unknown> = async () => undefined) {
+    const changes: Change[] = [];
+    const versions = new Set<string>();
+    for (let next: string | undefined = path, page = 1; next !== undefined; page += 1) {
+      const answer = await get(next);
+      expect(answer.status, `${next}: ${answer.body}`).to.equal(200);
+      const { data, _links } = parsed<ChangeList>(answer);
+      changes.push(...data);
+      versions.add(String(answer.headers['medref-version']));
+      next = _links['next']?.href.slice(api.origin.length);
+      await between(page);
+    }
+    return { changes, versions: [...versions] };
+  }
+
+  const other = (id: number): Product => product(id, { published: false });
+  const added = (record: Product): Change => ({ id: record.product.id, change: 'added', record });
+  const changed = (record: Product): Change => ({ id: record.product.id, change: 'changed', record });
+  const removed = (id: number): Change => ({ id, change: 'removed' });
+
+  describe('what is listed', () => {
+    it('is id, change and record in this order, the record as it is now, and absent when it was removed', async () => {
+      const since = await publish([product(1), product(2), product(3)]);
+      const version = await publish([product(4), product(1), other(3)]);
+      const answer = await get(`/products/changes?since=${since}`);
+      const data = [
+        `{"id":2,"change":"removed"}`,
+        `{"id":3,"change":"changed","record":${JSON.stringify(other(3))}}`,
+        `{"id":4,"change":"added","record":${JSON.stringify(product(4))}}`,
+      ];
+      const href = `${api.origin}/products/changes?since=${since}&version=${version}&page=1&per-page=200`;
+      expect(answer.body.toString()).to.equal(
+        `{"data":[${data}],"_links":{"self":{"href":"${href}"},"first":{"href":"${href}"},"last":{"href":"${href}"}},` +
+          `"_meta":{"totalCount":3,"pageCount":1,"currentPage":1,"perPage":200},"success":true}`,
+      );
+    });
+
+    it('has the headers of every data answer, with the version it ends at, by GET and HEAD', async () => {
+      const since = await publish([product(1)]);
+      const version = await publish([product(2)]);
+      const live = await get('/products');
+      for (const method of ['GET', 'HEAD']) {
+        const { status, headers } = await send(api, `/products/changes?since=${since}`, { method });
+        expect(status).to.equal(200);
+        expect(headers['medref-version']).to.equal(String(version));
+        expect(headers['content-type']).to.equal('application/json');
+        expect(headers.etag).to.match(/^W\/"[A-Za-z0-9_-]{20,}"$/);
+        for (const name of ['last-modified', 'cache-control', 'vary', 'accept-ranges']) {
+          expect(headers[name], name).to.be.a('string').and.equal(live.headers[name]);
+        }
+      }
+    });
+
+    it('is in the order of the ids as numbers, whatever the order of the list', async () => {
+      const most = Number.MAX_SAFE_INTEGER;
+      const since = await publish([product(9), product(100), product(50)]);
+      await publish(
+        [most, 20, 3, 100, 1_000, 9].map((id) => product(id, { barcodes: [], published: id !== 9 })),
+      );
+      const changes = await changesSince(since);
+      expect(changes.map(({ id }) => id)).to.deep.equal([3, 9, 20, 50, 100, 1_000, most]);
+    });
+
+    it('is of companies too, with their own numbers', async () => {
+      await publish([product(1)]);
+      await publish([product(2)]);
+      const since = await publish([company(1), company(2)], companyCollection);
+      await publish([company(2, { fax: '1' }), company(3)], companyCollection);
+      expect((await getList(`/companies/changes?since=${since}`)).data).to.deep.equal([
+        { id: 1, change: 'removed' },
+        { id: 2, change: 'changed', record: company(2, { fax: '1' }) },
+        { id: 3, change: 'added', record: company(3) },
+      ]);
+    });
+
+    it('is every record that only the bytes of its text tell apart from the one before', async () => {
+      const spaced = { ...product(1), drug: { id: 1, name: 'DRUG 1 ' } };
+      const since = await publish([product(1), product(2)]);
+      await publish([spaced, product(2)]);
+      expect(await changesSince(since)).to.deep.equal([changed(spaced)]);
+    });
+
+    it('is nothing when only the order of the list is another', async () => {
+      const since = await publish(products(9));
+      const version = await publish(products(9).toReversed());
+      const { data, _meta } = await getList(`/products/changes?since=${since}`);
+      expect(version).to.be.greaterThan(since);
+      expect({ data, totalCount: _meta.totalCount }).to.deep.equal({ data: [], totalCount: 0 });
+    });
+
+    it('is nothing since the live version', async () => {
+      for (const id of [1, 2]) {
+        const live = await publish([product(id)]);
+        const answer = await get(`/products/changes?since=${live}`);
+        expect(answer.status).to.equal(200);
+        expect(answer.headers['medref-version']).to.equal(String(live));
+        const { data, _meta, _links } = parsed<ChangeList>(answer);
+        expect(data).to.deep.equal([]);
+        expect(_meta).to.deep.equal({ totalCount: 0, pageCount: 0, currentPage: 1, perPage: 200 });
+        expect(Object.keys(_links)).to.deep.equal(['self', 'first', 'last']);
+      }
+    });
+
+    it('is all there is to change when no id is common to both', async () => {
+      const since = await publish([product(1), product(2)]);
+      await publish([product(3)]);
+      expect(await changesSince(since)).to.deep.equal([removed(1), removed(2), added(product(3))]);
+    });
+  });
+
+  describe('over several versions', () => {
+    /** The numbers of versions with these contents, published one after the other. */
+    async function publishAll(...contents: readonly Product[][]): Promise<number[]> {
+      const numbers: number[] = [];
+      for (const content of contents) numbers.push(await publish(content));
+      return numbers;
+    }
+    const stays = product(7);
+
+    it('leaves out what changed and changed back', async () => {
+      const [first = 0, second = 0] = await publishAll(
+        [stays, product(1)],
+        [stays, other(1)],
+        [stays, product(1)],
+      );
+      expect(await changesSince(first)).to.deep.equal([]);
+      expect(await changesSince(second)).to.deep.equal([changed(product(1))]);
+    });
+
+    it('leaves out what was added and removed', async () => {
+      const [first = 0, second = 0] = await publishAll([stays], [stays, product(1)], [stays]);
+      expect(await changesSince(first)).to.deep.equal([]);
+      expect(await changesSince(second)).to.deep.equal([removed(1)]);
+    });
+
+    it('leaves out what was added, changed and removed', async () => {
+      const [first = 0] = await publishAll([stays], [stays, product(1)], [stays, other(1)], [stays]);
+      expect(await changesSince(first)).to.deep.equal([]);
+    });
+
+    it('leaves out what was removed and came again as it was', async () => {
+      const [first = 0, second = 0] = await publishAll([stays, product(1)], [stays], [product(1), stays]);
+      expect(await changesSince(first)).to.deep.equal([]);
+      expect(await changesSince(second)).to.deep.equal([added(product(1))]);
+    });
+
+    it('lists as changed what was removed and came again otherwise', async () => {
+      const [first = 0] = await publishAll([stays, product(1)], [stays], [stays, other(1)]);
+      expect(await changesSince(first)).to.deep.equal([changed(other(1))]);
+    });
+
+    it('lists as removed what changed and was then removed, and as added what was added and then changed', async () => {
+      const [first = 0] = await publishAll(
+        [stays, product(1)],
+        [stays, other(1), product(2)],
+        [stays, other(2)],
+      );
+      expect(await changesSince(first)).to.deep.equal([removed(1), added(other(2))]);
+    });
+
+    it('is the same by one step of many versions as by its parts', async () => {
+      const contents = Array.from({ length: 8 }, (_, n) =>
+        products(12)
+          .filter(({ product: { id } }) => (id + n) % 5 !== 0)
+          .map((record) => ((record.product.id + n) % 3 === 0 ? other(record.product.id) : record)),
+      );
+      const numbers = await publishAll(...contents);
+      for (const [i, since] of numbers.entries()) {
+        const before = new Map(contents[i]?.map((record) => [record.product.id, JSON.stringify(record)]));
+        const now = new Map(contents.at(-1)?.map((record) => [record.product.id, record]));
+        const expected = products(12).flatMap(({ product: { id } }): Change[] => {
+          const record = now.get(id);
+          if (!record) return before.has(id) ? [removed(id)] : [];
+          if (!before.has(id)) return [added(record)];
+          return before.get(id) === JSON.stringify(record) ? [] : [changed(record)];
+        });
+        expect(await changesSince(since), `since the ${i + 1}th`).to.deep.equal(expected);
+      }
+    });
+
+    it('is kept longer than the versions themselves', async () => {
+      const contents = Array.from({ length: 6 }, (_, n) => products(n + 1));
+      const [first = 0] = await publishAll(...contents);
+      expect((await get(`/products?version=${first}`)).status).to.equal(410);
+      expect(await changesSince(first)).to.deep.equal(products(6).slice(1).map(added));
+    });
+
+    it('takes no notice of imports that published nothing between them', async () => {
+      const first = await publish([stays, product(1)]);
+      const options = { redisUrl: server().url };
+      expect((await importRecords([], productCollection, options)).outcome).to.equal('refused');
+      const same = await importRecords([stays, product(1)], productCollection, options);
+      expect(same.outcome).to.equal('unchanged');
+      await publish([stays]);
+      expect(await changesSince(first)).to.deep.equal([removed(1)]);
+    });
+  });
+
+  describe('over rollbacks', () => {
+    const one = [product(1), product(2)];
+    const two = [other(2), product(3)];
+
+    it('lists what the rollback undid', async () => {
+      const first = await publish(one);
+      const second = await publish(two);
+      await goBackTo(first);
+      expect(await changesSince(second)).to.deep.equal([added(product(1)), changed(product(2)), removed(3)]);
+      expect(await changesSince(first)).to.deep.equal([]);
+    });
+
+    it('is exact from before, within and after a series of rollbacks and imports', async () => {
+      const first = await publish(one);
+      const second = await publish(two);
+      const third = await goBackTo(first);
+      const fourth = await publish([...one, product(4)]);
+      const fifth = await goBackTo(second);
+      expect(await changesSince(first)).to.deep.equal([removed(1), changed(other(2)), added(product(3))]);
+      expect(await changesSince(second)).to.deep.equal([]);
+      expect(await changesSince(third)).to.deep.equal(await changesSince(first));
+      expect(await changesSince(fourth)).to.deep.equal([
+        ...(await changesSince(first)).slice(0, 3),
+        removed(4),
+      ]);
+      expect(await changesSince(fifth)).to.deep.equal([]);
+    });
+  });
+
+  describe('with a version', () => {
+    it('ends at that version, with its records, whatever is live', async () => {
+      const first = await publish([product(1), product(2)]);
+      const second = await publish([other(1), product(3)]);
+      const third = await publish([product(1)]);
+      const expected = [changed(other(1)), removed(2), added(product(3))];
+      expect(await changesSince(first, `&version=${second}`)).to.deep.equal(expected);
+      expect(await changesSince(first, `&version=${third}`)).to.deep.equal([removed(2)]);
+      expect(await changesSince(first)).to.deep.equal([removed(2)]);
+      expect(await changesSince(second, `&version=${second}`)).to.deep.equal([]);
+      const { headers } = await get(`/products/changes?version=${second}&since=${first}`);
+      expect(headers['medref-version']).to.equal(String(second));
+    });
+
+    it('is 410 when that is not kept, whatever since says', async () => {
+      const first = await publish([product(1)]);
+      const second = await publish([product(2)]);
+      for (const n of [3, 4, 5]) await publish([product(n)]);
+      for (const since of [first, second, 99]) {
+        for (const gone of [first, second, 77]) {
+          const answer = await get(`/products/changes?since=${since}&version=${gone}`);
+          expect(answer.status, `since=${since}&version=${gone}`).to.equal(410);
+          expect(messageOf(answer)).to.match(new RegExp(`^Version ${gone} of products is not kept`));
+        }
+      }
+    });
+  });
+
+  describe('paging', () => {
+    let since: number;
+    let version: number;
+    const all = products(450).map(({ product: { id } }) =>
+      id % 3 === 0 ? removed(id) : id % 3 === 1 ? changed(other(id)) : added(product(id)),
+    );
+    beforeEach(async () => {
+      since = await publish(products(450).filter(({ product: { id } }) => id % 3 !== 2));
+      const now = all.flatMap(({ record }) => (record ? [record] : []));
+      version = await publish(now.toReversed());
+    });
+
+    it('is that of any list: 200 a page unless fewer are asked for', async () => {
+      for (const [query, from, to, page, perPage] of [
+        ['', 0, 200, 1, 200],
+        ['&page=3', 400, 450, 3, 200],
+        ['&per-page=1000', 0, 200, 1, 200],
+        ['&per-page=7&page=2', 7, 14, 2, 7],
+        ['&page=99', 450, 450, 99, 200],
+      ] as const) {
+        const { data, _meta } = await getList(`/products/changes?since=${since}${query}`);
+        expect(data, query).to.deep.equal(all.slice(from, to));
+        const pageCount = Math.ceil(450 / perPage);
+        expect(_meta, query).to.deep.equal({ totalCount: 450, pageCount, currentPage: page, perPage });
+      }
+    });
+
+    it('has links that keep since and carry the version the answer ends at, before page and per-page', async () => {
+      for (const query of [
+        `since=${since}&page=2&per-page=100`,
+        `per-page=100&page=2&since=0${since}`,
+        `version=${version}&per-page=100&since=${since}&page=2`,
+      ]) {
+        const { _links } = await getList(`/products/changes?${query}`);
+        const address = `${api.origin}/products/changes?since=${since}&version=${version}`;
+        const to = (page: number) => ({ href: `${address}&page=${page}&per-page=100` });
+        expect(Object.entries(_links)).to.deep.equal([
+          ...[
+            ['self', to(2)],
+            ['first', to(1)],
+            ['last', to(5)],
+            ['next', to(3)],
+            ['prev', to(1)],
+          ],
+        ]);
+      }
+    });
+
+    it('leads back from beyond the end', async () => {
+      const { _links } = await getList(`/products/changes?since=${since}&page=99`);
+      expect(_links).not.to.have.property('next');
+      const last = await getList(_links['prev']?.href.slice(api.origin.length) ?? '');
+      expect(last.data).to.deep.equal(all.slice(400));
+    });
+
+    it('walks one list, whatever is published and rolled back to between its pages', async () => {
+      const { changes, versions } = await walk(
+        `/products/changes?since=${since}&per-page=100`,
+        async (page) => {
+          if (page === 1) await publish(products(9));
+          if (page === 3) await goBackTo(since);
+        },
+      );
+      expect(versions).to.deep.equal([String(version)]);
+      expect(changes).to.deep.equal(all);
+      expect(await changesSince(since), 'what is live by then').to.deep.equal([]);
+    });
+
+    it('walks one list while imports publish all the time', async () => {
+      let isPublishing = true;
+      let published = 0;
+      const publishing = (async () => {
+        for (; isPublishing || published < 4; published += 1) {
+          const records =
+            published % 2 === 0 ? products(449) : products(450).map((it) => other(it.product.id));
+          await publish(records, productCollection, { keepVersions: 1_000 });
+        }
+      })();
+      try {
+        for (let times = 0; times < 5 || published < 4; times += 1) {
+          const path = `/products/changes?since=${since}&version=${version}&per-page=150`;
+          const { changes, versions } = await walk(path);
+          expect(versions).to.deep.equal([String(version)]);
+          expect(changes).to.deep.equal(all);
+          // Not pinned, it ends at whatever is live as it begins.
+          const unpinned = await walk(`/products/changes?since=${version}&per-page=150`);
+          expect(unpinned.versions).to.have.length(1);
+          const ids = unpinned.changes.map(({ id }) => id);
+          expect(ids).to.deep.equal([...new Set(ids)].sort((a, b) => a - b));
+        }
+      } finally {
+        isPublishing = false;
+        await publishing;
+      }
+    });
+  });
+
+  describe('since', () => {
+    it('that is missing is answered 400 that names it and what it takes', async () => {
+      const version = await publish([product(1)]);
+      for (const query of ['', '?', '?page=1', `?version=${version}`]) {
+        const answer = await get(`/products/changes${query}`);
+        expect(answer.status, query).to.equal(400);
+        expect(messageOf(answer)).to.match(/^The parameter since is missing; it takes digits 0-9 alone/);
+      }
+    });
+
+    it('that is empty, malformed, zero or too large is answered 400 that names it and what it takes', async () => {
+      await publish([product(1)]);
+      for (const text of [
+        ...['', '0', '000', '-1', '+1', '1.0', '1e3', '0x1', 'live', 'v1', '1%20', '%201', '1,2', '1%00'],
+        ...['%D9%A1', '%FF', '2026-01-01', '9007199254740992', '1'.repeat(400)],
+      ]) {
+        const answer = await get(`/products/changes?since=${text}`);
+        expect(answer.status, text).to.equal(400);
+        expect(messageOf(answer), text).to.match(/^The parameter since .*it takes digits 0-9 alone/);
+      }
+    });
+
+    it('that is given twice, and any parameter that is not known here, are answered 400', async () => {
+      const version = await publish([product(1)]);
+      const twice = await get(`/products/changes?since=${version}&since=${version}`);
+      expect(twice.status).to.equal(400);
+      expect(messageOf(twice)).to.match(/^The parameter since is given twice;/);
+      for (const name of ['name', 'barcode', 'until', 'Since', 'id']) {
+        const answer = await get(`/products/changes?since=${version}&${name}=1`);
+        expect(answer.status, name).to.equal(400);
+        expect(messageOf(answer)).to.include(`"${name}"`).and.to.include('since, version, page and per-page');
+      }
+    });
+
+    it('that is not known to /{collection} and /{collection}/{id} is answered 400 there', async () => {
+      const version = await publish([product(1)]);
+      for (const path of ['/products', '/products/1']) {
+        expect((await get(`${path}?since=${version}`)).status, path).to.equal(400);
+      }
+    });
+
+    it('later than the version it is compared with is answered 400', async () => {
+      const first = await publish([product(1)]);
+      const second = await publish([product(2)]);
+      for (const query of [
+        `since=${second + 1}`,
+        `since=${Number.MAX_SAFE_INTEGER}`,
+        `since=${second}&version=${first}`,
+        `since=${second + 1}&version=${second}`,
+      ]) {
+        const answer = await get(`/products/changes?${query}`);
+        expect(answer.status, query).to.equal(400);
+        expect(messageOf(answer), query).to.match(/since=\d+ is later/);
+        expect(answer.headers).not.to.have.any.keys('etag', 'medref-version');
+      }
+    });
+
+    it('that was never published is answered 410 that says from which version changes are kept', async () => {
+      expect((await importRecords([], productCollection, { redisUrl: server().url })).outcome).to.equal(
+        'refused',
+      );
+      const first = await publish([product(1)]);
+      await importRecords([], productCollection, { redisUrl: server().url });
+      const second = await publish([product(2)]);
+      const never = [first - 1, second - 1];
+      expect(second - first, 'the refused import is meant to leave a gap').to.equal(2);
+      for (const since of never) {
+        const answer = await get(`/products/changes?since=${since}`, { 'if-none-match': '*' });
+        expect(answer.status, `since=${since}`).to.equal(410);
+        expect(messageOf(answer).match(/\d+/g)).to.deep.equal([String(since), String(first)]);
+      }
+    });
+
+    it('is answered 503 while nothing is published, and 400 even then when it is malformed', async () => {
+      const answer = await get('/products/changes?since=1');
+      expect(answer.status).to.equal(503);
+      expect(Number(answer.headers['retry-after'])).to.be.greaterThan(0);
+      expect((await get('/products/changes?since=x')).status).to.equal(400);
+      expect((await get('/products/changes')).status).to.equal(400);
+    });
+
+    it('answers for the last 100 versions, and 410 with the oldest that is kept for those before', async function () {
+      this.timeout(60_000);
+      const numbers: number[] = [];
+      // Each adds the product of its own number; every second one changes product 1.
+      for (let n = 1; n <= 102; n += 1) {
+        const own = n === 1 ? [] : [product(n)];
+        numbers.push(await publish([n % 2 === 0 ? other(1) : product(1), ...own]));
+      }
+      const [first = 0, second = 0, third = 0] = numbers;
+      const one = await get(`/products/changes?since=${first}`);
+      expect(one.status).to.equal(410);
+      expect(messageOf(one).match(/\d+/g)).to.deep.equal([String(first), String(second)]);
+      const live = added(product(102));
+      expect(await changesSince(second)).to.deep.equal([removed(2), live]);
+      expect(await changesSince(third)).to.deep.equal([changed(other(1)), removed(3), live]);
+      for (const [i, since] of numbers.entries()) {
+        const { status } = await get(`/products/changes?since=${since}`);
+        expect(status, `since the ${i + 1}th of 102`).to.equal(i === 0 ? 410 : 200);
+      }
+      await publish([product(500)]);
+      expect((await get(`/products/changes?since=${second}`)).status).to.equal(410);
+      expect((await get(`/products/changes?since=${third}`)).status).to.equal(200);
+      const sets = await redis.keys('medref:{products}:*:changes');
+      expect(sets, 'change sets in Redis').to.have.length.within(100, 101);
+    });
+  });
+
+  describe('where Redis has lost something', () => {
+    const keys = collectionKeys('medref', 'products');
+
+    it('is 503 when records of the version it ends at are gone', async () => {
+      const since = await publish([product(1)]);
+      const version = await publish([product(2)]);
+      await redis.del(keys.content(version).records);
+      expect((await get(`/products/changes?since=${since}`)).status).to.equal(503);
+    });
+
+    it('begins anew with a version that could not be compared with the one before', async () => {
+      const first = await publish([product(1)]);
+      const second = await publish([product(2)]);
+      await redis.del(keys.content(second).records);
+      const third = await publish([product(3)]);
+      for (const since of [first, second]) {
+        const answer = await get(`/products/changes?since=${since}`);
+        expect(answer.status).to.equal(410);
+        expect(messageOf(answer).match(/\d+/g)).to.deep.equal([String(since), String(third)]);
+      }
+      expect(await changesSince(third)).to.deep.equal([]);
+      await publish([product(4)]);
+      expect(await changesSince(third)).to.deep.equal([removed(3), added(product(4))]);
+    });
+  });
+
+  describe('caching', () => {
+    it('differs in the ETag by since, version and page, and is the same for the same list', async () => {
+      const first = await publish(products(3));
+      const second = await publish(products(5));
+      const third = await publish(products(8));
+      const etagOf = async (query: string) => (await get(`/products/changes?${query}`)).headers.etag;
+      const tags = await Promise.all(
+        [
+          ...[`since=${first}`, `since=${second}`, `since=${third}`, `since=${first}&page=2`],
+          ...[`since=${first}&per-page=2`, `since=${first}&version=${second}`, `since=${first}&page=3`],
+        ].map(etagOf),
+      );
+      expect(new Set(tags).size).to.equal(tags.length);
+      expect(await etagOf(`since=${first}&version=${third}`)).to.equal(await etagOf(`since=${first}`));
+      expect((await get('/products')).headers.etag).not.to.be.oneOf(tags);
+    });
+
+    it('differs in the ETag when the same content ends the list under another number', async () => {
+      const first = await publish(products(3));
+      await publish(products(5));
+      const back = await goBackTo(first);
+      const tag = async (until: number) =>
+        (await get(`/products/changes?since=${first}&version=${until}`)).headers.etag;
+      expect(await tag(back)).not.to.equal(await tag(first));
+    });
+
+    it('answers 304 to what it sent, until another version is live', async () => {
+      const since = await publish(products(3));
+      const version = await publish(products(5));
+      const path = `/products/changes?since=${since}`;
+      const { etag = '', 'last-modified': date = '' } = (await get(path)).headers;
+      for (const condition of [{ 'if-none-match': etag }, { 'if-modified-since': date }]) {
+        const { status, headers, body } = await get(path, condition);
+        expect([status, body.length]).to.deep.equal([304, 0]);
+        expect(headers['medref-version']).to.equal(String(version));
+        expect(headers.etag).to.equal(etag);
+      }
+      await publish(products(6));
+      for (const condition of [{ 'if-none-match': etag }, { 'if-modified-since': date }]) {
+        expect((await get(path, condition)).status).to.equal(200);
+        expect((await get(`${path}&version=${version}`, condition)).status).to.equal(304);
+      }
+    });
+
+    it('wants a key, and no method but GET and HEAD', async () => {
+      await publish([product(1)]);
+      const path = '/products/changes?since=1';
+      expect((await get(path, { authorization: 'Bearer x' })).status).to.equal(401);
+      const posted = await send(api, path, { method: 'POST' });
+      expect([posted.status, posted.headers['allow']]).to.deep.equal([405, 'GET, HEAD']);
+    });
+  });
+});

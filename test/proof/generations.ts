@@ -1,0 +1,108 @@
+// Lists that tell by themselves which of many generations they are of: two records of three carry its mark, the third
+// stays as it is. Ids come and go from one generation to the next.
+
+import type { ServerResponse } from 'node:http';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { type Company, companies as companyCollection } from '../../shared/collections/company.ts';
+import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { readRealList } from '../support/real-lists.ts';
+import { companies, products } from '../support/records.ts';
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts';
+
+/** A collection whose lists have generations. */
+export interface Subject {
+  readonly collection: Collection;
+  /** How many records a list has. */
+  readonly size: number;
+  /** How many records readers ask for at once. */
+  readonly perPage: number;
+  /** Id of a record that is in every generation and tells which one. */
+  readonly anId: number;
+  /** JSON texts of a generation's records in order, by id. */
+  list(generation: number): ReadonlyMap<number, string>;
+}
+
+/** Products of which a list has this many. */
+export function productSubject(size: number): Subject {
+  const records = products(size + shifts);
+  return subject(productCollection, records, ({ product }) => product.id, markedProduct);
+}
+
+/** Companies of which a list has this many. */
+export function companySubject(size: number): Subject {
+  const mark = (record: Company, officialName: string): Company => ({ ...record, officialName });
+  return subject(companyCollection, companies(size + shifts), ({ id }) => id, mark);
+}
+
+/** The real list of products. */
+export function realSubject(): Subject {
+  const records = readRealList<Product>('products');
+  return { ...subject(productCollection, records, ({ product }) => product.id, markedProduct), perPage: 200 };
+}
+
+function markedProduct(record: Product, name: string): Product {
+  return { ...record, drugform: { ...record.drugform, name } };
+}
+
+/** By how many records the lists of different generations are shifted against each other at most. */
+const shifts = 2;
+const maxLists = 5;
+
+function subject<Shape>(
+  collection: Collection,
+  records: readonly Shape[],
+  idOf: (record: Shape) => number,
+  marked: (record: Shape, mark: string) => Shape,
+): Subject {
+  const size = records.length - shifts;
+  const lists = new Map<number, ReadonlyMap<number, string>>();
+  const entry = (generation: number, index: number): [number, string] => {
+    const record = records[index] as Shape;
+    return [idOf(record), JSON.stringify(marked(record, index % 3 === 0 ? 'STEADY' : `G${generation}`))];
+  };
+  const middle = Math.floor(size / 2);
+  return {
+    collection,
+    size,
+    perPage: 7,
+    anId: idOf(records[middle + (middle % 3 === 0 ? 1 : 0)] as Shape),
+    list(generation) {
+      const known = lists.get(generation);
+      if (known) return known;
+      const first = generation % (shifts + 1);
+      const list = new Map(Array.from({ length: size }, (_, i) => entry(generation, first + i)));
+      lists.set(generation, list);
+      if (lists.size > maxLists) lists.delete([...lists.keys()][0] as number);
+      return list;
+    },
+  };
+}
+
+/** The generations whose marks are in a text. */
+export function generationsIn(text: string): number[] {
+  return [...new Set([...text.matchAll(/"G(\d+)"/g)].map(([, digits]) => Number(digits)))];
+}
+
+/** An upstream that has one generation at a time, with a validator. */
+export interface GenerationUpstream extends UpstreamServer {
+  generation: number;
+  /** What is sent instead of the whole list at once; `null` for nothing special. */
+  sends: ((response: ServerResponse, text: string) => void) | null;
+}
+
+/** Starts an upstream of a subject; whoever calls this calls `close`. */
+export async function startGenerations(subject: Subject): Promise<GenerationUpstream> {
+  const server = await startUpstreamServer((response, request) => {
+    const etag = `"${upstream.generation}"`;
+    if (request.headers['if-none-match'] === etag) {
+      response.writeHead(304, { etag }).end();
+      return;
+    }
+    const text = `{"data":[${[...subject.list(upstream.generation).values()].join(',')}]}`;
+    response.writeHead(200, { etag, 'content-type': 'application/json' });
+    if (upstream.sends) upstream.sends(response, text);
+    else response.end(text);
+  });
+  const upstream: GenerationUpstream = { ...server, generation: 1, sends: null };
+  return upstream;
+}

@@ -1,0 +1,110 @@
+// In: the Redis of a collection. Out: whether its keys are exactly those of its live and kept versions, and whole.
+
+import { expect } from 'chai';
+import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis.ts';
+import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+
+/** How long what is staged, and what has left, may stay at most. */
+const longestExpiryMs = 60_000;
+
+/** What was found in a key space that is in order. */
+export interface KeySpace {
+  readonly live: LiveVersion | null;
+  /** Keys that expire, with how long they have, in ms. */
+  readonly expiring: ReadonlyMap<string, number>;
+}
+
+/** What a test has to say about keys that need not be there. */
+export interface Expectation {
+  /** Whether the last publication was a rollback. */
+  readonly rolledBack: boolean;
+}
+
+/** The keys of a collection. */
+export function keysOf(collection: string): CollectionKeys {
+  return collectionKeys('medref', collection);
+}
+
+/**
+ * Checks that nothing of a collection stays but what its live and kept versions need, and that they are whole.
+ * @throws AssertionError that names the keys that are too many or too few
+ */
+export async function checkKeySpace(
+  redis: Redis,
+  collection: string,
+  { rolledBack }: Expectation,
+): Promise<KeySpace> {
+  const keys = keysOf(collection);
+  const expiring = new Map<string, number>();
+  const staying: string[] = [];
+  for (const [key, ttl] of await lifetimes(redis, collection)) {
+    if (ttl === -1) staying.push(key);
+    else expiring.set(key, ttl);
+  }
+  for (const [key, ttl] of expiring) expect(ttl, key).to.be.within(0, longestExpiryMs);
+
+  const live = await readLiveVersion(redis, keys);
+  const kept = await readKeptVersions(redis, keys);
+  const numbers = kept.map(({ version }) => String(version));
+  expect(await redis.zrange(keys.versions, 0, '-1'), 'versions and their documents').to.deep.equal(numbers);
+  expect(numbers.at(-1), 'the live version is the last kept one').to.equal(
+    live ? String(live.version) : undefined,
+  );
+  expect(numbers.length, 'kept versions').to.be.at.most(3);
+
+  for (const { content, totalCount, version } of kept) {
+    const { order, records } = keys.content(content);
+    expect(
+      [await redis.zcard(order), await redis.hlen(records)],
+      `content of version ${version}`,
+    ).to.deep.equal([totalCount, totalCount]);
+  }
+  const changeSets = await redis.zrange(keys.changeSets, 0, '-1');
+  // The first one may be that of the very first publication, which has none.
+  const firstHasNone =
+    changeSets[0] !== undefined && !staying.includes(keys.changeSet(Number(changeSets[0])));
+  const expected = [
+    ...kept.flatMap(({ content }) => Object.values(keys.content(content))),
+    ...changeSets.slice(firstHasNone ? 1 : 0).map((number) => keys.changeSet(Number(number))),
+    ...(live ? [keys.live, keys.versions, keys.versionDocuments, keys.changeSets, keys.checked] : []),
+  ];
+  // What may be there whatever became of the last import; a dead import may have taken a number.
+  const optional = [keys.next, keys.imports, keys.rejects, keys.undone];
+  optional.push(rolledBack ? keys.hold : keys.validators);
+  const missing = [...new Set(expected)].filter((key) => !staying.includes(key));
+  const surplus = staying.filter((key) => !expected.includes(key) && !optional.includes(key));
+  expect({ missing, surplus }, 'keys that stay').to.deep.equal({ missing: [], surplus: [] });
+  if (rolledBack) expect(staying, 'the hold of a rollback').to.include.members([keys.hold, keys.undone]);
+  if (live) expect(Number(await redis.get(keys.next))).to.be.at.least(live.version);
+  return { live, expiring };
+}
+
+/** Checks that nothing under way is left, and that only contents that have left the kept versions expire. */
+export async function checkNothingUnderWay(
+  redis: Redis,
+  collection: string,
+  expectation: Expectation,
+): Promise<void> {
+  const keys = keysOf(collection);
+  const { live, expiring } = await checkKeySpace(redis, collection, expectation);
+  const names = [...expiring.keys()].filter((key) => !/:\d+:(records|order)$/.test(key));
+  expect(names, 'what expires is content that has left').to.deep.equal([]);
+  for (const key of expiring.keys()) {
+    const content = Number(/:(\d+):/.exec(key)?.[1]);
+    expect(content, 'what expires is older than what is live').to.be.below(live?.version ?? 0);
+  }
+  expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
+}
+
+/** The keys of a collection with their remaining lifetimes in ms; -1: they stay. */
+async function lifetimes(redis: Redis, collection: string): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for await (const batch of redis.scanStream({ match: `medref:{${collection}}:*`, count: 1_000 })) {
+    for (const key of batch as string[]) {
+      const ttl = await redis.pttl(key);
+      if (ttl !== -2) found.set(key, ttl);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,264 @@
+// Kills a command of medref at a Redis command of its choice, while readers read, and judges what is left.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import type { ImportOutcome } from '../../importer/import-report.ts';
+import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { importFrom } from '../support/importing.ts';
+import { startMedref } from '../support/medref.ts';
+import { type Strike, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
+import { type GenerationUpstream, type Subject, startGenerations } from './generations.ts';
+import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
+import { startReaders } from './readers.ts';
+
+/** All that one series of kills works on; series of different lanes do not meet. */
+export interface Lane {
+  readonly subject: Subject;
+  readonly server: TestRedis;
+  readonly redis: Redis;
+  readonly api: TestApi;
+  readonly upstream: GenerationUpstream;
+  close(): Promise<void>;
+}
+
+/** Starts a lane; whoever calls this calls `close`. */
+export async function startLane(subject: Subject): Promise<Lane> {
+  const server = await startTestRedis();
+  const redis = await connectForWriting(server.url);
+  const api = await startApi({ redisUrl: server.url });
+  const upstream = await startGenerations(subject);
+  return {
+    ...{ subject, server, redis, api, upstream },
+    async close() {
+      await Promise.all([api.stop(), upstream.close()]);
+      redis.disconnect();
+      await server.stop();
+    },
+  };
+}
+
+/** A command that is killed, what comes before it and what after. */
+export interface Scenario {
+  readonly title: string;
+  readonly args: (collection: string) => readonly string[];
+  /** Makes what the command is to find, and gives the generation that it makes live, or `null` for none. */
+  prepare(lane: Lane): Promise<number | null>;
+  /** Whether nothing is live before. */
+  readonly first: boolean;
+  /** How an undisturbed run ends. */
+  readonly exitCode: number;
+}
+
+/** Imports what upstream has, undisturbed. */
+async function importNext({ subject, server, upstream }: Lane): Promise<ImportOutcome> {
+  const report = await importFrom(upstream.url(), subject.collection, { redisUrl: server.url });
+  return report.outcome;
+}
+
+export const scenarios = {
+  over: {
+    title: 'an import over a live version',
+    args: (collection) => ['import', collection],
+    prepare: async ({ upstream }) => {
+      upstream.generation += 1;
+      return upstream.generation;
+    },
+    first: false,
+    exitCode: 0,
+  },
+  first: {
+    title: 'the first import',
+    args: (collection) => ['import', collection],
+    prepare: async ({ redis, api, subject, upstream }) => {
+      const stale = await redis.keys(`medref:{${subject.collection.name}}:*`);
+      if (stale.length > 0) await redis.unlink(...stale);
+      await redis.script('FLUSH');
+      while ((await api.get(`/${subject.collection.name}`)).status !== 503);
+      upstream.generation += 1;
+      return upstream.generation;
+    },
+    first: true,
+    exitCode: 0,
+  },
+  rollback: {
+    title: 'a rollback',
+    args: (collection) => ['rollback', collection],
+    prepare: async (lane) => {
+      lane.upstream.generation += 1;
+      expect(await importNext(lane)).to.equal('published');
+      return lane.upstream.generation - 1;
+    },
+    first: false,
+    exitCode: 0,
+  },
+  refused: {
+    title: 'an import that is refused',
+    args: (collection) => ['import', collection],
+    prepare: async ({ upstream }) => {
+      upstream.generation += 1;
+      upstream.sends = (response) => response.end('{"data":[{}]}');
+      return null;
+    },
+    first: false,
+    exitCode: 3,
+  },
+  unchanged: {
+    title: 'an import of the same records',
+    args: (collection) => ['import', collection, '--force'],
+    prepare: async () => null,
+    first: false,
+    exitCode: 0,
+  },
+  dryRun: {
+    title: 'a dry run',
+    args: (collection) => ['import', collection, '--dry-run'],
+    prepare: async ({ upstream }) => {
+      upstream.generation += 1;
+      return null;
+    },
+    first: false,
+    exitCode: 0,
+  },
+} as const satisfies Record<string, Scenario>;
+
+/** A kill and what was live after it. */
+export interface KillPoint {
+  readonly nth: number;
+  /** The command at which it struck. */
+  readonly command: string;
+  readonly moment: Strike['moment'];
+  readonly live: 'before' | 'after';
+}
+
+/**
+ * Kills one run of a scenario at its `nth` Redis command, and judges all that is promised for that.
+ * @param untilFree resolves when the lock is free; without it, the lock is deleted
+ * @returns `null` when the run ended before that command
+ */
+export async function killOnce(
+  lane: Lane,
+  scenario: Scenario,
+  { nth, moment, untilFree }: { nth: number; moment: Strike['moment']; untilFree?: () => Promise<void> },
+): Promise<KillPoint | null> {
+  const { subject, redis, api, upstream } = lane;
+  const collection = subject.collection.name;
+  const keys = keysOf(collection);
+  if (!scenario.first && !(await readLiveVersion(redis, keys))) await importTwice(lane);
+
+  // Else a run would send more commands than the one before it, and a walk could end early.
+  if (!scenario.first) await loadScripts(redis);
+  const wanted = await scenario.prepare(lane);
+  const old = await readLiveVersion(redis, keys);
+  const readers = startReaders(api, subject, { unavailable: scenario.first });
+  try {
+    const run = await runAndKill(lane, scenario, { nth, moment });
+    if (run.command === null) {
+      expect(run.code, run.stderr).to.equal(scenario.exitCode);
+      upstream.sends = null;
+      return null;
+    }
+    expect(run.code, `${run.command} ${moment}: ${run.stderr}`).to.equal(null);
+
+    await readers.more(4);
+    const isNew = (live: LiveVersion | null) => live?.version !== old?.version;
+    const rolledBack = async () => (await redis.exists(keys.hold)) === 1;
+    const { live, expiring } = await checkKeySpace(redis, collection, { rolledBack: await rolledBack() });
+    expect(expiring.get(keys.lock) ?? 0).to.be.at.most(30_000);
+    if (isNew(live)) {
+      expect(wanted, 'only what was to become live may be live').not.to.equal(null);
+      await readers.seen(wanted as number);
+      expect(readers.versions.get(live?.version as number)).to.equal(wanted);
+      expect(await rolledBack()).to.equal(scenario.title === scenarios.rollback.title);
+    } else {
+      expect(live?.document, 'the live version is as it was').to.equal(old?.document);
+    }
+    const point: KillPoint = { nth, command: run.command, moment, live: isNew(live) ? 'after' : 'before' };
+
+    upstream.sends = null;
+    if (await rolledBack()) upstream.generation += 1;
+    const isThere = [...readers.versions].some(
+      ([version, generation]) => version === live?.version && generation === upstream.generation,
+    );
+    if (untilFree) await untilFree();
+    else await redis.del(keys.lock);
+    expect(await importNext(lane)).to.equal(isThere ? 'unchanged' : 'published');
+    await readers.seen(upstream.generation);
+    await checkNothingUnderWay(redis, collection, { rolledBack: false });
+    return point;
+  } finally {
+    await readers.stop();
+  }
+}
+
+/** Kills runs of a scenario at each of their Redis commands, from the first to the last. */
+export async function killAtEach(
+  lane: Lane,
+  scenario: Scenario,
+  moment: Strike['moment'],
+): Promise<KillPoint[]> {
+  const points: KillPoint[] = [];
+  for (let nth = 1; ; nth++) {
+    const point = await killOnce(lane, scenario, { nth, moment });
+    if (!point) return points;
+    points.push(point);
+  }
+}
+
+/** How many Redis commands an undisturbed run sends. */
+export async function totalCommands(lane: Lane, scenario: Scenario): Promise<number> {
+  if (!(await readLiveVersion(lane.redis, keysOf(lane.subject.collection.name)))) await importTwice(lane);
+  await scenario.prepare(lane);
+  const { code, count, stderr } = await runAndKill(lane, scenario, { nth: 0, moment: 'before' });
+  expect(code, stderr).to.equal(scenario.exitCode);
+  return count;
+}
+
+async function loadScripts(redis: Redis): Promise<void> {
+  const folder = new URL('../../shared/scripts/', import.meta.url);
+  for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
+    await redis.script('LOAD', readFileSync(new URL(file, folder), 'utf8'));
+  }
+}
+
+async function importTwice(lane: Lane): Promise<void> {
+  for (let i = 0; i < 2; i++) {
+    lane.upstream.generation += 1;
+    expect(await importNext(lane)).to.equal('published');
+  }
+}
+
+/** Runs a scenario's command behind a proxy that kills it; `command` is where that was, `null` when it ended before. */
+async function runAndKill(
+  { subject, server, upstream }: Lane,
+  scenario: Scenario,
+  { nth, moment }: { nth: number; moment: Strike['moment'] },
+): Promise<{ command: string | null; count: number; code: number | null; stderr: string }> {
+  let command: string | null = null;
+  const proxy = await startRedisProxy(
+    server.port,
+    strikeOnce((it) => it.nth === nth, {
+      moment,
+      act: async (link) => {
+        command = proxy.commands.at(-1) ?? null;
+        running.process.kill('SIGKILL');
+        await running.ended;
+        link.cut();
+      },
+    }),
+  );
+  const collection = subject.collection.name;
+  const running = startMedref(scenario.args(collection), {
+    REDIS_URL: proxy.url,
+    [`${collection.toUpperCase()}_URL`]: upstream.url().href,
+  });
+  try {
+    const { code, stderr } = await running.ended;
+    return { command, count: proxy.commands.length, code, stderr };
+  } finally {
+    running.process.kill('SIGKILL');
+    await proxy.close();
+  }
+}

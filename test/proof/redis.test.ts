@@ -1,0 +1,321 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { readHistory } from '../../importer/import-history.ts';
+import type { ImportReport } from '../../importer/import-report.ts';
+import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { readLiveVersion } from '../../shared/versions.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { importFrom } from '../support/importing.ts';
+import { type Fate, type ProxiedCommand, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
+import {
+  companySubject,
+  type GenerationUpstream,
+  productSubject,
+  type Subject,
+  startGenerations,
+} from './generations.ts';
+import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
+import { type Readers, startReaders } from './readers.ts';
+
+const products = productSubject(1_200);
+const companies = companySubject(30);
+
+describe('a Redis that fails', function () {
+  this.timeout(120_000);
+  let server: TestRedis;
+  let redis: Redis;
+  let api: TestApi;
+  const upstreams = new Map<Subject, GenerationUpstream>();
+  const open: Readers[] = [];
+
+  before(async () => {
+    server = await startTestRedis({ appendOnly: true });
+    redis = await connectForWriting(server.url);
+    api = await startApi({ redisUrl: server.url });
+    for (const subject of [products, companies]) {
+      upstreams.set(subject, await startGenerations(subject));
+      for (let i = 0; i < 2; i++) await importNext(subject);
+    }
+  });
+  afterEach(async () => {
+    for (const { sends } of [upstreamOf(products), upstreamOf(companies)]) expect(sends).to.equal(null);
+    await Promise.all(open.splice(0).map((readers) => readers.stop()));
+    while ((await api.get('/products')).status !== 200) await sleep(20);
+  });
+  after(async () => {
+    await Promise.all([api.stop(), ...[...upstreams.values()].map((upstream) => upstream.close())]);
+    redis.disconnect();
+    await server.stop();
+  });
+
+  const upstreamOf = (subject: Subject) => upstreams.get(subject) as GenerationUpstream;
+
+  /** Imports the next generation, through a proxy where faults are wanted. */
+  async function importNext(subject: Subject, redisUrl = server.url): Promise<ImportReport> {
+    const upstream = upstreamOf(subject);
+    upstream.generation += 1;
+    return importFrom(upstream.url(), subject.collection, { redisUrl });
+  }
+
+  async function importThrough(subject: Subject, fate: Fate): Promise<ImportReport> {
+    const proxy = await startRedisProxy(server.port, fate);
+    try {
+      return await importNext(subject, proxy.url);
+    } finally {
+      await proxy.close();
+    }
+  }
+
+  /** An import whose upstream waits in the middle of its list until `goOn`. */
+  function importHeldUp(subject: Subject): {
+    halfway: Promise<void>;
+    goOn(): void;
+    report: Promise<ImportReport>;
+  } {
+    const upstream = upstreamOf(subject);
+    let goOn = () => {};
+    const halfway = new Promise<void>((resolve) => {
+      upstream.sends = (response: ServerResponse, text) => {
+        upstream.sends = null;
+        const half = Math.floor((text.length * 2) / 3);
+        response.write(text.slice(0, half), () => resolve());
+        goOn = () => void response.end(text.slice(half));
+      };
+    });
+    return { halfway: halfway.then(() => sleep(200)), goOn: () => goOn(), report: importNext(subject) };
+  }
+
+  function read(subject: Subject, { unavailable }: { unavailable: boolean }): Readers {
+    const readers = startReaders(api, subject, { unavailable });
+    open.push(readers);
+    return readers;
+  }
+
+  /** What must hold after an import that published, whatever befell it. */
+  async function expectPublished(subject: Subject, report: ImportReport, readers: Readers): Promise<void> {
+    const { collection } = subject;
+    expect(report.reason).to.equal(null);
+    expect(report.outcome).to.equal('published');
+    expect([report.read, report.written, report.rejected]).to.deep.equal([subject.size, subject.size, 0]);
+    await readers.seen(upstreamOf(subject).generation);
+    expect(readers.versions.get(report.version as number)).to.equal(upstreamOf(subject).generation);
+    expect((await readLiveVersion(redis, keysOf(collection.name)))?.version).to.equal(report.version);
+    await checkNothingUnderWay(redis, collection.name, { rolledBack: false });
+    const history = await readHistory(redis, keysOf(collection.name), 100);
+    const entries = history.filter(
+      (entry) => entry.outcome === 'published' && entry.version === report.version,
+    );
+    expect(entries, 'the publication in the history').to.have.length(1);
+  }
+
+  /** What must hold after an import that did not publish; then the next one does. */
+  async function expectOldLive(subject: Subject, live: string | undefined, readers: Readers): Promise<void> {
+    const { name } = subject.collection;
+    expect((await checkKeySpace(redis, name, { rolledBack: false })).live?.document).to.equal(live);
+    const next = await importNext(subject);
+    await expectPublished(subject, next, readers);
+  }
+
+  const liveDocument = async (subject: Subject) =>
+    (await readLiveVersion(redis, keysOf(subject.collection.name)))?.document;
+
+  /** Readers that have met an absence of Redis, and get answers again by themselves. */
+  async function expectRecovery(readers: Readers): Promise<void> {
+    expect(readers.counts.unavailable, 'answers with 503').to.be.above(0);
+    readers.tolerance.unavailable = true;
+    const deadline = Date.now() + 5_000;
+    for (let ok = readers.counts.ok; readers.counts.ok < ok + 20; ) {
+      expect(Date.now(), 'answers again within 5 s').to.be.below(deadline);
+      await readers.more(1);
+    }
+    readers.tolerance.unavailable = false;
+    await readers.more(20);
+    expect(readers.counts.slowestMs).to.be.below(2_300);
+  }
+
+  /** Means the `nth` command that an import sends when it is connected; its first takes the lock. */
+  function nthOfImport(nth: number): (command: ProxiedCommand) => boolean {
+    let count = 0;
+    return ({ name }) => {
+      if (count > 0 || name === 'SET') count += 1;
+      return count === nth;
+    };
+  }
+
+  it('that is killed and started again during an import and reads: 503, then 200, and the import publishes', async () => {
+    const readers = read(products, { unavailable: true });
+    const { halfway, goOn, report } = importHeldUp(products);
+    await halfway;
+    await server.kill();
+    await readers.more(20);
+    await sleep(500);
+    await server.restart();
+    goOn();
+    await expectPublished(products, await report, readers);
+    await expectRecovery(readers);
+  });
+
+  for (const moment of ['before', 'after'] as const) {
+    it(`that is killed ${moment} each command of an import and started again: each of them publishes`, async () => {
+      let points = 0;
+      for (let nth = 1, ended = false; !ended; nth++) {
+        const readers = read(companies, { unavailable: true });
+        ended = true;
+        const report = await importThrough(
+          companies,
+          strikeOnce(nthOfImport(nth), {
+            moment,
+            act: async (link) => {
+              ended = false;
+              await server.kill();
+              link.cut();
+              await server.restart();
+            },
+          }),
+        );
+        await expectPublished(companies, report, readers);
+        if (!ended) points += 1;
+      }
+      expect(points).to.be.at.least(15);
+    });
+  }
+
+  for (const moment of ['before', 'after'] as const) {
+    it(`whose connection is cut ${moment} each command of an import: each of them publishes, and no reader notices`, async () => {
+      const readers = read(companies, { unavailable: false });
+      let points = 0;
+      for (let nth = 1, ended = false; !ended; nth++) {
+        ended = true;
+        const report = await importThrough(
+          companies,
+          strikeOnce(nthOfImport(nth), {
+            moment,
+            act: (link) => {
+              ended = false;
+              link.cut();
+            },
+          }),
+        );
+        await expectPublished(companies, report, readers);
+        if (!ended) points += 1;
+      }
+      expect(points).to.be.at.least(15);
+    });
+  }
+
+  it('that stands still for 3 s during an import and reads: 503, then 200, and the import publishes', async () => {
+    const readers = read(products, { unavailable: true });
+    const { halfway, goOn, report } = importHeldUp(products);
+    await halfway;
+    server.pause();
+    goOn();
+    await sleep(3_000);
+    server.resume();
+    await expectPublished(products, await report, readers);
+    await expectRecovery(readers);
+  });
+
+  it('that reaches its maxmemory during an import: failed with a plain reason, and reads go on', async () => {
+    const readers = read(products, { unavailable: false });
+    const live = await liveDocument(products);
+    for (const script of ['begin', 'stage', 'compare']) {
+      const report = await importThrough(
+        products,
+        strikeOnce(({ name }) => name === script, {
+          moment: 'before',
+          act: () => redis.config('SET', 'maxmemory', '1mb'),
+        }),
+      );
+      expect(report.outcome, script).to.equal('failed');
+      expect(report.reason).to.equal(
+        'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again.',
+      );
+      await readers.more(50);
+      const refused = await importNext(products);
+      expect([refused.outcome, refused.reason]).to.deep.equal(['failed', report.reason]);
+      expect(await liveDocument(products)).to.equal(live);
+      expect(await redis.exists(keysOf('products').lock), 'the lock is given back').to.equal(0);
+      await redis.config('SET', 'maxmemory', '0');
+    }
+    await expectOldLive(products, live, readers);
+  });
+
+  it('that reaches its maxmemory right at the publication: the version is live whole, or not at all', async () => {
+    const readers = read(products, { unavailable: false });
+    const report = await importThrough(
+      products,
+      strikeOnce(({ name }) => name === 'publish', {
+        moment: 'before',
+        act: () => redis.config('SET', 'maxmemory', '1mb'),
+      }),
+    );
+    await redis.config('SET', 'maxmemory', '0');
+    await expectPublished(products, report, readers);
+  });
+
+  it('whose reply to a conclusion is lost keeps one entry of that import in the history', async () => {
+    const readers = read(companies, { unavailable: false });
+    const live = await liveDocument(companies);
+    upstreamOf(companies).sends = (response) => response.end('{"data":[{}]}');
+    const cut = { moment: 'after' as const, act: (link: { cut(): void }) => link.cut() };
+    const report = await importThrough(
+      companies,
+      strikeOnce(({ name }) => name === 'conclude', cut),
+    );
+    upstreamOf(companies).sends = null;
+    expect(report.outcome).to.equal('refused');
+    const [last, before] = await readHistory(redis, keysOf('companies'), 2);
+    expect([last?.outcome, before?.outcome]).to.deep.equal(['refused', 'published']);
+    await expectOldLive(companies, live, readers);
+  });
+
+  it('that is out of reach for 13 s after a publication, or late with its reply until the lock was renewed: live content never expires', async () => {
+    const readers = [
+      read(products, { unavailable: false }),
+      read(companies, { unavailable: false }),
+    ] as const;
+    const proxy = await startRedisProxy(
+      server.port,
+      strikeOnce(({ name }) => name === 'publish', {
+        moment: 'after',
+        act: async (link) => {
+          proxy.refusing = true;
+          link.cut();
+          await sleep(13_000);
+          proxy.refusing = false;
+        },
+      }),
+    );
+    const commands: string[] = [];
+    const late = strikeOnce(({ name }) => name === 'publish', {
+      ...{ moment: 'after', commandsPass: true },
+      act: () => sleep(9_000),
+    });
+    try {
+      const [cutOff, delayed] = await Promise.all([
+        importNext(products, proxy.url),
+        importThrough(companies, (command) => {
+          commands.push(command.name);
+          return late(command);
+        }),
+      ]);
+      expect(commands.slice(commands.indexOf('publish')), 'renewed after publish').to.include('renew');
+      expect(proxy.commands.filter((name) => name === 'publish').length, 'published again').to.be.at.least(2);
+      await expectPublished(products, cutOff, readers[0]);
+      await expectPublished(companies, delayed, readers[1]);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it('that never answers a publication on its connection again: the import says published, since it is', async () => {
+    const readers = read(companies, { unavailable: false });
+    const report = await importThrough(
+      companies,
+      strikeOnce(({ name }) => name === 'publish', { moment: 'after', act: () => new Promise(() => {}) }),
+    );
+    await expectPublished(companies, report, readers);
+  });
+});

@@ -1,0 +1,187 @@
+// In: a Redis server. Out: a TCP proxy before it, which counts commands and inflicts faults at exact ones of them.
+
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A command on its way to Redis. */
+export interface ProxiedCommand {
+  /** Among all commands of the proxy's clients, from 1. */
+  readonly nth: number;
+  /** `GET`, or the name of our script that it runs: `publish`. */
+  readonly name: string;
+}
+
+/** One client's connection. */
+export interface Link {
+  /** Cuts it on both sides; Redis still gets what was passed on before. */
+  cut(): void;
+}
+
+/** What befalls one command. */
+export interface Strike {
+  /** Before it is passed on, or when Redis has executed it and its reply is not passed on yet. */
+  readonly moment: 'before' | 'after';
+  /** While it is pending nothing passes on the link; then all goes on, unless the link was cut. */
+  act(link: Link, reply: string): unknown;
+  /** Commands go on to Redis meanwhile, only replies wait. */
+  readonly commandsPass?: boolean;
+}
+
+export interface RedisProxy {
+  readonly url: string;
+  /** The names of all commands so far. */
+  readonly commands: readonly string[];
+  /** Whether new connections are cut at once. */
+  refusing: boolean;
+  close(): Promise<void>;
+}
+
+/** What befalls a command; nothing for `undefined`. */
+export type Fate = (command: ProxiedCommand) => Strike | undefined;
+
+/** Starts a proxy before the Redis on a port; whoever calls this calls `close`. */
+export async function startRedisProxy(redisPort: number, fate: Fate = () => undefined): Promise<RedisProxy> {
+  const commands: string[] = [];
+  const links = new Set<Link>();
+  const server = createServer((client) => {
+    if (proxy.refusing) {
+      client.on('error', () => undefined).destroy();
+      return;
+    }
+    const redis = connect(redisPort, '127.0.0.1');
+    for (const socket of [client, redis]) socket.setNoDelay().on('error', () => undefined);
+    const link: Link = {
+      cut: () => {
+        links.delete(link);
+        client.destroy();
+        redis.end(() => redis.destroy());
+      },
+    };
+    links.add(link);
+    join({ client, redis, link, commands, fate }).finally(link.cut);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const proxy: RedisProxy = {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    commands,
+    refusing: false,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const link of links) link.cut();
+      }),
+  };
+  return proxy;
+}
+
+/** A fate that strikes one command alone: the first one that is meant. */
+export function strikeOnce(isMeant: (command: ProxiedCommand) => boolean, strike: Strike): Fate {
+  let struck = false;
+  return (command) => {
+    if (struck || !isMeant(command)) return undefined;
+    struck = true;
+    return strike;
+  };
+}
+
+/** Passes commands and replies on until one side ends. */
+async function join({
+  client,
+  redis,
+  link,
+  commands,
+  fate,
+}: {
+  client: Socket;
+  redis: Socket;
+  link: Link;
+  commands: string[];
+  fate: Fate;
+}): Promise<void> {
+  /** Per command that has no reply yet: what is done when it comes. */
+  const awaited: (((reply: string) => unknown) | undefined)[] = [];
+
+  const passCommands = async () => {
+    for await (const frame of frames(client)) {
+      const name = commandName(frame);
+      const strike = fate({ nth: commands.push(name), name });
+      if (strike?.moment === 'before') await strike.act(link, '');
+      if (client.destroyed) return;
+      if (strike?.moment !== 'after') {
+        awaited.push(undefined);
+        redis.write(frame);
+        continue;
+      }
+      const done = new Promise((resolve, reject) => {
+        awaited.push((reply) => Promise.resolve(strike.act(link, reply)).then(resolve, reject));
+      });
+      redis.write(frame);
+      if (!strike.commandsPass) await done;
+    }
+  };
+  const passReplies = async () => {
+    for await (const frame of frames(redis)) {
+      const isPush = frame[0] === 0x3e;
+      if (!isPush) await awaited.shift()?.(frame.toString());
+      if (client.destroyed) return;
+      client.write(frame);
+    }
+  };
+  await Promise.race([passCommands(), passReplies()]).catch(() => undefined);
+}
+
+/** The RESP values that come on a connection, as their bytes. */
+async function* frames(socket: Socket): AsyncGenerator<Buffer, void> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of socket) {
+    rest = Buffer.concat([rest, chunk as Buffer]);
+    for (let end = frameEnd(rest, 0); end !== undefined; end = frameEnd(rest, 0)) {
+      yield rest.subarray(0, end);
+      rest = rest.subarray(end);
+    }
+  }
+}
+
+/** Where the RESP value that begins at `at` ends; `undefined` while it is not all there. */
+function frameEnd(bytes: Buffer, at: number): number | undefined {
+  const lineEnd = bytes.indexOf('\r\n', at);
+  if (lineEnd === -1) return undefined;
+  const type = String.fromCharCode(bytes[at] as number);
+  const size = Number(bytes.toString('latin1', at + 1, lineEnd));
+  let end: number | undefined = lineEnd + 2;
+  if ('$=!'.includes(type)) {
+    if (size >= 0) end += size + 2;
+    return end <= bytes.length ? end : undefined;
+  }
+  const elements = { '*': size, '~': size, '>': size, '%': 2 * size, '|': 2 * size + 1 }[type] ?? 0;
+  for (let i = 0; i < elements && end !== undefined; i++) {
+    end = end < bytes.length ? frameEnd(bytes, end) : undefined;
+  }
+  return end;
+}
+
+function commandName(frame: Buffer): string {
+  // *3 $7 EVALSHA $40 <digest> …, each on a line of its own; the text of a script has lines too.
+  const head = frame.toString('latin1', 0, 8_192);
+  const [, , name = '', , digest = ''] = head.split('\r\n', 5);
+  const command = name.toUpperCase();
+  if (command === 'EVALSHA') return scriptNames.get(digest) ?? command;
+  if (command !== 'EVAL') return command;
+  const text = /^\*\d+\r\n\$\d+\r\n\w+\r\n\$(\d+)\r\n/.exec(head);
+  const from = text?.[0].length ?? 0;
+  return scriptNames.get(sha1(frame.subarray(from, from + Number(text?.[1])))) ?? command;
+}
+
+const scriptFolder = new URL('../../shared/scripts/', import.meta.url);
+
+/** The names of our scripts by the digest of their text. */
+const scriptNames: ReadonlyMap<string, string> = new Map(
+  readdirSync(scriptFolder)
+    .filter((file) => file.endsWith('.lua'))
+    .map((file) => [sha1(readFileSync(new URL(file, scriptFolder))), file.replace('.lua', '')]),
+);
+
+function sha1(bytes: Uint8Array): string {
+  return createHash('sha1').update(bytes).digest('hex');
+}
