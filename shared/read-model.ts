@@ -46,6 +46,12 @@ export interface Span {
   readonly count: number;
 }
 
+/** One of the two tries of a read: what is known of the live version may be half a second old at the first. */
+interface Attempt {
+  readonly keys: CollectionKeys;
+  readonly isLastTry: boolean;
+}
+
 /** Number of the kept version to read from; `undefined`: the live one. */
 export type Pin = number | undefined;
 
@@ -93,8 +99,9 @@ export class ReadModel {
     { since, from, count }: Span & { since: number },
     pin: Pin,
   ): Promise<ChangeRange | 'later'> {
-    return this.#read(collection, pin, async (version, content, keys) => {
-      if (since > version.version) return 'later';
+    return this.#read(collection, pin, async (version, content, { keys, isLastTry }) => {
+      // This process may not have heard yet of a version that another one has answered from.
+      if (since > version.version) return isLastTry ? 'later' : vanished;
       const list = await readChangeList(this.#redis, keys, { since, until: version.version });
       if (!list) {
         const [oldest] = await this.#redis.zrange(keys.changeSets, 0, '0');
@@ -130,18 +137,18 @@ export class ReadModel {
   async #read<Result>(
     collection: string,
     pin: Pin,
-    read: (version: Version, content: ContentKeys, keys: CollectionKeys) => Promise<Result | typeof vanished>,
+    read: (version: Version, content: ContentKeys, attempt: Attempt) => Promise<Result | typeof vanished>,
   ): Promise<Result> {
     const keys = collectionKeys(this.#keyPrefix, collection);
-    for (const find of [this.#live.get, this.#live.refresh]) {
-      const live = await find.call(this.#live, collection);
+    for (const isLastTry of [false, true]) {
+      const live = await (isLastTry ? this.#live.refresh(collection) : this.#live.get(collection));
       if (!live) throw new NoVersionError(`No version of ${collection} has been published yet.`);
       const version = pin === undefined ? live : await this.#kept(collection, keys, pin);
-      const result = await read(version, keys.content(version.content), keys);
+      const result = await read(version, keys.content(version.content), { keys, isLastTry });
       if (result !== vanished) return result;
     }
     throw new NoVersionError(
-      `The version of ${collection} is not whole in Redis; the next import restores it.`,
+      `What is asked for of ${collection} is not whole in Redis; the next import mends the live version.`,
     );
   }
 

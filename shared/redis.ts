@@ -70,7 +70,7 @@ export async function connectForWriting(url: string): Promise<Redis> {
   } catch (error) {
     redis.disconnect();
     throw new RedisUnavailableError(
-      `Redis at ${describeServer(url)} cannot be used: ${(error as Error).message}. Start it, or set REDIS_URL.`,
+      `Redis at ${describeServer(url)} cannot be used: ${(error as Error).message.replace(/\.$/, '')}. Start it, or set REDIS_URL.`,
     );
   }
   return redis;

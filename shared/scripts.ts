@@ -164,7 +164,6 @@ export async function publish(
   { content, leaving, ...publication }: Publication,
   { rejects, ...entry }: Conclusion,
 ): Promise<void> {
-  const leavingContents = leaving.contents.flatMap((number) => contentKeys(keys, number));
   const reply = await run(
     redis,
     scripts.publish,
@@ -180,12 +179,13 @@ export async function publish(
       ],
       ...[keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
       ...[keys.content(content).order, keys.content(content).records, keys.changeSet(publication.number)],
-      ...[...leavingContents, ...leaving.changeSets.map(keys.changeSet)],
+      ...leaving.contents.flatMap((number) => contentKeys(keys, number)),
+      ...leaving.changeSets.map(keys.changeSet),
     ],
     [
       JSON.stringify({
         ...{ token, ...publication, ...entry, channel: keys.announcements },
-        leaving: { ...leaving, contentKeys: leavingContents.length },
+        leaving,
       }),
       ...rejects,
     ],

@@ -119,7 +119,7 @@ describe('the documentation', () => {
   it('names the scripts of package.json that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const named = documents.flatMap((file) => [
-      ...read(file).matchAll(/npm (?:run )?(demo|test|build|check|format|bench)\b/g),
+      ...read(file).matchAll(/npm (?:run )?(demo|test|build|check|format|prove|bench)\b/g),
     ]);
     expect(named.length).to.be.above(5);
     for (const [, name = ''] of named) expect(scripts, name).to.have.property(name);

@@ -6,13 +6,13 @@
 -- Gives 1; 2 when what was staged has been published after all, by a reply that was lost: then nothing is done;
 --   -1 when the lock is not the caller's: then only the history is written. May be repeated.
 local it = cjson.decode(ARGV[1])
-if it.name ~= '' then
-  if redis.call('ZSCORE', KEYS[7], it.name) then return 2 end
-  if redis.call('SREM', KEYS[2], it.name) == 0 then return 1 end
-end
+if it.name ~= '' and redis.call('ZSCORE', KEYS[7], it.name) then return 2 end
+local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
+if last and last[2][2] == it.report then return 1 end
 redis.call('XADD', KEYS[3], 'MAXLEN', it.historyCap, '*', 'report', it.report)
 if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
 for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
+redis.call('SREM', KEYS[2], it.name)
 if it.checkedAt ~= '' then redis.call('SET', KEYS[5], it.checkedAt) end
 if it.validators == '' then
   redis.call('DEL', KEYS[6])

@@ -3,9 +3,9 @@
 -- Nothing is done unless everything can be.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
 --       10 change sets  11 checked  12 validators  13 order  14 records  15 change set
---       then the keys of the contents that leave, then the change sets that leave
+--       then the keys of the contents and change sets that leave
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
---         document, totalCount, leaving {versions, contentKeys (a count), changeSets}, graceMs, channel, report,
+--         document, totalCount, leaving {versions, changeSets}, graceMs, channel, report,
 --         historyCap, hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt, validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
 -- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
@@ -32,8 +32,7 @@ for _, version in ipairs(it.leaving.versions) do
   redis.call('HDEL', KEYS[4], version)
 end
 for _, version in ipairs(it.leaving.changeSets) do redis.call('ZREM', KEYS[10], version) end
-for i = 16, 15 + it.leaving.contentKeys do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
-for i = 16 + it.leaving.contentKeys, #KEYS do redis.call('UNLINK', KEYS[i]) end
+for i = 16, #KEYS do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
 
 setOrDelete(KEYS[8], it.hold)
 if it.undone ~= '' then redis.call('SADD', KEYS[9], it.undone) end
