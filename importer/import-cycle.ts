@@ -167,7 +167,10 @@ async function fail(run: ImportRun, error: Error): Promise<ImportReport> {
     if (!dryRun) return await conclude(run, 'failed', facts, 'keep');
     if (run.staging) await scripts.discard(redis, run.staging);
   } catch (second) {
-    logger.error({ collection, err: second }, 'That the import failed could not be recorded.');
+    logger.error(
+      { collection, err: second },
+      'The failed import could not be cleared up in Redis; what it staged expires.',
+    );
   }
   return run.report.end('failed', facts);
 }

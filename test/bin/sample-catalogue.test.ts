@@ -1,8 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { catalogueDocument, sampleCompanies, sampleProducts } from '../../bin/demo/sample-catalogue.ts';
 import { type SampleUpstream, startSampleUpstream } from '../../bin/demo/sample-upstream.ts';
@@ -10,9 +8,9 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import { type Company, companies } from '../../shared/collections/company.ts';
 import { type Product, products } from '../../shared/collections/product.ts';
 import { judgement } from '../../shared/collections/rules.ts';
+import { readRealList, realListsAreThere } from '../support/real-lists.ts';
 
 const seed = 20_260;
-const realLists = new URL('../../../shared/data/', import.meta.url);
 
 describe('The sample catalogue', () => {
   const market = [...sampleProducts({ seed, count: 5_000 })];
@@ -172,10 +170,10 @@ describe('The sample catalogue', () => {
     });
 
     it('takes no drug and no company from the real lists', function () {
-      if (!existsSync(realLists)) this.skip();
+      if (!realListsAreThere) this.skip(); // There is nothing to compare with where the real lists are not.
       const real = new Set([
-        ...realList<Product>('products').map(({ drug }) => plain(firstWord(drug.name))),
-        ...realList<Company>('companies').map(({ name }) => plain(firstWord(name))),
+        ...readRealList<Product>('products').map(({ drug }) => plain(firstWord(drug.name))),
+        ...readRealList<Company>('companies').map(({ name }) => plain(firstWord(name))),
       ]);
       const invented = distinct([
         ...[...sampleProducts({ seed, count: 200_000 })].map(({ drug }) => plain(firstWord(drug.name))),
@@ -253,10 +251,6 @@ function take<T>(items: Iterable<T>, count: number): T[] {
   const taken: T[] = [];
   for (const item of items) if (taken.push(item) === count) break;
   return taken;
-}
-
-function realList<T>(name: string): T[] {
-  return JSON.parse(gunzipSync(readFileSync(new URL(`${name}.json.gz`, realLists))).toString()).data;
 }
 
 const distinct = <T>(items: readonly T[]) => new Set(items);

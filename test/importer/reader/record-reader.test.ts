@@ -132,7 +132,7 @@ describe('record reader', () => {
     });
 
     for (const name of ['products', 'companies', 'dirty'] as const) {
-      const run = realListsAreThere ? it : it.skip;
+      const run = realListsAreThere ? it : it.skip; // Left out where the real lists are not beside the project.
       run(`of real ${name}, exactly as JSON.parse does (where the real lists are there)`, async () => {
         const expected = readRealList(name);
         const { records } = await read(realListUrl(name));
