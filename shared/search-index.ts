@@ -1,0 +1,134 @@
+// The search index of a content: one sorted sequence of entries, each a key that a search is a prefix of, and an id.
+// Entries are stored by pages of 16, each written as what it does not share with the one before it.
+
+import { crc32 } from 'node:zlib';
+import { type Collection, valueAt } from './collections/collection.ts';
+import { fold } from './fold.ts';
+
+/** How many entries a page has; only the last one of an index has fewer. */
+export const pageEntries = 16;
+
+/** What is searched for; at least one of both. */
+export interface Search {
+  /** The beginning of a name, as it was typed. */
+  readonly name?: string | undefined;
+  /** A whole barcode. */
+  readonly barcode?: string | undefined;
+}
+
+/** Where an entry's key ends, and which part of it; no key holds it otherwise. */
+const end = '\0';
+
+/**
+ * The entries of a record: by name, by barcode (in list order), and by both.
+ * @param position of the record upstream, from 1
+ */
+export function entriesOf(
+  collection: Collection,
+  { record, id, position }: { record: unknown; id: number; position: number },
+): string[] {
+  const name = keyOf(fold(valueAt(record, collection.namePath) as string)) + end + sortable(id);
+  const entries = [`n${name}`];
+  for (const barcode of collection.barcodesOf?.(record) ?? []) {
+    entries.push(`b${barcode}${end}${sortable(position)}${end}${sortable(id)}`, `c${barcode}${end}${name}`);
+  }
+  return entries;
+}
+
+/** What the keys of the entries begin with that a search finds. */
+export function prefixOf({ name, barcode }: Search): string {
+  const typed = name === undefined ? '' : keyOf(fold(name));
+  if (barcode === undefined) return `n${typed}`;
+  return name === undefined ? `b${barcode}${end}` : `c${barcode}${end}${typed}`;
+}
+
+/** The least text that is beyond all that begin so: with the next character for the last one. */
+export function beyond(prefix: string): string {
+  const characters = [...prefix];
+  const last = characters.pop()?.codePointAt(0) as number;
+  if (last === 0x10ffff) return beyond(characters.join(''));
+  // Halves of surrogate pairs are no characters of their own.
+  return characters.join('') + String.fromCodePoint(last === 0xd7ff ? 0xe000 : last + 1);
+}
+
+/** The id of the record that an entry is of. */
+export function idOf(entry: string): string {
+  return String(unsortable(entry.slice(entry.lastIndexOf(end) + 1)));
+}
+
+/** A text as bytes, one character each: so compared, texts have the order of their UTF-8. */
+export function bytes(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
+/** Keeps what ends a key out of it, and the order of keys as it was. */
+function keyOf(text: string): string {
+  return text.replaceAll('\x01', '\x01\x02').replaceAll(end, '\x01\x01');
+}
+
+const digits = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz';
+
+/** A number as a text whose order is that of the number: how many digits, then those, in base 64. */
+function sortable(value: number): string {
+  let text = '';
+  for (let left = value; left > 0; left = Math.floor(left / 64)) text = digits[left % 64] + text;
+  return text.length + text;
+}
+
+function unsortable(text: string): number {
+  let value = 0;
+  for (let at = 1; at < text.length; at += 1) value = value * 64 + digits.indexOf(text[at] as string);
+  return value;
+}
+
+/** Writes one page of entries, sorted, each as its bytes. */
+export function packEntries(entries: readonly string[]): Buffer {
+  let text = '';
+  let before = '';
+  for (const entry of entries) {
+    const shared = sharedLength(before, entry);
+    text += varint(shared) + varint(entry.length - shared) + entry.slice(shared);
+    before = entry;
+  }
+  const stored = Buffer.from(`\0\0\0\0${text}`, 'latin1');
+  stored.writeUInt32LE(crc32(stored.subarray(4)), 0);
+  return stored;
+}
+
+/** The entries of a stored page, each as its bytes; `null` when a bit of it is not as it was stored. */
+export function openEntries(stored: Buffer): string[] | null {
+  if (stored.length < 4 || crc32(stored.subarray(4)) !== stored.readUInt32LE(0)) return null;
+  const text = stored.toString('latin1', 4);
+  const entries: string[] = [];
+  let at = 0;
+  const number = () => {
+    let value = 0;
+    for (let scale = 1; ; scale *= 0x80) {
+      const byte = text.charCodeAt(at++);
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+    }
+  };
+  let entry = '';
+  while (at < text.length) {
+    const shared = number();
+    const length = number();
+    entry = entry.slice(0, shared) + text.slice(at, at + length);
+    entries.push(entry);
+    at += length;
+  }
+  return entries;
+}
+
+function sharedLength(a: string, b: string): number {
+  const most = Math.min(a.length, b.length);
+  let n = 0;
+  while (n < most && a.charCodeAt(n) === b.charCodeAt(n)) n += 1;
+  return n;
+}
+
+/** A number in seven bits a byte, the lowest first. */
+function varint(value: number): string {
+  if (value < 0x80) return String.fromCharCode(value);
+  return String.fromCharCode((value % 0x80) + 0x80) + varint(Math.floor(value / 0x80));
+}

@@ -1,0 +1,51 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { type Block, blockText, openBlock, packBlock, recordStarts } from '../../shared/block.ts';
+import { product } from '../support/records.ts';
+
+const records = fc.array(fc.json({ maxDepth: 2 }), { minLength: 1, maxLength: 50 });
+
+async function packed(texts: readonly string[]): Promise<Block> {
+  return openBlock(await packBlock(texts)) as Block;
+}
+
+describe('a block', () => {
+  it('gives back the records that were put into it, all of them and each by its place', async () => {
+    await fc.assert(
+      fc.asyncProperty(records, async (texts) => {
+        const block = await packed(texts);
+        const text = blockText(block);
+        expect(text.toString()).to.equal(texts.join(','));
+        expect([block.count, block.textLength]).to.deep.equal([texts.length, text.length]);
+        const starts = recordStarts(block);
+        expect(starts).to.have.length(texts.length + 1);
+        const slices = texts.map((_, n) =>
+          text.subarray(starts[n], (starts[n + 1] as number) - 1).toString(),
+        );
+        expect(slices).to.deep.equal(texts);
+      }),
+    );
+  });
+
+  it('takes records of every length that needs one byte more to be told', async () => {
+    const texts = [1, 127, 128, 129, 16_383, 16_384, 16_385].map((length) => 'x'.repeat(length));
+    const starts = recordStarts(await packed(texts));
+    expect(starts.map((start, n) => (starts[n + 1] ?? start + 1) - start - 1).slice(0, -1)).to.deep.equal(
+      texts.map(({ length }) => length),
+    );
+  });
+
+  it('is noticed to be corrupted at whatever byte, and when it is cut off or longer', async () => {
+    const stored = await packBlock([product(1), product(2)].map((it) => JSON.stringify(it)));
+    for (let at = 0; at < stored.length; at++) {
+      for (const flip of [0x01, 0x80, 0xff]) {
+        const corrupted = Buffer.from(stored);
+        corrupted[at] = (corrupted[at] as number) ^ flip;
+        expect(openBlock(corrupted), `byte ${at}`).to.equal(null);
+      }
+      expect(openBlock(stored.subarray(0, at)), `the first ${at} bytes`).to.equal(null);
+    }
+    expect(openBlock(Buffer.concat([stored, Buffer.alloc(1)]))).to.equal(null);
+    expect(openBlock(stored)).not.to.equal(null);
+  });
+});
