@@ -1,16 +1,15 @@
 // The import of one collection, from upstream to the live version: who reads this file knows the importer.
 
 import type { Collection } from '../shared/collections/collection.ts';
-import { compareContents, type DiffCounts } from '../shared/content-diff.ts';
+import { compareVersions, type VersionDiffCounts } from '../shared/content-diff.ts';
 import { collectionKeys } from '../shared/keys.ts';
 import { plainReason } from '../shared/redis.ts';
-import * as scripts from '../shared/scripts.ts';
 import * as versions from '../shared/versions.ts';
 import { refusalsOf } from './checks/checks.ts';
-import { conclusionOf } from './import-history.ts';
+import { conclude, conclusion, endDryRun, endLocked, fail } from './import-ending.ts';
 import { takeLock } from './import-lock.ts';
-import { type ImportOutcome, type ImportReport, startReport } from './import-report.ts';
-import type { ImportContext, ImportRun } from './import-run.ts';
+import { type ImportReport, startReport } from './import-report.ts';
+import { type ImportContext, type ImportRun, stagingOf } from './import-run.ts';
 import { knownValidators, storedValidators } from './known-validators.ts';
 import { stageVersion } from './staging.ts';
 import type { StagedVersion } from './version-writer.ts';
@@ -23,12 +22,12 @@ export async function importCollection(
   collection: Collection,
   context: ImportContext,
 ): Promise<ImportReport> {
-  const keys = collectionKeys(context.keyPrefix, collection.name);
+  const keys = collectionKeys(context.keyPrefix, collection);
   const report = startReport(collection.name);
   try {
     const lock = await takeLock(context.redis, keys);
     if ('holder' in lock) {
-      return report.end('locked', { reason: `The lock is held by ${lock.holder} since ${lock.since}.` });
+      return await endLocked({ context, keys, report }, lock);
     }
     const started = { startedAt: new Date(), staging: null, validators: null };
     const run: ImportRun = { collection, context, keys, lock, report, ...started };
@@ -49,19 +48,21 @@ export async function importCollection(
 async function cycle(run: ImportRun): Promise<ImportReport> {
   const { context, keys } = run;
   const hold = context.scheduled ? await versions.readHold(context.redis, keys) : null;
-  if (hold) return run.report.end('held', { reason: heldBecause(hold) });
+  if (hold) return conclude(run, 'held', { reason: heldBecause(hold) }, 'keep');
+  if (!context.dryRun)
+    await versions.retainVersions(context.redis, { keys, token: run.lock.token }, context.keepVersions);
   const { live, whole } = await readLive(run);
 
   const { staged, validators } = await stageVersion(run, await knownValidators(run, whole));
   run.validators = validators;
   if (!staged) return conclude(run, 'unchanged', { version: live?.version ?? null }, 'keep');
-  const { isLive, refusal } = await judge(run, staged, whole);
+  const { isLive, changeSets, refusal } = await judge(run, staged, { live, whole });
 
   const stored = storedValidators(run, validators);
   if (context.dryRun) return endDryRun(run, refusal);
   if (refusal) return conclude(run, 'refused', { reason: refusal }, null);
   if (isLive) return conclude(run, 'unchanged', { version: live?.version ?? null }, stored);
-  return publish(run, staged, { live, comparable: whole !== null, validators: stored });
+  return publish(run, staged, { live, changeSets, validators: stored });
 }
 
 /** What is live, and whether it is whole: with what Redis has lost a part of nothing is compared, so any import mends it. */
@@ -80,108 +81,51 @@ async function readLive({ context, keys, report }: ImportRun): Promise<{
 async function judge(
   run: ImportRun,
   staged: StagedVersion,
-  live: versions.LiveVersion | null,
-): Promise<{ isLive: boolean; refusal: string | null }> {
+  { live, whole }: { live: versions.LiveVersion | null; whole: versions.LiveVersion | null },
+): Promise<{ isLive: boolean; changeSets: VersionDiffCounts['changeSets']; refusal: string | null }> {
   const { context, keys, report } = run;
+  const { checksum } = staged.content;
   report.note(run.staging?.writer.counts ?? {});
-  const isLive = staged.checksum === live?.checksum;
-  const diff = isLive ? nothing : await compare(run, staged, live);
+  const isLive = checksum === whole?.checksum;
+  const { changeSets, ...diff } = isLive ? unchanged : await compare(run, staged, { live, whole });
   report.note(diff);
-  const undone = !isLive && (await versions.isUndone(context.redis, keys, staged.checksum));
+  const undone = !isLive && (await versions.isUndone(context.redis, keys, checksum));
   const refusals = refusalsOf({ ...context, staged, live, diff, undone }, context);
-  return { isLive, refusal: refusals.join(' ') || null };
+  return { isLive, changeSets, refusal: refusals.join(' ') || null };
 }
 
-const nothing: DiffCounts = { added: 0, changed: 0, removed: 0 };
+const unchanged: VersionDiffCounts = { added: 0, changed: 0, removed: 0, changeSets: [] };
+
+/** What was staged against what is live; where that is not whole, by the counts alone, which is the least that differs. */
+async function compare(
+  run: ImportRun,
+  staged: StagedVersion,
+  { live, whole }: { live: versions.LiveVersion | null; whole: versions.LiveVersion | null },
+): Promise<VersionDiffCounts> {
+  const staging = stagingOf(run);
+  const after = { content: staging.name, ...staged.content, derived: staged.derived };
+  const counts = await compareVersions(run.context.redis, staging, { before: whole, after });
+  if (!live || whole) return counts;
+  const more = staged.written - live.totalCount;
+  return { ...counts, added: Math.max(0, more), removed: Math.max(0, -more) };
+}
 
 function heldBecause({ since, version }: versions.Hold): string {
   return `Held since ${since}, after a rollback to version ${version}.`;
 }
 
-async function compare(
-  run: ImportRun,
-  staged: StagedVersion,
-  live: versions.LiveVersion | null,
-): Promise<DiffCounts> {
-  const staging = stagingOf(run);
-  const after = { content: staging.name, totalCount: staged.written };
-  return compareContents(run.context.redis, staging, { before: live, after });
-}
-
 async function publish(
   run: ImportRun,
   staged: StagedVersion,
-  next: Pick<versions.NextVersion, 'live' | 'comparable' | 'validators'>,
+  next: Pick<versions.NextVersion, 'live' | 'changeSets' | 'validators'>,
 ): Promise<ImportReport> {
   const { context, keys, lock } = run;
   const number = stagingOf(run).name as number;
   const report = run.report.end('published', { version: number });
   const version: versions.NextVersion = {
-    ...{ number, content: number, totalCount: staged.written, checksum: staged.checksum },
-    ...{ profile: staged.profile, forced: context.force, keepVersions: context.keepVersions },
-    ...{ hold: null, undone: null, ...next },
+    ...{ number, content: number, ...staged.content, derived: staged.derived, profile: staged.profile },
+    ...{ forced: context.force, keepVersions: context.keepVersions, hold: null, undone: null, ...next },
   };
   await versions.publishVersion(context.redis, { keys, token: lock.token }, version, conclusion(run, report));
   return report;
-}
-
-/** Ends a dry run with its verdict: the reason for which the checks would refuse, or none. */
-async function endDryRun(run: ImportRun, reason: string | null): Promise<ImportReport> {
-  await scripts.discard(run.context.redis, stagingOf(run));
-  return run.report.end('dry-run', { reason });
-}
-
-/** Ends an import that publishes nothing. @param validators to store from now on; `null` for none */
-async function conclude(
-  run: ImportRun,
-  outcome: ImportOutcome,
-  facts: Partial<ImportReport>,
-  validators: string | null,
-): Promise<ImportReport> {
-  const report = run.report.end(outcome, facts);
-  const { redis } = run.context;
-  const held = { keys: run.keys, token: run.lock.token };
-  const end = {
-    name: run.staging?.name ?? ('' as const),
-    checkedAt: outcome === 'unchanged' ? new Date().toISOString() : '',
-    validators: validators ?? '',
-  };
-  const dropped = await scripts.conclude(redis, held, end, conclusion(run, report));
-  if (dropped === 'dropped') return report;
-  return run.report.end('published', {
-    ...run.staging?.writer.counts,
-    version: stagingOf(run).name as number,
-  });
-}
-
-/** Ends an import that an error stopped; the reason is told even where Redis is not there to keep it. */
-async function fail(run: ImportRun, error: Error): Promise<ImportReport> {
-  const { logger, dryRun, redis } = run.context;
-  const collection = run.collection.name;
-  logger.error({ collection, err: error }, 'The import failed.');
-  // What was read and not yet written is judged and counted too; where Redis is the trouble, that cannot be.
-  await run.staging?.writer.finish().catch(() => undefined);
-  const counts = { ...run.staging?.writer.counts, added: 0, changed: 0, removed: 0 };
-  const facts = { ...counts, reason: plainReason(error) };
-  try {
-    if (!dryRun) return await conclude(run, 'failed', facts, 'keep');
-    if (run.staging) await scripts.discard(redis, run.staging);
-  } catch (second) {
-    logger.error(
-      { collection, err: second },
-      'The failed import could not be cleared up in Redis; what it staged expires.',
-    );
-  }
-  return run.report.end('failed', facts);
-}
-
-function stagingOf(run: ImportRun): scripts.Staging {
-  if (!run.staging) throw new Error('Nothing has been staged yet.');
-  return run.staging;
-}
-
-function conclusion(run: ImportRun, report: ImportReport): scripts.Conclusion {
-  const rejects = run.staging?.writer.rejects ?? [];
-  const { startedAt, validators } = run;
-  return conclusionOf(report, { startedAt, forced: run.context.force, rejects, validators });
 }

@@ -22,14 +22,22 @@ export interface HistoryEntry extends ImportReport {
 /** The records that the last import rejected: the first of them, and how many there were. */
 export interface LastRejects {
   readonly total: number;
+  /** When that import ended, ISO 8601; `null` when there was none yet. */
+  readonly endedAt: string | null;
   readonly rejects: readonly Reject[];
+}
+
+interface RejectsHeader {
+  readonly total: number;
+  readonly endedAt: string;
 }
 
 /** What a report does not say of its import. */
 export interface ConclusionFacts {
   readonly startedAt: Date;
   readonly forced: boolean;
-  readonly rejects: readonly Reject[];
+  /** `null`: nothing was read, so those of the import before stay. */
+  readonly rejects: readonly Reject[] | null;
   readonly validators: Validators | null;
 }
 
@@ -45,11 +53,11 @@ export function conclusionOf(
     forced,
     validators,
   };
-  const header = { total: report.rejected };
+  const header: RejectsHeader = { total: report.rejected, endedAt: entry.endedAt };
   return {
     report: JSON.stringify(entry),
     historyCap,
-    rejects: [header, ...rejects].map((it) => JSON.stringify(it)),
+    rejects: rejects ? [header, ...rejects].map((it) => JSON.stringify(it)) : [],
   };
 }
 
@@ -63,10 +71,10 @@ export async function readHistory(
   return entries.map(([, fields]) => JSON.parse(fields[1] as string) as HistoryEntry);
 }
 
-/** What the last import of a collection rejected; nothing when there was no import yet. */
+/** What the last import that read anything rejected. */
 export async function readLastRejects(redis: Redis, keys: CollectionKeys): Promise<LastRejects> {
   const [header, ...rejects] = await redis.lrange(keys.rejects, 0, -1);
-  if (header === undefined) return { total: 0, rejects: [] };
-  const { total } = JSON.parse(header) as { total: number };
-  return { total, rejects: rejects.map((text) => JSON.parse(text) as Reject) };
+  if (header === undefined) return { total: 0, endedAt: null, rejects: [] };
+  const { total, endedAt } = JSON.parse(header) as RejectsHeader;
+  return { total, endedAt, rejects: rejects.map((text) => JSON.parse(text) as Reject) };
 }

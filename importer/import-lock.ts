@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { CollectionKeys, ContentName } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
-import { LockLostError, release, renew, type Staging } from '../shared/scripts.ts';
+import { begin, LockLostError, release, renew, type Staging } from '../shared/scripts.ts';
 
 /** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
 export interface Lifetimes {
@@ -28,8 +28,12 @@ export interface ImportLock {
   readonly token: string;
   /** Aborted when the lock is lost. */
   readonly signal: AbortSignal;
-  /** Names what is staged under the lock from now on, so that it is renewed too. */
-  stages(name: ContentName): Staging;
+  /**
+   * Begins to stage under the lock, which is renewed with it from now on.
+   * @param name that never becomes a version's number; `''`: a new number is taken
+   * @throws LockLostError
+   */
+  stage(name: 'dry-run' | ''): Promise<Staging>;
   release(): Promise<void>;
 }
 
@@ -79,9 +83,10 @@ function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Life
   return {
     token,
     signal: lost.signal,
-    stages: (staged) => {
-      name = staged;
-      return { keys, token, name, lifetimeMs: times.stagedMs };
+    stage: async (asked) => {
+      const lifetimeMs = times.stagedMs;
+      name = await begin(redis, { keys, token }, { name: asked, lifetimeMs });
+      return { keys, token, name, lifetimeMs };
     },
     release: async () => {
       clearInterval(timer);

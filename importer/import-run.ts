@@ -46,3 +46,9 @@ export interface ImportRun {
   /** What is being staged; `null` before there is anything. */
   staging: (Staging & { readonly writer: VersionWriter }) | null;
 }
+
+/** What an import has staged. @throws Error before there is anything */
+export function stagingOf(run: ImportRun): Staging & { readonly writer: VersionWriter } {
+  if (!run.staging) throw new Error('Nothing has been staged yet.');
+  return run.staging;
+}

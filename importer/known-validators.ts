@@ -5,8 +5,14 @@ import type { LiveVersion } from '../shared/versions.ts';
 import type { ImportRun } from './import-run.ts';
 import type { Validators } from './upstream/terms.ts';
 
+/**
+ * Grows when the same list makes another content: by the rules of records, what is derived, or what is stored with them.
+ * Then the whole list is asked for again.
+ */
+const contentRevision = 2;
+
 interface Stored extends Validators {
-  /** SHA-256 of the URL they came from; the URL itself may hold a secret. */
+  /** SHA-256 of the URL they came from, which may hold a secret, and of what records were made of it then. */
   readonly source: string;
 }
 
@@ -31,5 +37,5 @@ export function storedValidators(run: ImportRun, validators: Validators | null):
 }
 
 function digest(url: URL): string {
-  return createHash('sha256').update(url.href).digest('hex');
+  return createHash('sha256').update(`${contentRevision} ${url.href}`).digest('hex');
 }

@@ -25,9 +25,11 @@ type Shaper = (value: unknown, path: string, unknownMembers: string[]) => unknow
  */
 export function createValidator(collection: Collection): (value: unknown) => Verdict {
   const shape = shaperOf(collection.schema.describe() as Description);
+  // Told once: told with each value, the rules would be put together for each.
+  const schema = collection.schema.prefs(judgement);
   return (value) => {
     collection.accept?.(value);
-    const { error } = collection.schema.validate(value, judgement);
+    const { error } = schema.validate(value);
     const detail = error?.details[0];
     if (detail) return { valid: false, path: jsonPath(detail.path), reason: detail.message.trim() };
     const unknownMembers: string[] = [];

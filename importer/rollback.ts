@@ -1,10 +1,10 @@
 // In: a collection, and the version to go back to. Out: its content, live again under a new number; the schedule is held.
 
 import type { Collection } from '../shared/collections/collection.ts';
-import { compareContents } from '../shared/content-diff.ts';
+import { compareVersions } from '../shared/content-diff.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
-import { begin, discard } from '../shared/scripts.ts';
+import { discard } from '../shared/scripts.ts';
 import * as versions from '../shared/versions.ts';
 import { conclusionOf } from './import-history.ts';
 import { type ImportLock, type LockHolder, takeLock } from './import-lock.ts';
@@ -35,7 +35,7 @@ export type RollbackResult =
  * @throws RollbackError when there is nothing to go back to
  */
 export async function rollBack(collection: Collection, context: RollbackContext): Promise<RollbackResult> {
-  const keys = collectionKeys(context.keyPrefix, collection.name);
+  const keys = collectionKeys(context.keyPrefix, collection);
   const lock = await takeLock(context.redis, keys);
   if ('holder' in lock) return { outcome: 'locked', lock };
   try {
@@ -56,31 +56,34 @@ async function publishAgain(
   if (!live)
     throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
   const target = chooseTarget(await versions.readKeptVersions(redis, keys), live, to);
-  if (target.content === live.content) return { outcome: 'unchanged', version: live.version };
-
-  await versions.sweepStaged(redis, keys);
-  const number = await versions.nextNumber(redis, keys);
-  const staging = lock.stages(number);
-  await begin(redis, staging);
   const comparable = await versions.isWhole(redis, keys, live);
-  const diff = await compareContents(redis, staging, { before: comparable ? live : null, after: target });
+  const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
+  if (isLive) return { outcome: 'unchanged', version: live.version };
+  if (!(await versions.isWhole(redis, keys, target))) throw notWhole(target);
+
+  await versions.sweepStaged(redis, { keys, token: lock.token });
+  const staging = await lock.stage('');
+  const number = staging.name as number;
+  const { changeSets, ...diff } = await compareVersions(redis, staging, {
+    before: comparable ? live : null,
+    after: target,
+  });
   const report = draft.end('rolled-back', { version: number, previousVersion: live.version, ...diff });
   const result: RollbackResult = { outcome: 'rolled-back', report, contentOf: target.content };
   try {
     const hold: versions.Hold = { since: startedAt.toISOString(), version: target.version };
-    const { content, totalCount, checksum, profile } = target;
     await versions.publishVersion(
       redis,
       staging,
       {
-        ...{ number, content, totalCount, checksum, profile },
-        ...{ forced: false, live, comparable, keepVersions, hold, undone: live.checksum, validators: null },
+        ...{ ...target, number, forced: false },
+        ...{ live, changeSets, keepVersions, hold, undone: live.checksum, validators: null },
       },
-      { ...conclusionOf(report, { startedAt, forced: false, rejects: [], validators: null }), rejects: [] },
+      conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null }),
     );
     return result;
   } catch (error) {
-    if ((await discard(redis, staging).catch(() => 'dropped')) === 'published') return result;
+    if ((await discard(redis, staging, number).catch(() => 'dropped')) === 'published') return result;
     throw error;
   }
 }
@@ -100,6 +103,12 @@ function chooseTarget(
   const before = kept.findLast(({ version }) => version < live.content);
   if (before) return before;
   throw new RollbackError(
-    `What was live before the current content is not kept any more; these versions are: ${numbers}.`,
+    `No version from before the content that is live is kept; name one with --to. Kept: ${numbers}.`,
+  );
+}
+
+function notWhole({ version }: versions.Version): RollbackError {
+  return new RollbackError(
+    `Redis has lost a part of version ${version}, so it cannot be made live again; name another one with --to.`,
   );
 }

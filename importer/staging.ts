@@ -1,8 +1,6 @@
 // In: an import under its lock. Out: everything upstream has, staged as one version that readers do not see.
 
-import type { ContentName } from '../shared/keys.ts';
-import { begin } from '../shared/scripts.ts';
-import { nextNumber, sweepStaged } from '../shared/versions.ts';
+import { sweepStaged } from '../shared/versions.ts';
 import type { ImportRun } from './import-run.ts';
 import { readRecords, UpstreamChangedError } from './reader/record-reader.ts';
 import type { Validators } from './upstream/terms.ts';
@@ -51,7 +49,7 @@ async function stageOnce(run: ImportRun, known: Validators | null): Promise<Stag
         run.report.warn(...value.warnings);
         if (value.notModified) return { staged: null, validators: known };
         const staged = await writer.finish();
-        run.report.warn(...unknownMembers(staged));
+        run.report.warn(...unknownMembers(staged), ...staged.warnings);
         return { staged, validators: value.validators };
       }
       await writer.write(value);
@@ -65,10 +63,8 @@ async function stageOnce(run: ImportRun, known: Validators | null): Promise<Stag
 /** A writer for a new version, where nothing staged before is left. */
 async function startVersion(run: ImportRun): Promise<VersionWriter> {
   const { collection, keys, lock, context } = run;
-  await sweepStaged(context.redis, keys);
-  const name: ContentName = context.dryRun ? 'dry-run' : await nextNumber(context.redis, keys);
-  const staging = lock.stages(name);
-  await begin(context.redis, staging);
+  await sweepStaged(context.redis, { keys, token: lock.token });
+  const staging = await lock.stage(context.dryRun ? 'dry-run' : '');
   const writer = new VersionWriter(context.redis, staging, collection);
   run.staging = { ...staging, writer };
   return writer;

@@ -1,7 +1,8 @@
 // In: two kept versions. Out: what differs between them, record by record, read in bounded batches.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { CollectionKeys } from '../shared/keys.ts';
+import type { PartKeys } from '../shared/keys.ts';
+import { readIds } from '../shared/list-order.ts';
 import type { Redis } from '../shared/redis.ts';
 import type { Version } from '../shared/versions.ts';
 
@@ -30,7 +31,7 @@ export class VersionVanishedError extends Error {}
 const batch = 500;
 
 /** Compares the contents of two kept versions. The generators throw {@link VersionVanishedError}. */
-export function diffVersions(redis: Redis, keys: CollectionKeys, from: Version, to: Version): VersionDiff {
+export function diffVersions(redis: Redis, keys: PartKeys, from: Version, to: Version): VersionDiff {
   return {
     async *added() {
       for await (const [, after, before] of pairs(redis, keys, to, from))
@@ -53,7 +54,7 @@ type Pair = readonly [id: string, walked: string, other: string | null];
 /** Every record of one version with that of the other version by the same id. */
 async function* pairs(
   redis: Redis,
-  keys: CollectionKeys,
+  keys: PartKeys,
   walked: Version,
   other: Version,
 ): AsyncGenerator<Pair, void> {
@@ -61,7 +62,7 @@ async function* pairs(
   const { order, records } = keys.content(walked.content);
   const otherRecords = keys.content(other.content).records;
   for (let first = 0; first < walked.totalCount; first += batch) {
-    const ids = await redis.zrange(order, first, String(first + batch - 1));
+    const ids = await readIds(redis, order, { from: first, count: batch });
     const found = ids.length === 0 ? [] : await redis.hmget(records, ...ids);
     const others = ids.length === 0 ? [] : await redis.hmget(otherRecords, ...ids);
     const isWhole = found.length === Math.min(batch, walked.totalCount - first) && !found.includes(null);

@@ -1,11 +1,11 @@
-// In: batches of records from upstream. Out: a staged version in Redis, its checksum and counts, and the rejects.
-// Memory does not grow with the list: duplicates are found by Redis as a batch is written.
+// In: batches of records from upstream. Out: a staged version in Redis with all that is derived, its counts, the rejects.
 
-import { createHash } from 'node:crypto';
 import type { Collection } from '../shared/collections/collection.ts';
 import type { Redis } from '../shared/redis.ts';
-import { type StagedRecord, type Staging, stage } from '../shared/scripts.ts';
-import type { Profile } from '../shared/versions.ts';
+import type { Duplicate, Staging } from '../shared/scripts.ts';
+import type { ContentFacts, Profile } from '../shared/versions.ts';
+import { type ContentRecord, ContentWriter } from './content-writer.ts';
+import { DerivedWriter } from './derived-writer.ts';
 import { createProfiler, type Profiler } from './profile.ts';
 import type { RecordBatch, SourceRecord } from './reader/record-reader.ts';
 import { createValidator, idJsonPath, type Verdict } from './record-validator.ts';
@@ -26,13 +26,16 @@ export interface StagedVersion {
   readonly read: number;
   readonly written: number;
   readonly rejected: number;
-  /** SHA-256 of the valid records in order, hexadecimal. */
-  readonly checksum: string;
+  readonly content: ContentFacts;
+  /** By the names of the derived collections. */
+  readonly derived: Readonly<Record<string, ContentFacts>>;
   readonly profile: Profile;
   /** The first rejects, at most {@link maxRejects}; `rejected` is their true total. */
   readonly rejects: readonly Reject[];
   /** JSON paths of unknown members that were left out, with how many records had each. */
   readonly unknownMembers: ReadonlyMap<string, number>;
+  /** What was odd about derived records, as sentences. */
+  readonly warnings: readonly string[];
 }
 
 /** How many rejects are kept, and how much of each text of theirs. */
@@ -42,29 +45,33 @@ const maxUnknownMembers = 100;
 const maxMemberLength = 200;
 
 /** A batch is written when it has this many records, or took this much of upstream's text. */
-const batchRecords = 500;
+const batchRecords = 200;
 const batchBytes = 1_000_000;
+
+/** How many batches Redis may be behind. */
+const maxUnderWay = 4;
 
 /** Stages one version, batch by batch, in order. */
 export class VersionWriter {
-  readonly #redis: Redis;
-  readonly #staging: Staging;
+  readonly #content: ContentWriter;
+  readonly #derived: readonly DerivedWriter[];
   readonly #validate: (value: unknown) => Verdict;
   readonly #profiler: Profiler;
   /** JSON path of the id, which a duplicate is rejected for. */
   readonly #idPath: string;
-  readonly #checksum = createHash('sha256');
   readonly #rejects: Reject[] = [];
   readonly #unknownMembers = new Map<string, number>();
   readonly #counts = { read: 0, written: 0, rejected: 0 };
   #batch: Judged[] = [];
   #batchBytes = 0;
-  /** The batch that Redis works on while the next one is parsed. */
-  #writing: Promise<void> = Promise.resolve();
+  /** Batches that Redis works on while the next ones are parsed, the oldest first. */
+  readonly #underWay: Promise<unknown>[] = [];
+  /** Settled when all batches so far are counted, in their order. */
+  #counted: Promise<unknown> = Promise.resolve();
 
   constructor(redis: Redis, staging: Staging, collection: Collection) {
-    this.#redis = redis;
-    this.#staging = staging;
+    this.#content = new ContentWriter(redis, staging, staging.keys, collection);
+    this.#derived = (collection.derived ?? []).map((derived) => new DerivedWriter(redis, staging, derived));
     this.#validate = createValidator(collection);
     this.#profiler = createProfiler(collection);
     this.#idPath = idJsonPath(collection);
@@ -89,16 +96,25 @@ export class VersionWriter {
     }
   }
 
+  /** Writes the records that are left, so that all that were read are counted. */
+  async flush(): Promise<void> {
+    await this.#flush();
+    while (this.#underWay.length > 0) await this.#underWay.shift();
+  }
+
   /** Writes what is left and gives the staged version. */
   async finish(): Promise<StagedVersion> {
-    await this.#flush();
-    await this.#writing;
+    await this.flush();
+    const derived: Record<string, ContentFacts> = {};
+    for (const writer of this.#derived) derived[writer.name] = await writer.finish();
     return {
       ...this.#counts,
+      content: await this.#content.finish(),
+      derived,
       profile: this.#profiler.profile(),
-      checksum: this.#checksum.digest('hex'),
       rejects: this.#rejects,
       unknownMembers: this.#unknownMembers,
+      warnings: this.#derived.flatMap((writer) => writer.warnings()),
     };
   }
 
@@ -107,25 +123,35 @@ export class VersionWriter {
   }
 
   async #flush(): Promise<void> {
-    await this.#writing;
+    while (this.#underWay.length >= maxUnderWay) await this.#underWay.shift();
     const batch = this.#batch;
     this.#batch = [];
     this.#batchBytes = 0;
-    this.#writing = this.#stage(batch);
+    const valid = validOf(batch);
+    const counted = Promise.all([this.#content.stage(valid), this.#counted]).then(([duplicates]) =>
+      this.#count(batch, valid, duplicates),
+    );
+    const written = counted.then((staying) =>
+      Promise.all([
+        this.#content.arrange(staying),
+        ...this.#derived.map((derived) => derived.write(staying)),
+      ]),
+    );
+    this.#counted = counted;
+    this.#underWay.push(written);
     // A failure is thrown by the next await; until then it must not count as unhandled.
-    this.#writing.catch(() => undefined);
+    for (const promise of [counted, written]) promise.catch(() => undefined);
   }
 
-  async #stage(batch: readonly Judged[]): Promise<void> {
-    const records: StagedRecord[] = [];
-    for (const { source, verdict } of batch) {
-      if (verdict.valid) records.push({ position: source.position, id: verdict.id, json: verdict.json });
-    }
+  /** Counts the records of a batch that was staged. @returns those that stay */
+  #count(
+    batch: readonly Judged[],
+    valid: readonly ContentRecord[],
+    duplicates: readonly Duplicate[],
+  ): ContentRecord[] {
     const firstPositions = new Map<number, number>();
-    if (records.length > 0) {
-      for (const { index, firstPosition } of await stage(this.#redis, this.#staging, records)) {
-        firstPositions.set((records[index] as StagedRecord).position, firstPosition);
-      }
+    for (const { index, firstPosition } of duplicates) {
+      firstPositions.set((valid[index] as ContentRecord).position, firstPosition);
     }
     for (const { source, verdict } of batch) {
       const first = firstPositions.get(source.position);
@@ -134,12 +160,12 @@ export class VersionWriter {
         this.#reject(source, this.#idPath, `is a duplicate of the record at position ${first}`);
       else this.#accept(verdict);
     }
+    return valid.filter(({ position }) => !firstPositions.has(position));
   }
 
-  #accept({ record, json, unknownMembers }: Extract<Verdict, { valid: true }>): void {
+  #accept({ record, unknownMembers }: Extract<Verdict, { valid: true }>): void {
     this.#counts.read += 1;
     this.#counts.written += 1;
-    this.#checksum.update(json).update('\n');
     this.#profiler.add(record);
     for (const member of unknownMembers) {
       const isRoom =
@@ -162,6 +188,12 @@ export class VersionWriter {
       });
     }
   }
+}
+
+function validOf(batch: readonly Judged[]): ContentRecord[] {
+  return batch.flatMap(({ source: { position }, verdict }) =>
+    verdict.valid ? [{ position, id: verdict.id, json: verdict.json, record: verdict.record }] : [],
+  );
 }
 
 interface Judged {

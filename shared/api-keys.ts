@@ -1,6 +1,6 @@
 // API keys: made and revoked by operators, looked up by the API. Only their SHA-256 is stored.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { apiKeyKeys } from './keys.ts';
 import type { Redis } from './redis.ts';
 
@@ -65,11 +65,16 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   return null;
 }
 
+/** How long a key that was found is known without asking, in ms: it stops working within a second of its revocation. */
+const knownForMs = 500;
+
 /** Looks keys up for the API, and notes when each was last used. */
 export class ApiKeyring {
   readonly #redis: Redis;
   readonly #stored: ReturnType<typeof apiKeyKeys>;
   readonly #noted = new Map<string, number>();
+  /** Keys that were found, by their digests; one that is asked for at the moment is a promise for all who ask. */
+  readonly #found = new Map<string, { readonly key: Promise<ApiKey | null>; readonly until: number }>();
 
   constructor({ redis, keyPrefix }: { redis: Redis; keyPrefix: string }) {
     this.#redis = redis;
@@ -77,14 +82,26 @@ export class ApiKeyring {
   }
 
   /** The key that a client sent, if it is known, not revoked and not expired; throws while Redis is away. */
-  async find(key: string): Promise<ApiKey | null> {
-    const text = await this.#redis.hget(this.#stored.keys, digest(key));
-    if (text === null) return null;
-    const known = JSON.parse(text) as ApiKey;
+  async find(sent: string): Promise<ApiKey | null> {
     const now = Date.now();
-    if (known.expiresAt !== null && Date.parse(known.expiresAt) <= now) return null;
-    this.#noteUse(known.id, now);
-    return known;
+    const key = await this.#lookUp(digest(sent), now);
+    if (key === null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= now)) return null;
+    this.#noteUse(key.id, now);
+    return key;
+  }
+
+  /** What is stored under a digest; asked for anew when it was asked for half a second ago. */
+  #lookUp(digested: string, now: number): Promise<ApiKey | null> {
+    const found = this.#found.get(digested);
+    if (found && found.until > now) return found.key;
+    const key = this.#redis
+      .hget(this.#stored.keys, digested)
+      .then((text) => (text === null ? null : (JSON.parse(text) as ApiKey)));
+    this.#found.set(digested, { key, until: now + knownForMs });
+    // Only keys that there are stay known, so that what is sent at random is not kept.
+    const forget = () => this.#found.get(digested)?.key === key && this.#found.delete(digested);
+    key.then((it) => it ?? forget(), forget);
+    return key;
   }
 
   #noteUse(id: string, now: number): void {
@@ -97,5 +114,5 @@ export class ApiKeyring {
 }
 
 function digest(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key);
 }

@@ -1,11 +1,11 @@
 // What differs between two contents: counted by Redis in bounded batches, and kept as a change set.
 
-import type { ContentName } from './keys.ts';
+import type { ContentName, PartKeys } from './keys.ts';
 import type { Redis } from './redis.ts';
 import { compare, type Staging } from './scripts.ts';
 
 /** A content and how many records it has. */
-export interface SizedContent {
+interface SizedContent {
   readonly content: ContentName;
   readonly totalCount: number;
 }
@@ -17,38 +17,72 @@ export interface DiffCounts {
   readonly removed: number;
 }
 
-const batch = 500;
+/** A version, staged or published, with what is derived. */
+export interface SizedVersion extends SizedContent {
+  readonly derived: Readonly<Record<string, { readonly totalCount: number }>>;
+}
+
+const batch = 200;
+
+/** What differs between two versions. */
+export interface VersionDiffCounts extends DiffCounts {
+  /** Of each part of the versions, how many ids its change set has; `null` where there was nothing to compare with. */
+  readonly changeSets: readonly (number | null)[];
+}
 
 /**
- * Compares two contents under a lock and stages the change set between them.
+ * Compares two versions of a collection under a lock and stages their change sets, those of derived collections too.
  * @param before `null` when there is none: then everything is added, and there is no change set
+ * @returns the counts of the collection itself
  * @throws LockLostError
  */
-export async function compareContents(
+export async function compareVersions(
   redis: Redis,
   staging: Staging,
-  { before, after }: { before: SizedContent | null; after: SizedContent },
+  { before, after }: { before: SizedVersion | null; after: SizedVersion },
+): Promise<VersionDiffCounts> {
+  const own = await compareContents(redis, staging, { part: staging.keys, before, after });
+  const changeSets = [before && sizeOf(own)];
+  for (const [name, { totalCount }] of Object.entries(after.derived)) {
+    const known = before?.derived[name];
+    const older = before && known ? { content: before.content, totalCount: known.totalCount } : null;
+    const counts = await compareContents(redis, staging, {
+      ...{ part: staging.keys.derived(name), before: older, after: { content: after.content, totalCount } },
+    });
+    changeSets.push(older && sizeOf(counts));
+  }
+  return { ...own, changeSets };
+}
+
+function sizeOf({ added, changed, removed }: DiffCounts): number {
+  return added + changed + removed;
+}
+
+/** Compares two contents of a part, and stages the change set between them. */
+async function compareContents(
+  redis: Redis,
+  staging: Staging,
+  { part, before, after }: { part: PartKeys; before: SizedContent | null; after: SizedContent },
 ): Promise<DiffCounts> {
   if (!before) return { added: after.totalCount, changed: 0, removed: 0 };
-  let added = 0;
-  let changed = 0;
+  const counts = { added: 0, changed: 0, removed: 0 };
   for (const range of ranges(after.totalCount)) {
     const found = await compare(redis, staging, {
-      ...{ walked: after.content, other: before.content, walks: 'after', ...range },
+      ...{ part, walked: after.content, other: before.content, walks: 'after', ...range },
     });
-    added += found.alone;
-    changed += found.different;
+    counts.added += found.alone;
+    counts.changed += found.different;
   }
-  const removed = before.totalCount - (after.totalCount - added);
-  let left = removed;
+  counts.removed = before.totalCount - (after.totalCount - counts.added);
+  let left = counts.removed;
   for (const range of ranges(before.totalCount)) {
     if (left === 0) break;
     const found = await compare(redis, staging, {
-      ...{ walked: before.content, other: after.content, walks: 'before', ...range },
+      ...{ part, walked: before.content, other: after.content, walks: 'before', ...range },
     });
     left -= found.alone;
   }
-  return { added, changed, removed };
+  return counts;
 }
 
 interface Range {

@@ -1,17 +1,27 @@
 // Every Redis key, built nowhere else; what each holds is in scripts/SCHEMA.md.
 // Keys of a collection share a hash tag, so that its atomic steps are legal on one shard of a cluster.
 
-/** The keys of one collection's content: the records of a version and their indexes. */
-export interface ContentKeys {
-  readonly records: string;
-  readonly order: string;
+import type { Collection, ServedCollection } from './collections/collection.ts';
+
+/** The keys of a content: the records of a version and what they are found by. */
+export type ContentKeys = Readonly<Record<'records' | 'order' | 'blocks' | 'entries' | 'fences', string>>;
+
+/** Keys that are there only while a content is staged. */
+export type WorkspaceKeys = Readonly<Record<'positions' | 'sorting', string>>;
+
+/** What a content is staged under: the number of the version to be, or `dry-run`, which never becomes one. */
+export type ContentName = number | string;
+
+/** The keys of what each version has of its own: a collection's records, or those that are derived from them. */
+export interface PartKeys {
+  content(name: ContentName): ContentKeys;
+  workspace(name: ContentName): WorkspaceKeys;
+  /** What a version changed against the one before it. */
+  changeSet(name: ContentName): string;
 }
 
-/** What a content is staged under: the number of the version to be, or a name that never becomes one. */
-export type ContentName = number | 'dry-run';
-
-/** The keys of one collection. */
-export interface CollectionKeys {
+/** The keys of one collection that is imported. */
+export interface CollectionKeys extends PartKeys {
   readonly next: string;
   readonly live: string;
   readonly versions: string;
@@ -27,14 +37,20 @@ export interface CollectionKeys {
   readonly changeSets: string;
   /** Channel on which a new live version is announced. */
   readonly announcements: string;
-  content(name: ContentName): ContentKeys;
-  /** What a version changed against the one before it. */
-  changeSet(name: ContentName): string;
+  /** The keys of a collection that is derived from this one. */
+  derived(collection: string): PartKeys;
+  /** All that a version has: its own part, then those that are derived. */
+  readonly parts: readonly PartKeys[];
 }
 
-/** The keys of a collection under a key prefix (setting `KEY_PREFIX`). */
-export function collectionKeys(prefix: string, collection: string): CollectionKeys {
+/** The keys of an imported collection under a key prefix (setting `KEY_PREFIX`). */
+export function collectionKeys(
+  prefix: string,
+  { name: collection, derived = [] }: Pick<Collection, 'name' | 'derived'>,
+): CollectionKeys {
   const base = `${prefix}:{${collection}}`;
+  const own = partKeys(base);
+  const derivedKeys = (name: string) => partKeys(`${base}:${name}`);
   return {
     next: `${base}:next`,
     live: `${base}:live`,
@@ -50,7 +66,31 @@ export function collectionKeys(prefix: string, collection: string): CollectionKe
     validators: `${base}:validators`,
     changeSets: `${base}:change-sets`,
     announcements: `${base}:published`,
-    content: (name) => ({ records: `${base}:${name}:records`, order: `${base}:${name}:order` }),
+    ...own,
+    derived: derivedKeys,
+    parts: [own, ...derived.map((it) => derivedKeys(it.collection.name))],
+  };
+}
+
+/** The keys that a served collection's versions are found by, and those of its own part of them. */
+export function servedKeys(
+  prefix: string,
+  { collection, source }: ServedCollection,
+): { readonly keys: CollectionKeys; readonly part: PartKeys } {
+  const keys = collectionKeys(prefix, source);
+  return { keys, part: collection === source ? keys : keys.derived(collection.name) };
+}
+
+function partKeys(base: string): PartKeys {
+  return {
+    content: (name) => ({
+      records: `${base}:${name}:records`,
+      order: `${base}:${name}:order`,
+      blocks: `${base}:${name}:blocks`,
+      entries: `${base}:${name}:entries`,
+      fences: `${base}:${name}:fences`,
+    }),
+    workspace: (name) => ({ positions: `${base}:${name}:positions`, sorting: `${base}:${name}:sorting` }),
     changeSet: (name) => `${base}:${name}:changes`,
   };
 }

@@ -14,7 +14,8 @@ export interface LiveVersionsOptions {
   /** Used for nothing else. */
   readonly listener: Redis;
   readonly keyPrefix: string;
-  readonly collections: readonly Collection[];
+  /** Collections that have versions of their own. */
+  readonly sources: readonly Collection[];
 }
 
 /** The live versions of all collections, as one process knows them. */
@@ -22,20 +23,20 @@ export class LiveVersions {
   readonly #redis: Redis;
   readonly #listener: Redis;
   readonly #keyPrefix: string;
-  readonly #collections: readonly Collection[];
+  readonly #sources: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ redis, listener, keyPrefix, collections }: LiveVersionsOptions) {
+  constructor({ redis, listener, keyPrefix, sources }: LiveVersionsOptions) {
     this.#redis = redis;
     this.#listener = listener;
     this.#keyPrefix = keyPrefix;
-    this.#collections = collections;
+    this.#sources = sources;
   }
 
   /** Begins to follow what is published; waits for nothing, since Redis may be away. */
   start(): void {
-    const channels = this.#collections.map(({ name }) => collectionKeys(this.#keyPrefix, name).announcements);
+    const channels = this.#sources.map((source) => collectionKeys(this.#keyPrefix, source).announcements);
     this.#listener.subscribe(...channels).catch(() => undefined);
     this.#listener.on('message', () => this.#poll());
     this.#timer = setInterval(() => this.#poll(), pollMs);
@@ -48,20 +49,20 @@ export class LiveVersions {
   }
 
   /** The live version of a collection; `null` when nothing was published yet. Throws when Redis has to be asked and is away. */
-  async get(collection: string): Promise<LiveVersion | null> {
-    return this.#known.get(collection) ?? this.refresh(collection);
+  async get(source: Collection): Promise<LiveVersion | null> {
+    return this.#known.get(source.name) ?? this.refresh(source);
   }
 
   /** Asks Redis which version is live. */
-  async refresh(collection: string): Promise<LiveVersion | null> {
-    const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, collection));
-    if (live) this.#known.set(collection, live);
-    else this.#known.delete(collection);
+  async refresh(source: Collection): Promise<LiveVersion | null> {
+    const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, source));
+    if (live) this.#known.set(source.name, live);
+    else this.#known.delete(source.name);
     return live;
   }
 
   /** While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. */
   #poll(): void {
-    for (const { name } of this.#collections) this.refresh(name).catch(() => undefined);
+    for (const source of this.#sources) this.refresh(source).catch(() => undefined);
   }
 }

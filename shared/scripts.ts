@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import type { CollectionKeys, ContentName } from './keys.ts';
+import type { CollectionKeys, ContentName, PartKeys } from './keys.ts';
+import { idBytes } from './list-order.ts';
 
 /** The caller's lock has expired or was taken over; nothing was written. */
 export class LockLostError extends Error {
@@ -31,6 +32,8 @@ export interface Duplicate {
   readonly index: number;
   /** Position of the first record with that id. */
   readonly firstPosition: number;
+  /** Whether the first one is the same record. */
+  readonly isSame: boolean;
 }
 
 /** What a script needs of a collection and of the lock that its caller holds. */
@@ -45,29 +48,115 @@ export interface Staging extends Held {
   readonly lifetimeMs: number;
 }
 
-/** Writes a batch into a staged content. @returns the duplicates in it. @throws LockLostError */
+/**
+ * Begins to stage.
+ * @param name that never becomes a version's number; `''`: a number is taken, which only grows and is never given twice
+ * @returns the name that is staged under
+ * @throws LockLostError
+ */
+export async function begin(
+  redis: Redis,
+  { keys, token }: Held,
+  { name, lifetimeMs }: { name: 'dry-run' | ''; lifetimeMs: number },
+): Promise<ContentName> {
+  const reply = await run(
+    redis,
+    scripts.begin,
+    [keys.lock, keys.staged, keys.next],
+    [token, name, lifetimeMs],
+  );
+  return name || Number(heldReply(reply));
+}
+
+/** Writes a batch into the staged content of a part. @returns the duplicates in it. @throws LockLostError */
 export async function stage(
   redis: Redis,
   { keys, token, name, lifetimeMs }: Staging,
+  part: PartKeys,
   records: readonly StagedRecord[],
 ): Promise<Duplicate[]> {
-  const content = keys.content(name);
   const reply = await run(
     redis,
     scripts.stage,
-    [keys.lock, keys.staged, content.order, content.records],
+    [keys.lock, keys.staged, part.workspace(name).positions, part.content(name).records],
     [token, name, lifetimeMs, ...records.flatMap(({ position, id, json }) => [position, id, json])],
   );
   const flat = heldReply(reply) as number[];
   const duplicates: Duplicate[] = [];
-  for (let i = 0; i < flat.length; i += 2) {
-    duplicates.push({ index: (flat[i] as number) - 1, firstPosition: flat[i + 1] as number });
+  for (let i = 0; i < flat.length; i += 3) {
+    const [index, firstPosition, same] = flat.slice(i, i + 3) as [number, number, number];
+    duplicates.push({ index: index - 1, firstPosition, isSame: same === 1 });
   }
   return duplicates;
 }
 
-/** A part of a comparison: which content is walked, from which rank to which, against which other one. */
+/** What records of a staged content are listed by. */
+export interface Arrangement {
+  /** Where in the list the ids begin, from 0. */
+  readonly firstRank: number;
+  /** Ids in list order, packed as in list-order.ts. */
+  readonly order: Buffer;
+  /** Blocks by their number, from 0. */
+  readonly blocks: readonly (readonly [number: number, stored: Buffer])[];
+}
+
+/** Writes what staged records are listed by. @throws LockLostError */
+export async function arrange(
+  redis: Redis,
+  { keys, token, name, lifetimeMs }: Staging,
+  part: PartKeys,
+  { firstRank, order, blocks }: Arrangement,
+): Promise<void> {
+  const content = part.content(name);
+  const reply = await run(
+    redis,
+    scripts.arrange,
+    [keys.lock, keys.staged, content.order, content.blocks],
+    [token, name, lifetimeMs, firstRank * idBytes, order, ...blocks.flat()],
+  );
+  heldReply(reply);
+}
+
+/** Takes entries of a staged search index, in any order, to be sorted by Redis. @throws LockLostError */
+export async function sort(
+  redis: Redis,
+  { keys, token, name, lifetimeMs }: Staging,
+  part: PartKeys,
+  entries: readonly string[],
+): Promise<void> {
+  const sorted = [keys.lock, keys.staged, part.workspace(name).sorting];
+  heldReply(await run(redis, scripts.sort, sorted, [token, name, lifetimeMs, ...entries]));
+}
+
+/** A page of a search index. */
+export interface EntryPage {
+  /** From 0. */
+  readonly number: number;
+  readonly stored: Buffer;
+  /** Its first entry. */
+  readonly fence: Buffer;
+}
+
+/** Writes pages of a staged search index. @throws LockLostError */
+export async function seal(
+  redis: Redis,
+  { keys, token, name, lifetimeMs }: Staging,
+  part: PartKeys,
+  pages: readonly EntryPage[],
+): Promise<void> {
+  const { entries, fences } = part.content(name);
+  const reply = await run(
+    redis,
+    scripts.seal,
+    [keys.lock, keys.staged, entries, fences],
+    [token, name, lifetimeMs, ...pages.flatMap(({ number, stored, fence }) => [number, stored, fence])],
+  );
+  heldReply(reply);
+}
+
+/** A step of a comparison: which content of a part is walked, from which rank to which, against which other one. */
 export interface Comparison {
+  readonly part: PartKeys;
   readonly walked: ContentName;
   readonly other: ContentName;
   /** Whether the walked content is the newer one, or the older one. */
@@ -84,22 +173,17 @@ export interface Comparison {
 export async function compare(
   redis: Redis,
   { keys, token, name, lifetimeMs }: Staging,
-  { walked, other, walks, first, last }: Comparison,
+  { part, walked, other, walks, first, last }: Comparison,
 ): Promise<{ alone: number; different: number }> {
-  const { order, records } = keys.content(walked);
+  const { order, records } = part.content(walked);
   const reply = await run(
     redis,
     scripts.compare,
-    [keys.lock, keys.staged, order, records, keys.content(other).records, keys.changeSet(name)],
+    [keys.lock, keys.staged, order, records, part.content(other).records, part.changeSet(name)],
     [token, name, lifetimeMs, first, last, walks],
   );
   const [alone, different] = heldReply(reply) as [number, number];
   return { alone, different };
-}
-
-/** Begins to stage under a name. @throws LockLostError */
-export async function begin(redis: Redis, { keys, token, name, lifetimeMs }: Staging): Promise<void> {
-  heldReply(await run(redis, scripts.begin, [keys.lock, keys.staged], [token, name, lifetimeMs]));
 }
 
 /** Renews a lock and the lifetime of what is staged under it. @throws LockLostError */
@@ -117,6 +201,13 @@ export async function release(redis: Redis, { keys, token }: Held): Promise<void
   await run(redis, scripts.release, [keys.lock], [token]);
 }
 
+/** How large a key must be. */
+export interface KeySize {
+  readonly key: string;
+  readonly command: 'HLEN' | 'STRLEN' | 'ZCARD';
+  readonly size: number;
+}
+
 /** A version to be made live, with all that changes in the same step. */
 export interface Publication {
   readonly number: number;
@@ -126,7 +217,8 @@ export interface Publication {
   readonly document: string;
   /** JSON text of the live version's document that the caller compared with; `''` when there was none. */
   readonly expectedLive: string;
-  readonly totalCount: number;
+  /** Every key of the content with the command that measures it and the size that it must have. */
+  readonly sizes: readonly KeySize[];
   /** What is let go: versions, contents that no kept version holds any more, change sets. */
   readonly leaving: {
     readonly versions: readonly number[];
@@ -134,12 +226,17 @@ export interface Publication {
     readonly changeSets: readonly number[];
   };
   readonly graceMs: number;
+  /**
+   * Of each part, in their order, how many ids its change set has; `null` where it was compared with nothing. Their
+   * number is kept in the set, so that a set that Redis has lost a part of is told from a smaller one.
+   */
+  readonly changes: readonly (number | null)[];
   /** JSON text of the hold that is set; `''` lifts it. */
   readonly hold: string;
   /** Checksum of the content that is rolled back from, and of one that is wanted again; `''` for none. */
   readonly undone: string;
   readonly redone: string;
-  /** ISO 8601: when upstream was last found to be as the live version, or was made so. */
+  /** ISO 8601: when upstream was found to be as this version; `''` where it is not. */
   readonly checkedAt: string;
   /** JSON text of the upstream's validators; `''` for none. */
   readonly validators: string;
@@ -161,31 +258,29 @@ export interface Conclusion {
 export async function publish(
   redis: Redis,
   { keys, token }: Held,
-  { content, leaving, ...publication }: Publication,
+  { content, sizes, changes, leaving, ...publication }: Publication,
   { rejects, ...entry }: Conclusion,
 ): Promise<void> {
+  const { number } = publication;
+  const changeSets = keys.parts.map((part) => part.changeSet(number));
+  const workspace =
+    content === number ? keys.parts.flatMap((part) => Object.values(part.workspace(number))) : [];
   const reply = await run(
     redis,
     scripts.publish,
     [
-      ...[
-        keys.lock,
-        keys.live,
-        keys.versions,
-        keys.versionDocuments,
-        keys.staged,
-        keys.imports,
-        keys.rejects,
-      ],
-      ...[keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
-      ...[keys.content(content).order, keys.content(content).records, keys.changeSet(publication.number)],
-      ...leaving.contents.flatMap((number) => contentKeys(keys, number)),
-      ...leaving.changeSets.map(keys.changeSet),
+      ...[keys.lock, keys.live, keys.versions, keys.versionDocuments, keys.staged],
+      ...[keys.imports, keys.rejects, keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
+      ...[...sizes.map(({ key }) => key), ...changeSets, ...workspace],
+      ...leaving.contents.flatMap((leaves) => contentKeys(keys, leaves)),
+      ...leaving.changeSets.flatMap((leaves) => keys.parts.map((part) => part.changeSet(leaves))),
     ],
     [
       JSON.stringify({
-        ...{ token, ...publication, ...entry, channel: keys.announcements },
-        leaving,
+        ...{ token, ...publication, ...entry, leaving, channel: keys.announcements },
+        sizes: sizes.map(({ command, size }) => [command, size]),
+        changes: changes.map((size) => size ?? -1),
+        workspaceKeys: workspace.length,
       }),
       ...rejects,
     ],
@@ -203,11 +298,24 @@ export interface UnpublishedEnd {
   readonly validators: string;
 }
 
+/** Lets go of kept versions; what they alone hold expires after a grace period. @throws LockLostError */
+export async function retain(
+  redis: Redis,
+  { keys, token }: Held,
+  { versions, contents }: { readonly versions: readonly number[]; readonly contents: readonly number[] },
+  graceMs: number,
+): Promise<void> {
+  const leaving = contents.flatMap((content) => contentKeys(keys, content));
+  const retained = [keys.lock, keys.versions, keys.versionDocuments, ...leaving];
+  heldReply(await run(redis, scripts.retain, retained, [token, graceMs, ...versions]));
+}
+
 /** What became of something staged that was to be dropped: it was, or it had been published after all. */
 export type Dropped = 'dropped' | 'published';
 
 /**
  * Ends an import that published nothing: drops what it staged, keeps its report and its rejects. May be repeated.
+ * An import without the lock, whose token is `''`, only leaves its report.
  * @returns `'published'` when it had been published, by a reply that was lost; then nothing is done
  * @throws LockLostError
  */
@@ -229,8 +337,8 @@ export async function conclude(
   return dropped(reply);
 }
 
-/** Drops what was staged without a trace, unless it had been published. @throws LockLostError */
-export async function discard(redis: Redis, { keys, token, name }: Staging): Promise<Dropped> {
+/** Drops what was staged under a name without a trace, unless it had been published. @throws LockLostError */
+export async function discard(redis: Redis, { keys, token }: Held, name: ContentName): Promise<Dropped> {
   const discarded = [keys.lock, keys.staged, keys.versions, ...stagedKeys(keys, name)];
   return dropped(await run(redis, scripts.discard, discarded, [token, name]));
 }
@@ -254,13 +362,15 @@ function requirePublished(code: number): void {
 }
 
 function contentKeys(keys: CollectionKeys, name: ContentName): string[] {
-  const { order, records } = keys.content(name);
-  return [order, records];
+  return keys.parts.flatMap((part) => Object.values<string>(part.content(name)));
 }
 
 /** What an import stages under a name. */
 export function stagedKeys(keys: CollectionKeys, name: ContentName): string[] {
-  return [...contentKeys(keys, name), keys.changeSet(name)];
+  return [
+    ...contentKeys(keys, name),
+    ...keys.parts.flatMap((part) => [...Object.values<string>(part.workspace(name)), part.changeSet(name)]),
+  ];
 }
 
 interface Script {
@@ -271,9 +381,13 @@ interface Script {
 const scripts = {
   begin: load('begin'),
   stage: load('stage'),
+  arrange: load('arrange'),
+  sort: load('sort'),
+  seal: load('seal'),
   renew: load('renew'),
   release: load('release'),
   publish: load('publish'),
+  retain: load('retain'),
   compare: load('compare'),
   discard: load('discard'),
   conclude: load('conclude'),
@@ -289,7 +403,7 @@ async function run(
   redis: Redis,
   script: Script,
   keys: string[],
-  args: (string | number)[],
+  args: (string | number | Buffer)[],
 ): Promise<unknown> {
   try {
     return await redis.evalsha(script.sha, keys.length, ...keys, ...args);

@@ -1,8 +1,11 @@
 // The life of a version: its number, its document, what is live, what is kept, what is let go and what is swept away.
 
-import type { CollectionKeys, ContentName } from './keys.ts';
+import type { ServedCollection } from './collections/collection.ts';
+import type { CollectionKeys, ContentKeys, PartKeys } from './keys.ts';
+import { idBytes } from './list-order.ts';
 import type { Redis } from './redis.ts';
-import { type Conclusion, type Held, publish, stagedKeys } from './scripts.ts';
+import { type Conclusion, discard, type Held, type KeySize, publish, retain } from './scripts.ts';
+import { pageEntries } from './search-index.ts';
 
 /** How full a content is: records by JSON path of a member that is filled in them, and elements of arrays by theirs. */
 export interface Profile {
@@ -10,19 +13,39 @@ export interface Profile {
   readonly elements: Readonly<Record<string, number>>;
 }
 
+/** What is known of the content of one collection. */
+export interface ContentFacts {
+  readonly totalCount: number;
+  /** SHA-256 of the valid records in order, hexadecimal. */
+  readonly checksum: string;
+  /** How many blocks are stored; those of very large records are not. */
+  readonly blocks: number;
+  /** How many entries its search index has. */
+  readonly entries: number;
+}
+
 /** What is known of a published version; its JSON text is stored as it is, with the live pointer and among the kept. */
-export interface Version {
+export interface Version extends ContentFacts {
   readonly version: number;
   /** Number of the content it holds: its own, unless it is a rollback. */
   readonly content: number;
   /** When it became live, ISO 8601. */
   readonly publishedAt: string;
-  readonly totalCount: number;
-  /** SHA-256 of the valid records in order, hexadecimal. */
-  readonly checksum: string;
   /** Whether it was published past its checks. */
   readonly forced: boolean;
   readonly profile: Profile;
+  /** What it has of the collections that are derived from its own, by their names. */
+  readonly derived: Readonly<Record<string, ContentFacts>>;
+}
+
+/** A version with the facts of a served collection, which may be derived; `null` when it has nothing of that. */
+export function versionOf<It extends Version>(
+  { collection, source }: ServedCollection,
+  version: It,
+): It | null {
+  if (collection === source) return version;
+  const facts = version.derived[collection.name];
+  return facts ? { ...version, ...facts } : null;
 }
 
 /** The live version with the exact text of its document, by which a publication tells whether it has moved. */
@@ -81,33 +104,60 @@ export async function isUndone(redis: Redis, keys: CollectionKeys, checksum: str
 }
 
 /** Whether all of a version's content is there. */
-export async function isWhole(
-  redis: Redis,
-  keys: CollectionKeys,
-  { content, totalCount }: Version,
-): Promise<boolean> {
-  const { order, records } = keys.content(content);
-  const [positions, texts] = await Promise.all([redis.zcard(order), redis.hlen(records)]);
-  return positions === totalCount && texts === totalCount;
+export async function isWhole(redis: Redis, keys: CollectionKeys, version: Version): Promise<boolean> {
+  const measured = await Promise.all(
+    sizesOf(keys, version).map(async ({ key, command, size }) => {
+      const found = await (command === 'HLEN'
+        ? redis.hlen(key)
+        : command === 'STRLEN'
+          ? redis.strlen(key)
+          : redis.zcard(key));
+      return found === size;
+    }),
+  );
+  return !measured.includes(false);
 }
 
-/** Takes the next version number of a collection; numbers only grow and are never given twice. */
-export async function nextNumber(redis: Redis, keys: CollectionKeys): Promise<number> {
-  return redis.incr(keys.next);
+/** Every key of a version's content with the size that it must have. */
+function sizesOf(
+  keys: CollectionKeys,
+  { content, derived, ...facts }: Pick<Version, 'content' | 'derived' | keyof ContentFacts>,
+): KeySize[] {
+  const parts: (readonly [PartKeys, ContentFacts])[] = [
+    [keys, facts],
+    ...Object.entries(derived).map(([name, its]) => [keys.derived(name), its] as const),
+  ];
+  return parts.flatMap(([part, its]) => contentSizes(part.content(content), its));
+}
+
+function contentSizes(keys: ContentKeys, { totalCount, blocks, entries }: ContentFacts): KeySize[] {
+  const pages = Math.ceil(entries / pageEntries);
+  return [
+    { key: keys.records, command: 'HLEN', size: totalCount },
+    { key: keys.order, command: 'STRLEN', size: totalCount * idBytes },
+    { key: keys.blocks, command: 'HLEN', size: blocks },
+    { key: keys.entries, command: 'HLEN', size: pages },
+    { key: keys.fences, command: 'ZCARD', size: pages },
+  ];
+}
+
+/** Lets go of the oldest kept versions where more are kept than wanted. @throws LockLostError */
+export async function retainVersions(redis: Redis, held: Held, keepVersions: number): Promise<void> {
+  const kept = await readKeptVersions(redis, held.keys);
+  const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? 0);
+  if (leaving.versions.length > 0) await retain(redis, held, leaving, graceMs);
 }
 
 /** A version that is to become live. */
-export interface NextVersion {
+export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   readonly number: number;
-  readonly content: number;
-  readonly totalCount: number;
-  readonly checksum: string;
-  readonly profile: Profile;
-  readonly forced: boolean;
   /** The version that is live now. */
   readonly live: LiveVersion | null;
-  /** Whether its change set is against the live version; if not, changes cannot be asked for from before it. */
-  readonly comparable: boolean;
+  /**
+   * How many ids the change set of each part has, against the live version; `null` where it could not be compared:
+   * then changes cannot be asked for from before it.
+   */
+  readonly changeSets: readonly (number | null)[];
   /** How many versions are kept, this one among them. */
   readonly keepVersions: number;
   /** Set by a rollback; `null` lifts it. */
@@ -128,28 +178,29 @@ export async function publishVersion(
   next: NextVersion,
   conclusion: Conclusion,
 ): Promise<void> {
-  const { number, content, totalCount, checksum, profile, forced, live } = next;
+  const { number, content, live, checksum } = next;
   const now = new Date();
   const version: Version = {
-    ...{ version: number, content },
-    publishedAt: publicationTime(now, live).toISOString(),
-    ...{ totalCount, checksum, forced, profile },
+    ...{ version: number, content, publishedAt: publicationTime(now, live).toISOString() },
+    ...{ totalCount: next.totalCount, checksum, blocks: next.blocks, entries: next.entries },
+    ...{ forced: next.forced, profile: next.profile, derived: next.derived },
   };
   const kept = await readKeptVersions(redis, held.keys);
-  const lastToGo = next.comparable ? -keptChangeSets - 1 : -1;
+  const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
   const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
   await publish(
     redis,
     held,
     {
-      ...{ number, content, totalCount, graceMs },
+      ...{ number, content, graceMs, sizes: sizesOf(held.keys, version) },
       document: JSON.stringify(version),
+      changes: next.changeSets,
       expectedLive: live?.document ?? '',
       leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },
       hold: next.hold ? JSON.stringify(next.hold) : '',
       undone: next.undone ?? '',
       redone: checksum,
-      checkedAt: now.toISOString(),
+      checkedAt: next.hold ? '' : now.toISOString(),
       validators: next.validators ?? '',
     },
     conclusion,
@@ -186,14 +237,9 @@ export function publicationTime(now: Date, live: Version | null): Date {
   return new Date(Math.max(now.getTime(), next));
 }
 
-/** Unlinks what imports that died have staged. The caller holds the lock, so whatever is staged is dead. */
-export async function sweepStaged(redis: Redis, keys: CollectionKeys): Promise<void> {
-  for (const name of await redis.smembers(keys.staged)) {
-    const dead = stagedKeys(keys, name as ContentName);
-    await redis
-      .multi()
-      .unlink(...dead)
-      .srem(keys.staged, name)
-      .exec();
+/** Unlinks what imports that died have staged: whatever is staged, since the caller holds the lock. @throws LockLostError */
+export async function sweepStaged(redis: Redis, held: Held): Promise<void> {
+  for (const name of await redis.smembers(held.keys.staged)) {
+    await discard(redis, held, name);
   }
 }

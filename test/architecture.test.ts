@@ -12,7 +12,7 @@ interface Import {
   readonly to: string;
 }
 
-const sources = ['api', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
+const sources = ['api', 'bench', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => join(folder, file)),
@@ -24,6 +24,8 @@ const imports: readonly Import[] = sources.flatMap((from) =>
 );
 
 const inFolder = (folder: string) => (file: string) => file.startsWith(`${folder}/`);
+/** Rules of where a package stays are the product's: the bench compares it with what is built in other ways. */
+const isProduct = (file: string) => !inFolder('bench')(file);
 const isPackage = (name: string) => (to: string) => to === name || to.startsWith(`${name}/`);
 const shown = ({ from, to }: Import) => `${from} imports ${to}`;
 
@@ -39,14 +41,28 @@ describe('the architecture', () => {
     ['shared/ imports neither api/ nor importer/', inFolder('shared'), (to) => /^(api|importer)\//.test(to)],
     ['shared/ imports no settings', inFolder('shared'), inFolder('config')],
     ['only entry files read settings', (from) => !/^(bin|config)\//.test(from), inFolder('config')],
-    ['nothing imports bin/ but bin/', (from) => !inFolder('bin')(from), inFolder('bin')],
-    ['@hapi stays in api/', (from) => !inFolder('api')(from), (to) => to.startsWith('@hapi/')],
-    ['undici stays in one file', (from) => from !== 'importer/upstream/http.ts', isPackage('undici')],
+    ['nothing imports bin/ but bin/', (from) => isProduct(from) && !inFolder('bin')(from), inFolder('bin')],
+    [
+      '@hapi stays in api/',
+      (from) => isProduct(from) && !inFolder('api')(from),
+      (to) => to.startsWith('@hapi/'),
+    ],
+    [
+      'undici stays in one file',
+      (from) => isProduct(from) && from !== 'importer/upstream/http.ts',
+      isPackage('undici'),
+    ],
     [
       'stream-json stays in one file',
-      (from) => from !== 'importer/reader/json-values.ts',
+      (from) => isProduct(from) && from !== 'importer/reader/json-values.ts',
       isPackage('stream-json'),
     ],
+    [
+      'packages that only the bench compares with stay in bench/',
+      isProduct,
+      (to) => /^(pg|json-server)$/.test(to),
+    ],
+    ['bench/ knows of Redis keys no more than a client', inFolder('bench'), (to) => to === 'shared/keys.ts'],
     ['node-cron stays in one file', (from) => from !== 'importer/schedule.ts', isPackage('node-cron')],
     [
       'ioredis stays in shared/redis.ts and shared/scripts.ts',
@@ -54,7 +70,8 @@ describe('the architecture', () => {
       isPackage('ioredis'),
     ],
     ['commander stays in bin/medref.ts', (from) => from !== 'bin/medref.ts', isPackage('commander')],
-    ['no test code is used by the product', () => true, (to) => /^(test|bench)\//.test(to)],
+    ['no test or bench code is used by the product', isProduct, (to) => /^(test|bench)\//.test(to)],
+    ['no test code is used by the bench', inFolder('bench'), inFolder('test')],
   ];
   for (const [title, from, to] of forbidden) {
     it(title, () => {
@@ -89,6 +106,7 @@ describe('the architecture', () => {
     const readers = sources.filter(
       (file) =>
         !inFolder('bin')(file) &&
+        !inFolder('bench')(file) &&
         /process\.env/.test(withoutComments(readFileSync(join(root, file), 'utf8'))),
     );
     expect(readers).to.deep.equal([]);

@@ -24,6 +24,11 @@ export interface Check {
   readonly refusal: (candidate: Candidate) => string | null;
 }
 
+/** Whether a part is more than so many percent of the whole; a figure exactly at the limit is not, however it is written. */
+export function exceeds(part: number, whole: number, percent: number): boolean {
+  return part * 100 > percent * whole * (1 + 1e-12);
+}
+
 /** A share in percent, with enough digits to tell it from a limit that it exceeds by little. */
 export function percentText(part: number, whole: number): string {
   return `${Number(((part * 100) / whole).toPrecision(6))} %`;

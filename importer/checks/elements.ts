@@ -1,6 +1,6 @@
 // Refuses a version in which the elements of an array, such as the barcodes of all products, became too few.
 
-import { type Check, percentText } from './check.ts';
+import { type Check, exceeds, percentText } from './check.ts';
 
 export const elements: Check = {
   name: 'elements',
@@ -9,7 +9,7 @@ export const elements: Check = {
     const fallen = Object.entries(live?.profile.elements ?? {}).flatMap(([path, before]) => {
       const now = staged.profile.elements[path] ?? 0;
       const lost = before - now;
-      if (lost * 100 <= maxShrinkPercent * before) return [];
+      if (!exceeds(lost, before, maxShrinkPercent)) return [];
       return [`${path} fell from ${before} elements in all to ${now} (by ${percentText(lost, before)})`];
     });
     if (fallen.length === 0) return null;

@@ -1,6 +1,6 @@
 // Refuses a version in which a member that nearly every live record had filled is empty in too many.
 
-import type { Check } from './check.ts';
+import { type Check, exceeds } from './check.ts';
 
 /** A member filled in at least this share of the live records is expected to stay so. */
 const filledPercent = 95;
@@ -13,7 +13,7 @@ export const filled: Check = {
     const fallen = Object.entries(live.profile.filled).flatMap(([path, count]) => {
       const before = (count * 100) / live.totalCount;
       const now = ((staged.profile.filled[path] ?? 0) * 100) / staged.written;
-      if (before < filledPercent || before - now <= maxShrinkPercent) return [];
+      if (before < filledPercent || !exceeds(before - now, 100, maxShrinkPercent)) return [];
       return [`${path} was filled in ${rounded(before)} % of the live records and is in ${rounded(now)} %`];
     });
     if (fallen.length === 0) return null;

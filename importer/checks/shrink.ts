@@ -1,12 +1,12 @@
 // Refuses a version that lacks too large a share of the live ids.
 
-import { type Check, percentText } from './check.ts';
+import { type Check, exceeds, percentText } from './check.ts';
 
 export const shrink: Check = {
   name: 'shrink',
   forceable: true,
   refusal: ({ diff: { removed }, live, maxShrinkPercent }) =>
-    !live || removed * 100 <= maxShrinkPercent * live.totalCount
+    !live || !exceeds(removed, live.totalCount, maxShrinkPercent)
       ? null
       : `${removed} of the ${live.totalCount} live ids are absent (${percentText(removed, live.totalCount)}); ` +
         `MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`,

@@ -31,10 +31,20 @@ export function documentOf(source: Source): UpstreamDocument {
     url,
     lines,
     version: header('medref-version'),
-    validators: { etag: header('etag'), lastModified: header('last-modified') },
+    validators: { etag: header('etag'), lastModified: settledDate(header) },
     body: bounded(unzipped(watched(source), nameOf(url), source.limits.gzipLayers), source),
     close: () => raw.destroy(),
   };
+}
+
+/**
+ * `Last-Modified`, where it cannot be that the document changes again within the same second (RFC 9110, section
+ * 8.8.2.2): when the answer is of a later one.
+ */
+function settledDate(header: Source['header']): string | null {
+  const modified = header('last-modified');
+  const age = Date.parse(header('date') ?? '') - Date.parse(modified ?? '');
+  return age >= 1_000 ? modified : null;
 }
 
 /** The body as it arrives, given up when it is silent or drips. */

@@ -1,4 +1,4 @@
-// What a collection is to the rest of the code: its name, what makes a record valid, where its id stands.
+// What a collection is to the rest of the code: its name, what makes a record valid, what a record is found by.
 
 import type Joi from 'joi';
 
@@ -10,6 +10,30 @@ export interface Collection {
   readonly schema: Joi.ObjectSchema;
   /** Members that lead from a record to its id, outermost first. */
   readonly idPath: readonly string[];
+  /** Members that lead from a record to the name by which it is searched. */
+  readonly namePath: readonly string[];
+  /** The barcodes by which a valid record is searched; absent where a collection has none. */
+  readonly barcodesOf?: (record: unknown) => readonly string[];
   /** Mends, in place, what the contract allows to come in another JSON type; the validator judges what is left. */
   readonly accept?: (value: unknown) => void;
+  /** Collections that are made of this one's records, in the same import and under the same version numbers. */
+  readonly derived?: readonly DerivedCollection[];
+}
+
+/** A collection that is made of another one's records; of those with the same id, the first one counts. */
+export interface DerivedCollection {
+  readonly collection: Collection;
+  /** The derived record that a valid record holds. */
+  readonly recordOf: (record: unknown) => unknown;
+}
+
+/** A collection that is served, and the one with whose versions it lives: itself, unless it is derived. */
+export interface ServedCollection {
+  readonly collection: Collection;
+  readonly source: Collection;
+}
+
+/** The value at a path of members in a valid record. */
+export function valueAt(record: unknown, path: readonly string[]): unknown {
+  return path.reduce((value, member) => (value as Record<string, unknown>)[member], record);
 }

@@ -21,6 +21,7 @@ export interface Company {
 export const companies: Collection = {
   name: 'companies',
   idPath: ['id'],
+  namePath: ['name'],
   schema: Joi.object<Company, true>({
     id,
     name,

@@ -1,13 +1,9 @@
 // Medicinal products: what one is, what makes it valid.
 
-import Joi from 'joi';
+import Joi, { type StringSchema } from 'joi';
 import type { Collection } from './collection.ts';
-import { id, name, textOrNull } from './rules.ts';
-
-export interface Named {
-  id: number;
-  name: string;
-}
+import { type Drug, drugs } from './drug.ts';
+import { type Named, named, rule, textOrNull } from './rules.ts';
 
 export interface Barcode {
   /** 12 or 13 digits. */
@@ -24,15 +20,16 @@ export interface Product {
   published: boolean;
 }
 
-const named = Joi.object<Named, true>({ id, name });
-
-const barcode = Joi.string()
-  .pattern(/^[0-9]{12,13}$/)
-  .messages({ '*': 'must be a string of 12 or 13 digits' });
+const barcode = rule<StringSchema>({ 'barcode.digits': 'must be a string of 12 or 13 digits' }, (value) =>
+  typeof value === 'string' && /^[0-9]{12,13}$/.test(value) ? null : 'barcode.digits',
+);
 
 export const products: Collection = {
   name: 'products',
   idPath: ['product', 'id'],
+  namePath: ['product', 'name'],
+  barcodesOf: (record) => (record as Product).barcodes.map(({ barcode: digits }) => digits),
+  derived: [{ collection: drugs, recordOf: (record): Drug => ({ drug: (record as Product).drug }) }],
   schema: Joi.object<Product, true>({
     product: named,
     drug: named,

@@ -1,30 +1,65 @@
 // The Joi rules that members of every collection share: ids, names and other text.
 // Nothing is converted or repaired; see docs/DECISIONS.md, "What makes a record valid".
 
-import Joi from 'joi';
+import Joi, {
+  type AnySchema,
+  type CustomHelpers,
+  type ErrorReport,
+  type NumberSchema,
+  type StringSchema,
+} from 'joi';
 
 const maxNameLength = 10_000;
 
 /** At least one character that leaves ink: not white space, a control, a format mark or a filler. */
 const visibleCharacter = /[^\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
 
-const idMessage = `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`;
-
 /** An id: an integer from 1 to 2^53−1. */
-export const id = Joi.number().integer().min(1).max(Number.MAX_SAFE_INTEGER).messages({ '*': idMessage });
+export const id = rule<NumberSchema>(
+  { 'id.range': `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}` },
+  (value) => (Number.isSafeInteger(value) && (value as number) >= 1 ? null : 'id.range'),
+);
 
 /** A name: at least one visible character, at most 10,000 characters, kept exactly as it came. */
-export const name = Joi.string()
-  .custom((value: string, helpers) => {
-    if (!visibleCharacter.test(value)) return helpers.error('name.invisible');
-    if (value.length > maxNameLength && [...value].length > maxNameLength) return helpers.error('name.long');
-    return value;
-  })
-  .messages({
-    'string.empty': 'must have at least one visible character',
+export const name = rule<StringSchema>(
+  {
+    'name.type': 'must be a string',
     'name.invisible': 'must have at least one visible character',
     'name.long': `must be at most ${maxNameLength} characters long`,
-  });
+  },
+  (value) => {
+    if (typeof value !== 'string') return 'name.type';
+    if (!visibleCharacter.test(value)) return 'name.invisible';
+    return value.length > maxNameLength && [...value].length > maxNameLength ? 'name.long' : null;
+  },
+);
+
+/**
+ * A Joi type of one rule. Rules put together from Joi's own would be judged one by one, and their messages, where they
+ * are not Joi's, merged for each value: that took as long as all the rest of an import.
+ * @param messages by code
+ * @param judge gives the code of what is wrong with a value, or `null`
+ */
+export function rule<Schema extends AnySchema>(
+  messages: Readonly<Record<string, string>>,
+  judge: (value: unknown) => string | null,
+): Schema {
+  const validate = (value: unknown, helpers: CustomHelpers) => {
+    const code = judge(value);
+    return code === null ? { value } : { value, errors: helpers.error(code) as unknown as ErrorReport[] };
+  };
+  const type = (Object.keys(messages)[0] as string).split('.')[0] as string;
+  return Joi.extend({ type, base: Joi.any(), messages: { ...messages }, validate })[type]();
+}
+
+/** Something that a record names. */
+export interface Named {
+  id: number;
+  name: string;
+}
+
+/** An id with its name. */
+export const named = Joi.object<Named, true>({ id, name });
 
 /** Any other text; may be empty. */
 export const text = Joi.string().allow('');

@@ -7,8 +7,10 @@
 -- Gives {only in the walked content, different in both}; or -1 when the lock is not the caller's.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
-local ids = redis.call('ZRANGE', KEYS[3], ARGV[4], ARGV[5])
-if #ids == 0 then return {0, 0} end
+local packed = redis.call('GETRANGE', KEYS[3], ARGV[4] * 8, ARGV[5] * 8 + 7)
+if packed == '' then return {0, 0} end
+local ids = {}
+for at = 1, #packed, 8 do ids[#ids + 1] = string.format('%.0f', (struct.unpack('>I8', packed, at))) end
 local walked = redis.call('HMGET', KEYS[4], unpack(ids))
 local others = redis.call('HMGET', KEYS[5], unpack(ids))
 local alone, different, fields = 0, 0, {}

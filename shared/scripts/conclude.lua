@@ -1,18 +1,26 @@
 -- Ends an import that published nothing: drops what it staged, writes the history and its rejects.
 -- KEYS  1 lock  2 staged  3 imports  4 rejects  5 checked  6 validators  7 versions  then the staged keys
--- ARGV  1 JSON: token, name (of what was staged, "" for nothing), report, historyCap, checkedAt ("" leaves it as it is),
---         validators ("" deletes them, "keep" leaves them)
+-- ARGV  1 JSON: token ("" for an import that never held the lock), name (of what was staged, "" for nothing), report,
+--         historyCap, checkedAt ("" leaves it as it is), validators ("" deletes them, "keep" leaves them)
 --       then the rejects of the import, a header first; none leaves those of the import before
 -- Gives 1; 2 when what was staged has been published after all, by a reply that was lost: then nothing is done;
---   -1 when the lock is not the caller's: then only the history is written. May be repeated.
+--   -1 when the lock is not the caller's: then nothing is done but for the history of one that never held it.
+--   May be repeated.
 local it = cjson.decode(ARGV[1])
 if it.name ~= '' and redis.call('ZSCORE', KEYS[7], it.name) then return 2 end
+local isHolder = redis.call('GET', KEYS[1]) == it.token
+if not isHolder and it.token ~= '' then return -1 end
+
+-- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
+if isHolder then
+  for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
+  redis.call('SREM', KEYS[2], it.name)
+end
 local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
 if last and last[2][2] == it.report then return 1 end
 redis.call('XADD', KEYS[3], 'MAXLEN', it.historyCap, '*', 'report', it.report)
-if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
-for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
-redis.call('SREM', KEYS[2], it.name)
+if not isHolder then return 1 end
+
 if it.checkedAt ~= '' then redis.call('SET', KEYS[5], it.checkedAt) end
 if it.validators == '' then
   redis.call('DEL', KEYS[6])

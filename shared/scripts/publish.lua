@@ -2,11 +2,12 @@
 -- writes the history and announces. The content is one that was staged, or, for a rollback, one that is kept.
 -- Nothing is done unless everything can be.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
---       10 change sets  11 checked  12 validators  13 order  14 records  15 change set
---       then the keys of the contents and change sets that leave
+--       10 change sets  11 checked  12 validators
+--       then the keys of the content; the change sets; what was needed only to stage; what leaves
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
---         document, totalCount, leaving {versions, changeSets}, graceMs, channel, report,
---         historyCap, hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt, validators ("" for none)
+--         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
+--         set), workspaceKeys (how many), leaving {versions, changeSets}, graceMs, channel, report, historyCap,
+--         hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
 -- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
 --   -3 the content is not whole.
@@ -14,13 +15,27 @@ local it = cjson.decode(ARGV[1])
 if redis.call('ZSCORE', KEYS[3], it.number) then return 2 end
 if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
 if (redis.call('GET', KEYS[2]) or '') ~= it.expectedLive then return -2 end
-if redis.call('ZCARD', KEYS[13]) ~= it.totalCount or redis.call('HLEN', KEYS[14]) ~= it.totalCount then return -3 end
+for i, size in ipairs(it.sizes) do
+  if redis.call(size[1], KEYS[12 + i]) ~= size[2] then return -3 end
+end
+
+local changeSets = 12 + #it.sizes
+for i, size in ipairs(it.changes) do
+  if size >= 0 and redis.call('HLEN', KEYS[changeSets + i]) ~= size then return -3 end
+end
+local workspace = changeSets + #it.changes
+local leaving = workspace + it.workspaceKeys
 
 local function setOrDelete(key, text)
   if text == '' then redis.call('DEL', key) else redis.call('SET', key, text) end
 end
 
-for i = 13, 15 do redis.call('PERSIST', KEYS[i]) end
+-- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
+for i = workspace + 1, leaving do redis.call('UNLINK', KEYS[i]) end
+for i = 13, workspace do redis.call('PERSIST', KEYS[i]) end
+for i, size in ipairs(it.changes) do
+  if size >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', size) end
+end
 redis.call('SREM', KEYS[5], it.number)
 redis.call('ZADD', KEYS[3], it.number, it.number)
 redis.call('HSET', KEYS[4], it.number, it.document)
@@ -32,12 +47,12 @@ for _, version in ipairs(it.leaving.versions) do
   redis.call('HDEL', KEYS[4], version)
 end
 for _, version in ipairs(it.leaving.changeSets) do redis.call('ZREM', KEYS[10], version) end
-for i = 16, #KEYS do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
+for i = leaving + 1, #KEYS do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
 
 setOrDelete(KEYS[8], it.hold)
 if it.undone ~= '' then redis.call('SADD', KEYS[9], it.undone) end
 if it.redone ~= '' then redis.call('SREM', KEYS[9], it.redone) end
-redis.call('SET', KEYS[11], it.checkedAt)
+setOrDelete(KEYS[11], it.checkedAt)
 setOrDelete(KEYS[12], it.validators)
 
 redis.call('XADD', KEYS[6], 'MAXLEN', it.historyCap, '*', 'report', it.report)

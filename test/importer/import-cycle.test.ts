@@ -9,11 +9,10 @@ import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
 import { type ImportChanges, importFrom, importRecords, importText } from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';
+import { contentKeys, productKeys as keys, readOrder, workspaceKeys } from '../support/keys.ts';
 import { company, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
-
-const keys = collectionKeys('medref', 'products');
 
 describe('an import', () => {
   const server = useRedis();
@@ -33,7 +32,7 @@ describe('an import', () => {
   const liveRecords = async () => {
     const { content } = (await live()) ?? { content: 0 };
     const { order, records } = keys.content(content);
-    const ids = await redis.zrange(order, 0, '-1');
+    const ids = await readOrder(redis, order);
     return ids.length === 0
       ? []
       : (await redis.hmget(records, ...ids)).map((json) => JSON.parse(json as string));
@@ -226,9 +225,9 @@ describe('an import', () => {
     for (const count of [10, 11, 12, 13]) await importProducts(products(count), { keepVersions: 2 });
     const kept = await readKeptVersions(redis, keys);
     expect(kept.map(({ version }) => version)).to.deep.equal([3, 4]);
-    expect(await redis.pttl(keys.content(2).records)).to.be.within(1, 60_000);
-    expect(await redis.pttl(keys.content(2).order)).to.be.within(1, 60_000);
-    for (const number of [3, 4]) expect(await redis.pttl(keys.content(number).records)).to.equal(-1);
+    for (const key of contentKeys(keys, 2)) expect(await redis.pttl(key), key).to.be.within(1, 60_000);
+    for (const key of [3, 4].flatMap((number) => contentKeys(keys, number)))
+      expect(await redis.pttl(key), key).to.equal(-1);
   });
 
   it('writes the history, latest first', async () => {
@@ -292,16 +291,11 @@ describe('an import', () => {
   });
 
   it('sweeps what a dead import has staged before it stages anything itself', async () => {
-    const { order, records } = keys.content(1);
-    await redis
-      .multi()
-      .incr(keys.next)
-      .sadd(keys.staged, 1)
-      .zadd(order, 1, '5')
-      .hset(records, '5', '{}')
-      .exec();
+    const staged = [...contentKeys(keys, 1), ...workspaceKeys(keys, 1)];
+    await redis.multi().incr(keys.next).sadd(keys.staged, 1).exec();
+    for (const key of staged) await redis.set(key, 'x');
     await importProducts(products(2));
-    expect(await redis.exists(order, records, keys.staged)).to.equal(0);
+    expect(await redis.exists(...staged, keys.staged)).to.equal(0);
     expect(await live()).to.deep.include({ version: 2 });
   });
 
@@ -369,13 +363,84 @@ describe('an import', () => {
     expect((await redis.keys('*')).sort()).to.deep.equal([keys.next, keys.imports, keys.rejects].sort());
   });
 
-  it('mends a live version of which Redis has lost a part, and says so', async () => {
+  it('mends a live version of which Redis has lost a part, whichever it is, and says so', async () => {
     await importProducts(products(10));
-    await redis.del(keys.content(1).records);
-    const report = await importProducts(products(10));
-    expect(report).to.deep.include({ outcome: 'published', version: 2, previousVersion: 1, added: 10 });
-    expect(report.warnings).to.deep.equal(['Version 1 is not whole in Redis; it was not compared with.']);
-    expect(await liveRecords()).to.deep.equal(products(10));
+    for (const [n, lost] of contentKeys(keys, 1).entries()) {
+      const version = n + 1;
+      await redis.del(lost.replace(':1:', `:${version}:`));
+      const report = await importProducts(products(10));
+      const published = { outcome: 'published', version: version + 1, previousVersion: version, added: 0 };
+      expect(report, lost).to.deep.include(published);
+      const reason = `Version ${version} is not whole in Redis; it was not compared with.`;
+      expect(report.warnings).to.deep.equal([reason]);
+      expect(await liveRecords()).to.deep.equal(products(10));
+    }
+  });
+
+  it('judges beside a live version that is not whole all the same, by the counts that are known of it', async () => {
+    await importProducts(products(100));
+    await redis.hdel(keys.content(1).records, '77');
+    const report = await importProducts(products(1));
+    expect(report).to.deep.include({ outcome: 'refused', removed: 99 });
+    expect(report.reason).to.match(
+      /^99 of the 100 live ids are absent .*\. \$\.barcodes fell from 100 elements/,
+    );
+    expect(await live()).to.deep.include({ version: 1 });
+  });
+
+  it('lets go of versions where fewer are to be kept than before, also where nothing has changed', async () => {
+    for (const count of [1, 2, 3, 4]) await importProducts(products(count), { keepVersions: 4 });
+    const numbers = async () => (await readKeptVersions(redis, keys)).map(({ version }) => version);
+    expect(await numbers()).to.deep.equal([1, 2, 3, 4]);
+    expect((await importProducts(products(4), { keepVersions: 4, dryRun: true })).outcome).to.equal(
+      'dry-run',
+    );
+    expect(await numbers(), 'after a dry run').to.deep.equal([1, 2, 3, 4]);
+    expect((await importProducts(products(4), { keepVersions: 2 })).outcome).to.equal('unchanged');
+    expect(await numbers()).to.deep.equal([3, 4]);
+    for (const number of [1, 2])
+      for (const key of contentKeys(keys, number)) expect(await redis.pttl(key), key).to.be.within(1, 60_000);
+    for (const key of contentKeys(keys, 3)) expect(await redis.pttl(key), key).to.equal(-1);
+  });
+
+  it('leaves the rejects of the import before when it reads nothing', async () => {
+    await importProducts([...products(100), {}]);
+    const rejected = await readLastRejects(redis, keys);
+    expect(rejected.total).to.equal(1);
+    expect(
+      (await importFrom(new URL('file:///nothing/there.json'), productCollection, { redisUrl: server().url }))
+        .outcome,
+    ).to.equal('failed');
+    expect(await readLastRejects(redis, keys)).to.deep.equal(rejected);
+    await importProducts(products(100));
+    expect((await readLastRejects(redis, keys)).total).to.equal(0);
+  });
+
+  it('says in the history that another import kept it from starting, unless it is a dry run', async () => {
+    await importProducts(products(3));
+    await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now', token: 'x' }));
+    const report = await importProducts(products(4));
+    expect(report).to.deep.include({ outcome: 'locked', previousVersion: 1 });
+    await importProducts(products(4), { dryRun: true });
+    const outcomes = (await readHistory(redis, keys, 9)).map(({ outcome }) => outcome);
+    expect(outcomes).to.deep.equal(['locked', 'published']);
+  });
+
+  it('tells in a dry run the first records that would be rejected', async () => {
+    const report = await importProducts([...products(5), {}, { product: 1 }], {
+      dryRun: true,
+      maxRejectPercent: 50,
+    });
+    expect(report.warnings).to.deep.equal([
+      'The record at position 6 would be rejected: $.product is required.',
+      'The record at position 7 would be rejected: $.product must be of type object.',
+    ]);
+  });
+
+  it('takes a share of rejects exactly at the limit, whatever the limit is in binary', async () => {
+    const records = [...products(993), ...Array.from({ length: 7 }, () => ({}))];
+    expect((await importProducts(records, { maxRejectPercent: 0.7 })).outcome).to.equal('published');
+    expect((await importProducts([...records, {}], { maxRejectPercent: 0.7 })).outcome).to.equal('refused');
   });
 
   it('counts and keeps what was read before it failed, to the last record', async () => {
@@ -403,7 +468,11 @@ describe('an import', () => {
       outcome: 'held',
       reason: 'Held since yesterday, after a rollback to version 1.',
     });
-    expect(await readKeySpace(redis)).to.deep.equal(before);
+    const { [keys.imports]: history, ...after } = await readKeySpace(redis);
+    expect(after).to.deep.equal(
+      Object.fromEntries(Object.entries(before).filter(([key]) => key !== keys.imports)),
+    );
+    expect(history, 'the history says so').to.have.length(2);
     expect((await importProducts(products(11))).outcome).to.equal('published');
     expect(await redis.exists(keys.hold)).to.equal(0);
     expect((await importProducts(products(12), { scheduled: true })).outcome).to.equal('published');
@@ -531,7 +600,7 @@ describe('an import', () => {
     await importProducts(products(3));
     await importProducts(products(5), { keyPrefix: 'other' });
     expect(await live()).to.deep.include({ version: 1, totalCount: 3 });
-    expect(await readLiveVersion(redis, collectionKeys('other', 'products'))).to.deep.include({
+    expect(await readLiveVersion(redis, collectionKeys('other', productCollection))).to.deep.include({
       totalCount: 5,
     });
   });

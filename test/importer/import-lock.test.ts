@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type ImportLock, lifetimes, readLockHolder, takeLock } from '../../importer/import-lock.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { companyKeys, contentKeys, productKeys as keys, workspaceKeys } from '../support/keys.ts';
 import { useRedis } from '../support/redis-server.ts';
-
-const keys = collectionKeys('medref', 'products');
 
 describe('the import lock', () => {
   const server = useRedis();
@@ -37,7 +35,7 @@ describe('the import lock', () => {
 
   it('is of its own collection alone', async () => {
     const lock = (await takeLock(redis, keys)) as ImportLock;
-    const other = (await takeLock(redis, collectionKeys('medref', 'companies'))) as ImportLock;
+    const other = (await takeLock(redis, companyKeys)) as ImportLock;
     expect(other.token).to.be.a('string');
     await lock.release();
     await other.release();
@@ -45,20 +43,12 @@ describe('the import lock', () => {
 
   it('is renewed, with what is staged under it, while its holder lives', async () => {
     const lock = (await takeLock(redis, keys, { ...lifetimes, lockMs: 300, renewEveryMs: 50 })) as ImportLock;
-    const { records, order } = keys.content(4);
-    await redis
-      .multi()
-      .sadd(keys.staged, 4)
-      .hset(records, '1', '{}')
-      .zadd(order, 1, '1')
-      .pexpire(records, 300)
-      .pexpire(order, 300)
-      .exec();
-    lock.stages(4);
+    const { name } = await lock.stage('');
+    const staged = [...contentKeys(keys, name), ...workspaceKeys(keys, name)];
+    for (const key of staged) await redis.set(key, 'x', 'PX', 300);
     await sleep(600);
     expect(await redis.exists(keys.lock)).to.equal(1);
-    expect(await redis.pttl(records)).to.be.above(10_000);
-    expect(await redis.pttl(order)).to.be.above(10_000);
+    for (const key of [keys.staged, ...staged]) expect(await redis.pttl(key), key).to.be.above(10_000);
     expect(lock.signal.aborted).to.equal(false);
     await lock.release();
   });

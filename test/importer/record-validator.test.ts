@@ -101,7 +101,8 @@ describe('the record validator', () => {
     barcodeReason,
   ];
   const rejected: readonly Case[] = [
-    ...['1', 0, -0, -1, 1.5, 2 ** 53, Infinity, Number.NaN, null, true, [], {}, undefined].map(badId),
+    ...['1', 0, -0, -1, 1.5, 2 ** 53, Infinity, Number.NaN, null, true, [], {}].map(badId),
+    ['product.id', undefined, '$.product.id', 'is required'],
     ...['', ' ', '\n\t\u00a0', '\u200b\u00ad\ufeff', '\u3164', '\u0000'].map(invisible),
     ...['12345678901', '12345678901234', '86996222700l1', ' 8699622270041', '8699622270041\n'].map(
       badBarcode,

@@ -7,10 +7,10 @@ import { readLastRejects } from '../../importer/import-history.ts';
 import type { ImportOutcome } from '../../importer/import-report.ts';
 import type { UpstreamLimits } from '../../importer/upstream/terms.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { importFrom, importRecords } from '../support/importing.ts';
+import { productKeys as keys, readOrder } from '../support/keys.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { type Answer, cutting, refusing, sending, upstreamServers } from '../support/upstream-server.ts';
@@ -75,7 +75,7 @@ const faults: Record<string, Fault> = {
   'cut off before its last byte': failing(cutting(list.slice(0, -1)), /cut off/),
   'shorter than its Content-Length': failing(
     cutting(list, { 'content-length': String(list.length + 9) }),
-    /another length|cut off/,
+    /cut off/,
   ),
   'ended in order in the middle of a record': failing(sending(list.slice(0, 5_000)), /cut off/),
   'gzip that is cut off': failing(sending(zipped.subarray(0, 900)), /gzip data ends too early/),
@@ -104,12 +104,12 @@ const faults: Record<string, Fault> = {
     outcome: 'unchanged',
   },
   'encoded as Brotli': failing(sending(list, { 'content-encoding': 'br' }), /encoded as br/),
-  'in UTF-16': failing(sending(Buffer.from(list, 'utf16le')), /UTF-8|not (valid )?JSON/),
+  'in UTF-16': failing(sending(Buffer.from(list, 'utf16le')), /not valid JSON/),
   'in Latin-1': failing(sending(Buffer.from(changed('DRUG 100', 'DRÜG 100'), 'latin1')), /not valid UTF-8/),
   'behind a byte order mark': { answer: sending(`\ufeff${list}`), outcome: 'unchanged' },
   'with half a character': failing(
     sending(Buffer.from(changed('DRUG 100', 'DRUG \u00e7')).subarray(0, -9)),
-    /cut off|UTF-8/,
+    /cut off/,
   ),
   'with a lone surrogate': { answer: sending(changed('DRUG 100', 'DRUG \\ud800')), outcome: 'published' },
   'with an id past 2^53': rejecting(
@@ -165,12 +165,12 @@ const faults: Record<string, Fault> = {
       limits: { idleMs: 200 },
     },
   ),
-  'silent from the start': failing(() => undefined, /did not (begin to )?answer within/, {
+  'silent from the start': failing(() => undefined, /did not answer within/, {
     limits: { requestMs: 300 },
   }),
   'something that is not HTTP': failing(
     (response) => void response.socket?.end('SSH-2.0-OpenSSH\r\n'),
-    /not HTTP|cut the connection/,
+    /not HTTP/,
   ),
   HTML: failing(
     sending('<!doctype html><title>Maintenance</title>'),
@@ -253,10 +253,23 @@ const faults: Record<string, Fault> = {
   ),
 };
 
+/** What is expected, in words: the outcome, and what is said of it. */
+function expectation({ outcome, reason, reject, warning, requests }: Fault): string {
+  const tries = requests === undefined ? '' : ` (${requests} ${requests === 1 ? 'request' : 'requests'})`;
+  if (reason) return `${outcome}${tries}: “${inWords(reason)}”`;
+  if (reject) return `${outcome} without that record, which is kept as a reject: “${inWords(reject)}”`;
+  if (warning) return `${outcome}, with the warning “${inWords(warning)}”`;
+  return `${outcome}${tries}`;
+}
+
+/** What a pattern of ours looks for. */
+function inWords({ source }: RegExp): string {
+  return source.replaceAll('\\d+', '…').replaceAll('.*', '…').replaceAll('\\', '').replace(/… …/g, '…');
+}
+
 describe('an upstream at fault', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
-  const keys = collectionKeys('medref', 'products');
   let redis: Redis;
   before(async () => {
     redis = await connectForWriting(server().url);
@@ -272,7 +285,7 @@ describe('an upstream at fault', () => {
   });
 
   for (const [what, fault] of Object.entries(faults)) {
-    it(`that is ${what}: ${fault.outcome}`, async () => {
+    it(`that is ${what}: ${expectation(fault)}`, async () => {
       const upstream = await startUpstream(fault.answer);
       const report = await importFrom(upstream.url(), productCollection, {
         redisUrl: server().url,
@@ -288,7 +301,7 @@ describe('an upstream at fault', () => {
       const version = await readLiveVersion(redis, keys);
       expect(version).to.have.property('version', published ? 2 : 1);
       const { order, records } = keys.content(version?.content ?? 0);
-      const stored = await redis.hmget(records, ...(await redis.zrange(order, 0, '-1')));
+      const stored = await redis.hmget(records, ...(await readOrder(redis, order)));
       const kept = fault.reject ? live.slice(0, -1) : live;
       if (published && !fault.reject) expect(stored).to.have.length(live.length);
       else expect(stored).to.deep.equal(kept.map((record) => JSON.stringify(record)));
@@ -302,7 +315,7 @@ describe('an upstream at fault', () => {
     });
   }
 
-  it('never gets the token by a redirect to another host', async () => {
+  it('that is a redirect to another host: unchanged, and the token is not sent there', async () => {
     const seen: (string | undefined)[] = [];
     const other = await startUpstream((response, request) => {
       seen.push(request.headers.authorization);

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { type ContentName, collectionKeys } from '../../shared/keys.ts';
+import type { ContentName, PartKeys } from '../../shared/keys.ts';
+import { packIds } from '../../shared/list-order.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import * as scripts from '../../shared/scripts.ts';
 import { readKeySpace } from '../support/key-space.ts';
+import { contentKeys, productKeys as keys, readOrder, workspaceKeys } from '../support/keys.ts';
 import { useRedis } from '../support/redis-server.ts';
 
-const keys = collectionKeys('medref', 'products');
 const token = 'the token';
 const lifetimeMs = 60_000;
 
@@ -23,27 +24,44 @@ describe('the scripts', () => {
   });
 
   const record = (position: number, id: number, json = `{"id":${id}}`) => ({ position, id, json });
+  const drugs = keys.derived('drugs');
   const staging = (name: ContentName): scripts.Staging => ({ keys, token, name, lifetimeMs });
   const stage = (name: ContentName, records: scripts.StagedRecord[]) =>
-    scripts.stage(redis, staging(name), records);
+    scripts.stage(redis, staging(name), keys, records);
+  const arrange = (name: ContentName, arrangement: Partial<scripts.Arrangement>, part: PartKeys = keys) =>
+    scripts.arrange(redis, staging(name), part, {
+      ...{ firstRank: 0, order: Buffer.alloc(0), blocks: [], ...arrangement },
+    });
+  /** Stages all that a content has: what is in blocks and in the index does not matter here. */
+  const stageWhole = async (name: ContentName, records: scripts.StagedRecord[]) => {
+    for (const part of keys.parts) {
+      await scripts.stage(redis, staging(name), part, records);
+      const order = packIds(records.map(({ id }) => id));
+      await arrange(name, { order, blocks: [[0, Buffer.from('block')]] }, part);
+      await scripts.sort(redis, staging(name), part, ['entry']);
+      const page = { number: 0, stored: Buffer.from('page'), fence: Buffer.from('entry') };
+      await scripts.seal(redis, staging(name), part, [page]);
+    }
+  };
 
   describe('stage', () => {
-    it('writes records in order, with an expiry from the first write on', async () => {
+    it('writes records with their positions, with an expiry from the first write on', async () => {
       expect(await stage(1, [record(1, 9), record(2, 4)])).to.deep.equal([]);
-      const { order, records } = keys.content(1);
-      expect(await redis.zrange(order, 0, '-1')).to.deep.equal(['9', '4']);
+      const { records } = keys.content(1);
+      const { positions } = keys.workspace(1);
+      expect(await redis.zrange(positions, 0, '-1')).to.deep.equal(['9', '4']);
       expect(await redis.hgetall(records)).to.deep.equal({ 9: '{"id":9}', 4: '{"id":4}' });
-      for (const key of [order, records]) expect(await redis.pttl(key)).to.be.within(1, lifetimeMs);
+      for (const key of [positions, records]) expect(await redis.pttl(key)).to.be.within(1, lifetimeMs);
       expect(await redis.smembers(keys.staged)).to.deep.equal(['1']);
     });
 
-    it('keeps the first record of an id and names the later ones, within a batch and across batches', async () => {
+    it('keeps the first record of an id and names the later ones, within a batch and across batches, and whether they are the same', async () => {
       const first = await stage(1, [record(1, 9), record(2, 9, 'second'), record(3, 4)]);
-      expect(first).to.deep.equal([{ index: 1, firstPosition: 1 }]);
-      const second = await stage(1, [record(4, 5), record(5, 4, 'again'), record(6, 9, 'third')]);
+      expect(first).to.deep.equal([{ index: 1, firstPosition: 1, isSame: false }]);
+      const second = await stage(1, [record(4, 5), record(5, 4), record(6, 9, 'third')]);
       expect(second).to.deep.equal([
-        { index: 1, firstPosition: 3 },
-        { index: 2, firstPosition: 1 },
+        { index: 1, firstPosition: 3, isSame: true },
+        { index: 2, firstPosition: 1, isSame: false },
       ]);
       const stored = await redis.hgetall(keys.content(1).records);
       expect(stored).to.deep.equal({ 9: '{"id":9}', 4: '{"id":4}', 5: '{"id":5}' });
@@ -62,15 +80,110 @@ describe('the scripts', () => {
       await expectError(stage(1, [record(1, 1)]), scripts.LockLostError);
       await redis.del(keys.lock);
       await expectError(stage(1, [record(1, 1)]), scripts.LockLostError);
-      expect(await redis.exists(keys.content(1).order, keys.content(1).records, keys.staged)).to.equal(0);
+      expect(await redis.keys('*')).to.deep.equal([]);
     });
 
     it('takes ids up to 2^53−1 and positions in the millions exactly', async () => {
       const id = Number.MAX_SAFE_INTEGER;
       await stage(1, [record(12_345_678, id)]);
       expect(await stage(1, [record(12_345_679, id)])).to.deep.equal([
-        { index: 0, firstPosition: 12_345_678 },
+        { index: 0, firstPosition: 12_345_678, isSame: true },
       ]);
+    });
+
+    it('writes each part by itself', async () => {
+      await stage(1, [record(1, 9)]);
+      expect(await scripts.stage(redis, staging(1), drugs, [record(2, 9, 'a drug')])).to.deep.equal([]);
+      expect(await redis.hgetall(drugs.content(1).records)).to.deep.equal({ 9: 'a drug' });
+      expect(await redis.hgetall(keys.content(1).records)).to.deep.equal({ 9: '{"id":9}' });
+    });
+  });
+
+  describe('begin', () => {
+    it('gives a number that was never given before, or stages under a name that takes none', async () => {
+      const begin = (name: 'dry-run' | '') => scripts.begin(redis, { keys, token }, { name, lifetimeMs });
+      expect(await begin('')).to.equal(1);
+      expect(await begin('dry-run')).to.equal('dry-run');
+      expect(await begin('')).to.equal(2);
+      expect(await redis.smembers(keys.staged)).to.include('2');
+      expect(await redis.pttl(keys.staged)).to.be.within(1, lifetimeMs);
+      await redis.set(keys.lock, 'another token');
+      await expectError(begin(''), scripts.LockLostError);
+      expect(await redis.get(keys.next)).to.equal('2');
+    });
+  });
+
+  describe('arrange', () => {
+    it('writes the order at its place and blocks by their number, with an expiry', async () => {
+      await arrange(1, { firstRank: 2, order: packIds([Number.MAX_SAFE_INTEGER]) });
+      await arrange(1, {
+        order: packIds([7, 1]),
+        blocks: [[3, Buffer.from([0, 255])]],
+      });
+      const { order, blocks } = keys.content(1);
+      expect(await readOrder(redis, order)).to.deep.equal(['7', '1', String(Number.MAX_SAFE_INTEGER)]);
+      expect(await redis.hgetallBuffer(blocks)).to.deep.equal({ 3: Buffer.from([0, 255]) });
+      for (const key of [order, blocks]) expect(await redis.pttl(key)).to.be.within(1, lifetimeMs);
+    });
+
+    it('may be repeated when a reply was lost: the outcome is the same', async () => {
+      const arrangement = {
+        firstRank: 1,
+        order: packIds([7]),
+        blocks: [[0, Buffer.from('b')]],
+      } as const;
+      await arrange(1, arrangement);
+      const once = await readKeySpace(redis);
+      await arrange(1, arrangement);
+      expect(await readKeySpace(redis)).to.deep.equal(once);
+    });
+
+    it('writes nothing without the lock', async () => {
+      await redis.set(keys.lock, 'another token');
+      await expectError(arrange(1, { order: packIds([7]) }), scripts.LockLostError);
+      expect(await redis.keys('*')).to.deep.equal([keys.lock]);
+    });
+  });
+
+  describe('sort', () => {
+    it('keeps entries sorted by their bytes, with an expiry, and may be repeated', async () => {
+      const { sorting } = keys.workspace(1);
+      for (let time = 1; time <= 2; time++) await scripts.sort(redis, staging(1), keys, ['b\xff', 'b', 'a']);
+      expect(await redis.zrange(sorting, 0, '-1')).to.deep.equal(['a', 'b', 'b\xff']);
+      expect(await redis.pttl(sorting)).to.be.within(1, lifetimeMs);
+    });
+
+    it('writes nothing without the lock', async () => {
+      await redis.set(keys.lock, 'another token');
+      await expectError(scripts.sort(redis, staging(1), keys, ['a']), scripts.LockLostError);
+      expect(await redis.keys('*')).to.deep.equal([keys.lock]);
+    });
+  });
+
+  describe('seal', () => {
+    const pages = [
+      { number: 1, stored: Buffer.from([1, 255]), fence: Buffer.from([98]) },
+      { number: 0, stored: Buffer.from([0]), fence: Buffer.from([97, 0, 255]) },
+    ];
+
+    it('writes pages by their number and what they begin with, with an expiry, and may be repeated', async () => {
+      for (let time = 1; time <= 2; time++) await scripts.seal(redis, staging(1), keys, pages);
+      const { entries, fences } = keys.content(1);
+      expect(await redis.hgetallBuffer(entries)).to.deep.equal({
+        0: Buffer.from([0]),
+        1: Buffer.from([1, 255]),
+      });
+      expect(await redis.zrangeBuffer(fences, 0, '-1')).to.deep.equal([
+        Buffer.from([97, 0, 255]),
+        Buffer.from([98]),
+      ]);
+      for (const key of [entries, fences]) expect(await redis.pttl(key)).to.be.within(1, lifetimeMs);
+    });
+
+    it('writes nothing without the lock', async () => {
+      await redis.set(keys.lock, 'another token');
+      await expectError(scripts.seal(redis, staging(1), keys, pages), scripts.LockLostError);
+      expect(await redis.keys('*')).to.deep.equal([keys.lock]);
     });
   });
 
@@ -79,11 +192,11 @@ describe('the scripts', () => {
     const whole = { first: 0, last: 9 };
 
     it('counts what is added, changed and removed, and writes it as a change set that expires', async () => {
-      await stage(1, [record(1, 1), record(2, 2), record(3, 3)]);
-      await stage(2, [record(1, 1), record(2, 2, '{"id":2,"x":0}'), record(3, 4)]);
-      const after = { walked: 2, other: 1, walks: 'after', ...whole } as const;
+      await stageWhole(1, [record(1, 1), record(2, 2), record(3, 3)]);
+      await stageWhole(2, [record(1, 1), record(2, 2, '{"id":2,"x":0}'), record(3, 4)]);
+      const after = { part: keys, walked: 2, other: 1, walks: 'after', ...whole } as const;
       expect(await scripts.compare(redis, staging(2), after)).to.deep.equal({ alone: 1, different: 1 });
-      const before = { walked: 1, other: 2, walks: 'before', ...whole } as const;
+      const before = { part: keys, walked: 1, other: 2, walks: 'before', ...whole } as const;
       expect(await scripts.compare(redis, staging(2), before)).to.deep.equal({ alone: 1, different: 0 });
       expect(await redis.hgetall(keys.changeSet(2))).to.deep.equal({
         2: `${sha1('{"id":2}')} ${sha1('{"id":2,"x":0}')}`,
@@ -94,52 +207,69 @@ describe('the scripts', () => {
     });
 
     it('compares just the ranks it is given', async () => {
-      await stage(2, [record(1, 1), record(2, 2), record(3, 3)]);
-      const part = { walked: 2, other: 1, walks: 'after', first: 1, last: 1 } as const;
+      await stageWhole(2, [record(1, 1), record(2, 2), record(3, 3)]);
+      const part = { part: keys, walked: 2, other: 1, walks: 'after', first: 1, last: 1 } as const;
       expect(await scripts.compare(redis, staging(2), part)).to.deep.equal({ alone: 1, different: 0 });
       expect(await redis.hkeys(keys.changeSet(2))).to.deep.equal(['2']);
     });
 
     it('writes nothing without the lock', async () => {
-      await stage(2, [record(1, 1)]);
+      await stageWhole(2, [record(1, 1)]);
       await redis.set(keys.lock, 'another token');
-      const comparison = { walked: 2, other: 1, walks: 'after', ...whole } as const;
+      const comparison = { part: keys, walked: 2, other: 1, walks: 'after', ...whole } as const;
       await expectError(scripts.compare(redis, staging(2), comparison), scripts.LockLostError);
       expect(await redis.exists(keys.changeSet(2))).to.equal(0);
     });
   });
 
   const document = (number: number) => JSON.stringify({ version: number, content: number });
+  /** Of a content with one record. */
+  const sizes = (content: number): scripts.KeySize[] =>
+    keys.parts.flatMap((part) => {
+      const { records, order, blocks, entries, fences } = part.content(content);
+      return [
+        ...[records, blocks, entries].map((key) => ({ key, command: 'HLEN' as const, size: 1 })),
+        { key: order, command: 'STRLEN', size: 8 },
+        { key: fences, command: 'ZCARD', size: 1 },
+      ];
+    });
   const publish = (
     number: number,
-    changes: Partial<scripts.Publication> = {},
+    { content = number, ...changes }: Partial<scripts.Publication> = {},
     rejects: readonly string[] = ['{"total":0}'],
   ) =>
     scripts.publish(
       redis,
       { keys, token },
       {
-        ...{ number, content: number, document: document(number), expectedLive: '', totalCount: 1 },
-        ...{ graceMs: 5_000, leaving: { versions: [], contents: [], changeSets: [] } },
+        ...{ number, content, document: document(number), expectedLive: '' },
+        ...{
+          sizes: sizes(content),
+          changes: [null, null],
+          graceMs: 5_000,
+          leaving: { versions: [], contents: [], changeSets: [] },
+        },
         ...{ hold: '', undone: '', redone: '', checkedAt: 'now', validators: '', ...changes },
       },
       { report: `{"version":${number}}`, historyCap: 3, rejects },
     );
 
   describe('publish', () => {
-    it('moves the pointer, keeps the content for good, writes the history and the rejects', async () => {
-      await stage(1, [record(1, 1)]);
-      await redis.hset(keys.changeSet(1), '1', '- x');
-      await redis.pexpire(keys.changeSet(1), 1_000);
-      await publish(1, { validators: '{"etag":"x"}' }, ['{"total":2}', 'first', 'second']);
+    it('moves the pointer, keeps the content for good, drops what was needed to stage it, writes the history and the rejects', async () => {
+      await stageWhole(1, [record(1, 1)]);
+      for (const { changeSet } of keys.parts) await redis.hset(changeSet(1), '1', '- x');
+      for (const { changeSet } of keys.parts) await redis.pexpire(changeSet(1), 1_000);
+      const changes = keys.parts.map(() => 1);
+      await publish(1, { changes, validators: '{"etag":"x"}' }, ['{"total":2}', 'first', 'second']);
+      expect(await redis.hgetall(keys.changeSet(1))).to.deep.equal({ 1: '- x', '#': '1' });
       expect(await redis.get(keys.live)).to.equal(document(1));
       expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(['1']);
       expect(await redis.zrange(keys.changeSets, 0, '-1')).to.deep.equal(['1']);
       expect(await redis.hgetall(keys.versionDocuments)).to.deep.equal({ 1: document(1) });
-      for (const key of [keys.content(1).order, keys.content(1).records, keys.changeSet(1)]) {
-        expect(await redis.pttl(key)).to.equal(-1);
+      for (const key of [...contentKeys(keys, 1), ...keys.parts.map(({ changeSet }) => changeSet(1))]) {
+        expect(await redis.pttl(key), key).to.equal(-1);
       }
-      expect(await redis.exists(keys.staged)).to.equal(0);
+      expect(await redis.exists(keys.staged, ...workspaceKeys(keys, 1))).to.equal(0);
       expect(await redis.lrange(keys.rejects, 0, -1)).to.deep.equal(['{"total":2}', 'first', 'second']);
       expect((await redis.xrange(keys.imports, '-', '+')).map(([, fields]) => fields)).to.deep.equal([
         ['report', '{"version":1}'],
@@ -152,14 +282,14 @@ describe('the scripts', () => {
       const listener = redis.duplicate();
       await listener.subscribe(keys.announcements);
       const heard = new Promise((resolve) => listener.once('message', (_channel, text) => resolve(text)));
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       await publish(1);
       expect(await heard).to.equal('1');
       listener.disconnect();
     });
 
     it('may be repeated when a reply was lost, even after the lock has gone', async () => {
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       await publish(1);
       await redis.del(keys.lock);
       await publish(1);
@@ -167,25 +297,25 @@ describe('the scripts', () => {
     });
 
     it('gives what leaves the kept versions a grace period and forgets its documents', async () => {
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       await publish(1);
-      await stage(2, [record(1, 2)]);
-      await redis.hset(keys.changeSet(1), '1', '- x');
+      await stageWhole(2, [record(1, 2)]);
+      for (const { changeSet } of keys.parts) await redis.hset(changeSet(1), '1', '- x');
       const leaving = { versions: [1], contents: [1], changeSets: [1] };
       await publish(2, { expectedLive: document(1), leaving });
       expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(['2']);
       expect(await redis.zrange(keys.changeSets, 0, '-1')).to.deep.equal(['2']);
       expect(await redis.hkeys(keys.versionDocuments)).to.deep.equal(['2']);
-      expect(await redis.pttl(keys.content(1).records)).to.be.within(1, 5_000);
-      expect(await redis.pttl(keys.content(1).order)).to.be.within(1, 5_000);
-      expect(await redis.pttl(keys.changeSet(1))).to.be.within(1, 5_000);
-      expect(await redis.pttl(keys.content(2).records)).to.equal(-1);
+      for (const key of [...contentKeys(keys, 1), ...keys.parts.map(({ changeSet }) => changeSet(1))]) {
+        expect(await redis.pttl(key), key).to.be.within(1, 5_000);
+      }
+      for (const key of contentKeys(keys, 2)) expect(await redis.pttl(key), key).to.equal(-1);
     });
 
     it('publishes a kept content again, holds, remembers what is undone, and leaves the rejects alone', async () => {
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       await publish(1);
-      await stage(2, [record(1, 2)]);
+      await stageWhole(2, [record(1, 2)]);
       await publish(2, { expectedLive: document(1) }, ['{"total":7}']);
       await redis.sadd(keys.undone, 'of 1');
       const rollback = { content: 1, hold: '{"since":"now"}', undone: 'of 2', redone: 'of 1' };
@@ -194,7 +324,7 @@ describe('the scripts', () => {
       expect(await redis.get(keys.hold)).to.equal('{"since":"now"}');
       expect(await redis.smembers(keys.undone)).to.deep.equal(['of 2']);
       expect(await redis.lrange(keys.rejects, 0, -1)).to.deep.equal(['{"total":7}']);
-      await stage(4, [record(1, 4)]);
+      await stageWhole(4, [record(1, 4)]);
       await publish(4, { expectedLive: document(3) });
       expect(await redis.exists(keys.hold)).to.equal(0);
     });
@@ -202,7 +332,7 @@ describe('the scripts', () => {
     it('caps the history', async () => {
       let expectedLive = '';
       for (const number of [1, 2, 3, 4, 5]) {
-        await stage(number, [record(1, number)]);
+        await stageWhole(number, [record(1, number)]);
         await publish(number, { expectedLive });
         expectedLive = document(number);
       }
@@ -216,13 +346,17 @@ describe('the scripts', () => {
       'when another version went live meanwhile': () => redis.set(keys.live, document(7)),
       'when a record is missing': () => redis.hdel(keys.content(2).records, '1'),
       'when the order is missing': () => redis.del(keys.content(2).order),
-      'when there is more than there should be': () => redis.zadd(keys.content(2).order, 9, '9'),
+      'when there is more than there should be': () => redis.append(keys.content(2).order, '12345678'),
+      'when a block is missing': () => redis.del(keys.content(2).blocks),
+      'when a page of the search index is missing': () => redis.del(keys.content(2).entries),
+      'when what tells the pages apart is missing': () => redis.del(keys.content(2).fences),
+      'when a part of what is derived is missing': () => redis.del(drugs.content(2).records),
     };
     for (const [when, happens] of Object.entries(refusals)) {
       it(`changes nothing ${when}`, async () => {
-        await stage(1, [record(1, 1)]);
+        await stageWhole(1, [record(1, 1)]);
         await publish(1);
-        await stage(2, [record(1, 1)]);
+        await stageWhole(2, [record(1, 1)]);
         await happens();
         const before = await readKeySpace(redis);
         await expectError(publish(2, { expectedLive: document(1) }), Error);
@@ -241,7 +375,7 @@ describe('the scripts', () => {
       );
 
     it('drops what was staged, keeps the history and the rejects', async () => {
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       await redis.hset(keys.changeSet(1), '1', '- x');
       await conclude(1);
       expect((await redis.keys('*')).sort()).to.deep.equal([keys.imports, keys.lock, keys.rejects].sort());
@@ -249,7 +383,7 @@ describe('the scripts', () => {
     });
 
     it('stores, keeps or deletes the validators, and when upstream was checked', async () => {
-      for (const number of [1, 2, 3]) await stage(number, [record(1, 1)]);
+      for (const number of [1, 2, 3]) await stageWhole(number, [record(1, 1)]);
       await conclude(1, { checkedAt: 'today', validators: '{"etag":"x"}' });
       expect(await redis.mget(keys.checked, keys.validators)).to.deep.equal(['today', '{"etag":"x"}']);
       await conclude(2);
@@ -259,59 +393,79 @@ describe('the scripts', () => {
     });
 
     it('does nothing when it is repeated, or when the version was published by a reply that was lost', async () => {
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       expect(await conclude(1)).to.equal('dropped');
       expect(await conclude(1)).to.equal('dropped');
       expect(await redis.xlen(keys.imports)).to.equal(1);
-      await stage(2, [record(1, 1)]);
+      await stageWhole(2, [record(1, 1)]);
       await publish(2);
       const before = await readKeySpace(redis);
       expect(await conclude(2)).to.equal('published');
-      expect(await scripts.discard(redis, staging(2))).to.equal('published');
+      expect(await scripts.discard(redis, staging(2), 2)).to.equal('published');
       expect(await readKeySpace(redis)).to.deep.equal(before);
     });
 
-    it('writes nothing but the history once the lock is lost', async () => {
-      await stage(1, [record(1, 1)]);
+    it('writes nothing once the lock is lost, and only the history for an import that never held it', async () => {
+      await stageWhole(1, [record(1, 1)]);
       await redis.set(keys.lock, 'another token');
       await expectError(conclude(1), scripts.LockLostError);
       expect(await redis.exists(keys.content(1).records)).to.equal(1);
       expect(await redis.exists(keys.rejects)).to.equal(0);
+      expect(await redis.xlen(keys.imports)).to.equal(0);
+      const entry = { report: '{"outcome":"locked"}', historyCap: 3, rejects: [] };
+      const end = { name: '', checkedAt: '', validators: 'keep' };
+      await scripts.conclude(redis, { keys, token: '' }, end, entry);
       expect(await redis.xlen(keys.imports)).to.equal(1);
+      expect(await redis.get(keys.lock)).to.equal('another token');
+    });
+  });
+
+  describe('retain', () => {
+    it('names versions no more and lets what only they hold expire, only for the holder of the lock', async () => {
+      await stageWhole(1, [record(1, 1)]);
+      await publish(1);
+      await stageWhole(2, [record(1, 2)]);
+      await publish(2, { expectedLive: document(1) });
+      const leaving = { versions: [1], contents: [1] };
+      const other = { keys, token: 'another' };
+      await expectError(scripts.retain(redis, other, leaving, 5_000), scripts.LockLostError);
+      expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(['1', '2']);
+      await scripts.retain(redis, { keys, token }, leaving, 5_000);
+      expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(['2']);
+      expect(await redis.hkeys(keys.versionDocuments)).to.deep.equal(['2']);
+      for (const key of contentKeys(keys, 1)) expect(await redis.pttl(key), key).to.be.within(1, 5_000);
+      for (const key of contentKeys(keys, 2)) expect(await redis.pttl(key), key).to.equal(-1);
     });
   });
 
   describe('discard', () => {
     it('leaves no trace of what was staged, only for the holder of the lock', async () => {
-      await stage('dry-run', [record(1, 1)]);
+      await stageWhole('dry-run', [record(1, 1)]);
       await redis.hset(keys.changeSet('dry-run'), '1', '- x');
-      await expectError(
-        scripts.discard(redis, { ...staging('dry-run'), token: 'another' }),
-        scripts.LockLostError,
-      );
+      await expectError(scripts.discard(redis, { keys, token: 'another' }, 'dry-run'), scripts.LockLostError);
       expect(await redis.exists(keys.staged)).to.equal(1);
-      await scripts.discard(redis, staging('dry-run'));
+      await scripts.discard(redis, staging('dry-run'), 'dry-run');
       expect(await redis.keys('*')).to.deep.equal([keys.lock]);
     });
   });
 
   describe('renew and release', () => {
     it('renew the lock and what is staged, only for its holder', async () => {
-      await stage(1, [record(1, 1)]);
-      await redis.pexpire(keys.content(1).records, 50);
+      await stageWhole(1, [record(1, 1)]);
+      const staged = [...contentKeys(keys, 1), ...workspaceKeys(keys, 1)];
+      for (const key of staged) await redis.pexpire(key, 50);
       await scripts.renew(redis, staging(1), 9_000);
       expect(await redis.pttl(keys.lock)).to.be.within(8_000, 9_000);
-      expect(await redis.pttl(keys.content(1).records)).to.be.within(50_000, lifetimeMs);
+      for (const key of staged) expect(await redis.pttl(key), key).to.be.within(50_000, lifetimeMs);
       const another = { ...staging(1), token: 'another token' };
       await expectError(scripts.renew(redis, another, 9_000), scripts.LockLostError);
     });
 
     it('renew nothing that was published: it stays for good', async () => {
-      await stage(1, [record(1, 1)]);
+      await stageWhole(1, [record(1, 1)]);
       await publish(1);
       await scripts.renew(redis, staging(1), 9_000);
-      expect(await redis.pttl(keys.content(1).records)).to.equal(-1);
-      expect(await redis.pttl(keys.content(1).order)).to.equal(-1);
+      for (const key of contentKeys(keys, 1)) expect(await redis.pttl(key), key).to.equal(-1);
     });
 
     it('release the lock, only for its holder', async () => {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { pino } from 'pino';
 import { createServer } from '../../api/server.ts';
 import { ApiKeyring, createApiKey } from '../../shared/api-keys.ts';
-import { collections as allCollections } from '../../shared/collections/collections.ts';
+import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { LiveVersions } from '../../shared/live-versions.ts';
 import { ReadModel } from '../../shared/read-model.ts';
 import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis.ts';
@@ -28,6 +28,8 @@ export interface TestApi {
   get(path: string, init?: RequestInit): Promise<ApiAnswer>;
   /** Sends bytes as they are on a connection of their own, and gives all that comes back. */
   raw(request: string): Promise<string>;
+  /** What it was told of damage in Redis, as sentences. */
+  readonly damage: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -35,11 +37,9 @@ export interface TestApi {
 export async function startApi({
   redisUrl,
   baseUrl,
-  collections = allCollections,
 }: {
   redisUrl: string;
   baseUrl?: string;
-  collections?: typeof allCollections;
 }): Promise<TestApi> {
   const keyPrefix = 'medref';
   const writing = await connectForWriting(redisUrl);
@@ -49,10 +49,12 @@ export async function startApi({
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
   await new Promise((resolve) => redis.once('ready', resolve));
-  const live = new LiveVersions({ redis, listener, keyPrefix, collections });
+  const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
+  const damage: string[] = [];
+  const onDamage = (message: string) => void damage.push(message);
   const server = await createServer({
-    collections,
-    readModel: new ReadModel({ redis, live, keyPrefix }),
+    collections: servedCollections,
+    readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
     keyring: new ApiKeyring({ redis, keyPrefix }),
     host: '127.0.0.1',
     port: 0,
@@ -67,6 +69,7 @@ export async function startApi({
     origin,
     port,
     key,
+    damage,
     async get(path, init = {}) {
       const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) };
       const response = await fetch(`${origin}${path}`, { ...init, headers });

@@ -29,7 +29,7 @@ export function startMedref(
   settings: Readonly<Record<string, string>>,
 ): RunningCommand {
   const child = spawn(process.execPath, [entry, ...args], {
-    env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ...settings },
+    env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ADMIN_PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -176,7 +176,7 @@ function commandName(frame: Buffer): string {
 const scriptFolder = new URL('../../shared/scripts/', import.meta.url);
 
 /** The names of our scripts by the digest of their text. */
-const scriptNames: ReadonlyMap<string, string> = new Map(
+export const scriptNames: ReadonlyMap<string, string> = new Map(
   readdirSync(scriptFolder)
     .filter((file) => file.endsWith('.lua'))
     .map((file) => [sha1(readFileSync(new URL(file, scriptFolder))), file.replace('.lua', '')]),

@@ -1,0 +1,92 @@
+// In: a search and a span of its results. Out: how many there are in all, and the ids in the span; work for a page only.
+
+import type { ContentKeys } from './keys.ts';
+import type { Redis } from './redis.ts';
+import { beyond, bytes, idOf, openEntries, pageEntries, prefixOf, type Search } from './search-index.ts';
+
+/** What a search found. */
+export interface Found {
+  readonly totalCount: number;
+  /** Decimal digits, in the order of the results. */
+  readonly ids: readonly string[];
+}
+
+/** A search in the index of one content. */
+export interface SearchRequest {
+  /** How many entries the index has. */
+  readonly entries: number;
+  readonly search: Search;
+  readonly span: { readonly from: number; readonly count: number };
+}
+
+/**
+ * Searches an index: its fences tell the pages in which the results begin and end, and so how many lie between.
+ * @returns `null` when a part of the index is not there, or not as it was stored
+ */
+export async function searchEntries(
+  redis: Redis,
+  content: ContentKeys,
+  { entries, search, span }: SearchRequest,
+): Promise<Found | null> {
+  const prefix = prefixOf(search);
+  const end = beyond(prefix);
+  const [least, most] = [bytes(prefix), bytes(end)];
+  const [pageCount, pagesBefore, pagesUpTo] = await Promise.all([
+    redis.zcard(content.fences),
+    redis.zlexcount(content.fences, '-', `(${prefix}`),
+    redis.zlexcount(content.fences, '-', `(${end}`),
+  ]);
+  // One fence less, and all places behind it would be told wrongly.
+  if (pageCount !== Math.ceil(entries / pageEntries)) return null;
+  if (pagesUpTo === 0) return nothing;
+  const firstPage = Math.max(0, pagesBefore - 1);
+  const lastPage = pagesUpTo - 1;
+  // The span begins somewhere in the first page, so all pages that it can lie in are known before that one is read.
+  const wanted = pagesOf({
+    first: firstPage * pageEntries + span.from,
+    last: firstPage * pageEntries + pageEntries - 1 + span.from + span.count - 1,
+  });
+  const numbers = [...new Set([firstPage, lastPage, ...wanted.filter((it) => it <= lastPage)])];
+  const pages = await readPages(redis, content.entries, numbers);
+  if (!pages) return null;
+  const page = (number: number) => pages.get(number) as readonly string[];
+  const first = firstPage * pageEntries + countBelow(page(firstPage), least);
+  const last = lastPage * pageEntries + countBelow(page(lastPage), most);
+  const ids: string[] = [];
+  const until = Math.min(last, first + span.from + span.count);
+  for (let rank = first + span.from; rank < until; rank += 1) {
+    const entry = page(Math.floor(rank / pageEntries))[rank % pageEntries];
+    if (entry === undefined) return null;
+    ids.push(idOf(entry));
+  }
+  return { totalCount: last - first, ids };
+}
+
+const nothing: Found = { totalCount: 0, ids: [] };
+
+function pagesOf({ first, last }: { first: number; last: number }): number[] {
+  const from = Math.floor(first / pageEntries);
+  return Array.from({ length: Math.floor(last / pageEntries) - from + 1 }, (_, n) => from + n);
+}
+
+async function readPages(
+  redis: Redis,
+  key: string,
+  numbers: readonly number[],
+): Promise<ReadonlyMap<number, readonly string[]> | null> {
+  const stored = await redis.hmgetBuffer(key, ...numbers.map(String));
+  const pages = new Map<number, readonly string[]>();
+  for (const [n, number] of numbers.entries()) {
+    const bytes = stored[n];
+    const entries = bytes ? openEntries(bytes) : null;
+    if (!entries) return null;
+    pages.set(number, entries);
+  }
+  return pages;
+}
+
+/** How many of these sorted entries come before a bound. */
+function countBelow(entries: readonly string[], bound: string): number {
+  const at = entries.findIndex((entry) => entry >= bound);
+  return at === -1 ? entries.length : at;
+}
