@@ -7,8 +7,14 @@ const hostAndPort = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-
 
 /** Whether a `Host` field has the form of a host, with or without a port. */
 export function isHost(text: string): boolean {
-  return hostAndPort.test(text) && URL.canParse(`http://${text}`);
+  if (text === lastHost) return true;
+  if (!hostAndPort.test(text) || !URL.canParse(`http://${text}`)) return false;
+  lastHost = text;
+  return true;
 }
+
+/** The host that was asked for last: most often it is the next one too. */
+let lastHost = '';
 
 /** The base URL of a request, without a trailing slash. */
 export function baseUrlOf(request: Request, setting: string | undefined): string {

@@ -2,25 +2,21 @@
 
 import { STATUS_CODES } from 'node:http';
 import type { Change } from '../shared/read-model.ts';
-import type { PageLinks, PageMeta } from './paging.ts';
+import type { PageMeta } from './paging.ts';
 
 /** Grows when the bytes of a body change for the same records, so that caches let go of the older ones. */
 export const bodyRevision = 1;
 
-const comma = Buffer.from(',');
-const listStart = Buffer.from('{"data":[');
 const singleStart = Buffer.from('{"data":');
 const singleEnd = Buffer.from(',"success":true}');
 
-/** `{data: […], _links, _meta, success: true}` */
-export function listEnvelope(records: readonly Buffer[], links: PageLinks, meta: PageMeta): Buffer {
-  const parts: Buffer[] = [listStart];
-  for (const record of records) {
-    if (parts.length > 1) parts.push(comma);
-    parts.push(record);
-  }
-  const tail = `],"_links":${JSON.stringify(links)},"_meta":${JSON.stringify(meta)},"success":true}`;
-  return Buffer.concat([...parts, Buffer.from(tail)]);
+/** What a list envelope has before its records: `{"data":[` */
+export const listStart = Buffer.from('{"data":[');
+
+/** What a list envelope has after its records: `], _links, _meta, success: true}`. @param links see paging.ts */
+export function listEnd(links: string, { totalCount, pageCount, currentPage, perPage }: PageMeta): Buffer {
+  const meta = `{"totalCount":${totalCount},"pageCount":${pageCount},"currentPage":${currentPage},"perPage":${perPage}}`;
+  return Buffer.from(`],"_links":${links},"_meta":${meta},"success":true}`);
 }
 
 /** An element of a list of changes: `{id, change, record}`, without `record` when it was removed. */

@@ -20,9 +20,6 @@ export interface PageMeta {
   readonly perPage: number;
 }
 
-/** `_links` of a list, in the order in which they are served. */
-export type PageLinks = Readonly<Record<string, { readonly href: string }>>;
-
 /** The parameters of paging and what they take. */
 export const pagingParameters = { page: countTakes, 'per-page': countTakes } as const;
 
@@ -40,30 +37,28 @@ export function pageMeta(totalCount: number, { page, perPage }: PageRequest): Pa
 }
 
 /**
- * Links of a page. `prev` is there after the first page (beyond the end it is the last), `next` before the last;
- * `first` and `last` are always there.
+ * `_links` of a page, as JSON text. `prev` is there after the first page (beyond the end it is the last), `next`
+ * before the last; `first` and `last` are always there.
  * @param address absolute URL of the collection
  * @param others the request's other parameters, which each link carries first
  */
 export function pageLinks(
   address: string,
   { pageCount, currentPage, perPage }: PageMeta,
-  others: Readonly<Record<string, string | number | undefined>> = {},
-): PageLinks {
-  const to = (page: number) => ({ href: `${address}?${query({ ...others, page, 'per-page': perPage })}` });
+  others: Readonly<Record<string, string | number>> = {},
+): string {
+  // Both ends of a link are the same for all of them, so they are escaped once.
+  const start = `{"href":${JSON.stringify(`${address}?${query(others)}page=`).slice(0, -1)}`;
+  const end = `&per-page=${perPage}"}`;
   const last = Math.max(1, pageCount);
-  return {
-    self: to(currentPage),
-    first: to(1),
-    last: to(last),
-    ...(currentPage < pageCount && { next: to(currentPage + 1) }),
-    ...(currentPage > 1 && { prev: to(Math.min(currentPage - 1, last)) }),
-  };
+  let links = `{"self":${start}${currentPage}${end},"first":${start}1${end},"last":${start}${last}${end}`;
+  if (currentPage < pageCount) links += `,"next":${start}${currentPage + 1}${end}`;
+  if (currentPage > 1) links += `,"prev":${start}${Math.min(currentPage - 1, last)}${end}`;
+  return `${links}}`;
 }
 
-function query(parameters: Readonly<Record<string, string | number | undefined>>): string {
-  return Object.entries(parameters)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${encodeURIComponent(value as string | number)}`)
-    .join('&');
+function query(parameters: Readonly<Record<string, string | number>>): string {
+  let text = '';
+  for (const name in parameters) text += `${name}=${encodeURIComponent(parameters[name] as string)}&`;
+  return text;
 }

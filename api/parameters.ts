@@ -57,6 +57,14 @@ export function readPin(parameters: Parameters): number | undefined {
   return readCount(parameters, 'version', undefined);
 }
 
+/** The parameters of a request besides some, as they were given and in that order. */
+export function otherParameters(
+  parameters: Parameters,
+  besides: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries([...parameters].filter(([name]) => !Object.hasOwn(besides, name)));
+}
+
 /** A parameter that a request must have. */
 export function missingParameter(name: string, takes: string): Boom.Boom {
   return badParameter(name, 'is missing', takes);
@@ -78,6 +86,7 @@ function queryOf(target: string): string {
 }
 
 function decode(text: string): string | null {
+  if (!/[%+]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
@@ -92,8 +101,9 @@ function unknownParameter(name: string, allowed: readonly string[]): Boom.Boom {
   return Boom.badRequest(`The parameter ${JSON.stringify(shortened(name))} is not known here; ${known}.`);
 }
 
-function badParameter(name: string, what: string, takes: string | undefined): Boom.Boom {
-  return Boom.badRequest(`The parameter ${name} ${what}; it takes ${takes}.`);
+/** A parameter that is not as it must be. */
+export function badParameter(name: string, what: string, takes: string | undefined): Boom.Boom {
+  return Boom.badRequest(`The parameter ${name} ${shortened(what)}; it takes ${takes}.`);
 }
 
 /** Text from a request as messages repeat it: the beginning of it. */

@@ -4,7 +4,7 @@ import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ApiKeyring } from '../shared/api-keys.ts';
-import type { Collection } from '../shared/collections/collection.ts';
+import type { ServedCollection } from '../shared/collections/collection.ts';
 import type { ReadModel } from '../shared/read-model.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { errors } from './plugins/errors.ts';
@@ -16,7 +16,7 @@ import { recordRoute } from './routes/record.ts';
 
 /** What the server answers from, and where. */
 export interface ServerDependencies {
-  readonly collections: readonly Collection[];
+  readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly keyring: ApiKeyring;
   readonly host: string;
@@ -47,7 +47,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
       plugin: readOnlyRoutes,
       options: {
         routes: [
-          ...collections.map((collection) => listRoute(collection, readModel, baseUrl)),
+          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
           ...collections.map((collection) => changesRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel),

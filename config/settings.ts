@@ -1,7 +1,7 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
 import Joi from 'joi';
-import { collections } from '../shared/collections/collections.ts';
+import { importedCollections } from '../shared/collections/collections.ts';
 
 /** Where one collection comes from. */
 export interface UpstreamSettings {
@@ -86,14 +86,14 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'ADMIN_HOST',
     default: '127.0.0.1',
-    doc: 'Address of the admin listener, which is still to come.',
+    doc: 'Address of the admin listener, which has the metrics.',
     takes: 'a host name or IP address',
     rule: host,
   },
   {
     name: 'ADMIN_PORT',
     default: 3001,
-    doc: 'Port of the admin listener, which is still to come.',
+    doc: 'Port of the admin listener.',
     takes: 'an integer from 0 (any free port) to 65535',
     rule: port,
   },
@@ -103,7 +103,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     takes: 'an http: or https: URL without credentials, query or fragment',
     rule: url(['http:', 'https:'], (it) => plain(it) && it.search === ''),
   },
-  ...collections.flatMap(({ name }): SettingDefinition[] => [
+  ...importedCollections.flatMap(({ name }): SettingDefinition[] => [
     {
       name: urlSetting(name),
       doc: `Where the ${name} come from; without it they are not imported.`,
@@ -215,7 +215,7 @@ function tokenSetting(collection: string): string {
 
 function upstreams(values: ReadonlyMap<string, unknown>): ReadonlyMap<string, UpstreamSettings> {
   const found = new Map<string, UpstreamSettings>();
-  for (const { name } of collections) {
+  for (const { name } of importedCollections) {
     const url = values.get(urlSetting(name)) as string | undefined;
     const token = (values.get(tokenSetting(name)) ?? values.get('UPSTREAM_TOKEN')) as string | undefined;
     if (url !== undefined) found.set(name, { url: new URL(url), token });

@@ -18,9 +18,16 @@ import { id, name } from './rules.ts';
 export const substances: Collection = {
   name: 'substances',
   idPath: ['id'],
+  namePath: ['name'],
   schema: Joi.object({ id, name }),
 };
 `;
+
+const substances = [
+  { id: 7, name: 'DUPILUMAB' },
+  { id: 3, name: 'ASPİRİN' },
+  { id: 9, name: 'Dup Acid' },
+];
 
 describe('a new collection', function () {
   this.timeout(60_000);
@@ -41,7 +48,9 @@ describe('a new collection', function () {
       "from './product.ts';",
       "from './product.ts';\nimport { substances } from './substance.ts';",
     );
-    await writeFile(list, withImport.replace('[products, companies]', '[products, companies, substances]'));
+    const withSubstances = withImport.replace('[products, companies]', '[products, companies, substances]');
+    expect(withSubstances, 'the list of collections').not.to.equal(withImport);
+    await writeFile(list, withSubstances);
   });
   after(async () => {
     for (const child of children) child.kill('SIGKILL');
@@ -56,6 +65,7 @@ describe('a new collection', function () {
         REDIS_URL: server().url,
         LOG_LEVEL: 'warn',
         API_PORT: '0',
+        ADMIN_PORT: '0',
         ...settings,
       },
     });
@@ -68,20 +78,24 @@ describe('a new collection', function () {
     return { child, ended: once(child, 'close').then(() => stdout), stdout: () => stdout };
   }
 
-  it('is one file and one line: it can then be set, imported, looked at and served', async () => {
+  it('is one file and one line: it can then be set, imported, looked at, served and searched', async () => {
     const list = join(folder, 'substances.json');
-    await writeFile(list, JSON.stringify({ data: [{ id: 7, name: 'DUPILUMAB' }, { id: 8 }] }));
+    await writeFile(list, JSON.stringify({ data: [...substances, { id: 8 }] }));
     const settings = { SUBSTANCES_URL: `file://${list}`, MAX_REJECT_PERCENT: '50' };
     const imported = JSON.parse(await medref(['import', '--json'], settings).ended);
     expect(imported.imports[0]).to.deep.include({
       collection: 'substances',
       outcome: 'published',
-      written: 1,
+      written: substances.length,
     });
     const { rejects } = JSON.parse(await medref(['rejects', 'substances', '--json']).ended);
-    expect(rejects[0]).to.deep.include({ position: 2, path: '$.name', reason: 'is required' });
+    expect(rejects[0]).to.deep.include({
+      position: substances.length + 1,
+      path: '$.name',
+      reason: 'is required',
+    });
     const { collections } = JSON.parse(await medref(['status', '--json']).ended);
-    expect(collections[2]).to.deep.include({ collection: 'substances' });
+    expect(collections.at(-1)).to.deep.include({ collection: 'substances' });
 
     const { key } = JSON.parse(await medref(['keys', 'create', '--client', 'test', '--json']).ended);
     const serving = medref(['serve', '--json']);
@@ -90,9 +104,12 @@ describe('a new collection', function () {
     const get = async (path: string) =>
       (await fetch(`${address}${path}`, { headers: { authorization: `Bearer ${key}` } })).json();
     expect(await get('/substances/7')).to.deep.equal({ data: { id: 7, name: 'DUPILUMAB' }, success: true });
-    expect(((await get('/substances')) as { data: unknown }).data).to.deep.equal([
-      { id: 7, name: 'DUPILUMAB' },
-    ]);
+    const dataOf = async (path: string) => ((await get(path)) as { data: unknown }).data;
+    expect(await dataOf('/substances')).to.deep.equal(substances);
+    expect(await dataOf('/substances?name=dup')).to.deep.equal([substances[2], substances[0]]);
+    expect(await dataOf('/substances?name=DUPİLUMAB&version=1')).to.deep.equal([substances[0]]);
+    expect(await dataOf('/substances/changes?since=1')).to.deep.equal([]);
+    expect(await dataOf('/substances?barcode=8690000000001')).to.deep.include({ status: 400 });
     serving.child.kill('SIGTERM');
     await serving.ended;
   });

@@ -27,7 +27,11 @@ export const errors: Plugin<{ logger: Logger }> = {
 /** RFC 9112, section 3.2: one `Host` field, of the form of a host; HTTP/1.0 may do without. */
 function refuseBadHost(request: Request, h: ResponseToolkit): symbol {
   const { rawHeaders, httpVersion } = request.raw.req;
-  const hosts = rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length;
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
   const missing = hosts === 0 && httpVersion !== '1.0';
   if (missing || hosts > 1 || (hosts === 1 && !isHost(String(request.headers['host'])))) {
     throw Boom.badRequest('The request needs one valid Host header.');
@@ -93,7 +97,8 @@ function shapeProtocolErrors(server: Server): void {
   });
   listener.removeAllListeners('clientError');
   listener.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (ended.has(socket)) return; // The parser gives up again on all that still comes.
+    // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.
+    if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
     const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
     endConnection(socket, rawError(status, message), underWay.get(socket));

@@ -2,11 +2,12 @@
 
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { ReadModel } from '../../shared/read-model.ts';
-import { answer } from '../answer.ts';
+import { answer, validatorsOf } from '../answer.ts';
 import { baseUrlOf } from '../base-url.ts';
-import { changeElement, listEnvelope } from '../envelope.ts';
+import { listBody } from '../body.ts';
+import { changeElement, listEnd, listStart } from '../envelope.ts';
 import { pageLinks, pageMeta, pagingParameters, readPageRequest } from '../paging.ts';
 import {
   countTakes,
@@ -20,10 +21,11 @@ import {
 const takes = { since: countTakes, ...pinParameter, ...pagingParameters };
 
 export function changesRoute(
-  { name }: Collection,
+  served: ServedCollection,
   readModel: ReadModel,
   baseUrl: string | undefined,
 ): ServerRoute {
+  const { name } = served.collection;
   return {
     method: 'GET',
     path: `/${name}/changes`,
@@ -33,7 +35,8 @@ export function changesRoute(
       if (since === null) throw missingParameter('since', countTakes);
       const asked = readPageRequest(parameters);
       const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
-      const found = await readModel.changes(name, span, readPin(parameters));
+      const target = await readModel.target(served, readPin(parameters));
+      const found = await readModel.changes(target, span);
       if (found === 'later')
         throw Boom.badRequest(`The version since=${since} is later than the one it is compared with.`);
       const { version, totalCount, changes } = found;
@@ -43,8 +46,15 @@ export function changesRoute(
       const links = pageLinks(address, meta, { since, version: version.version });
       return answer(request, h, {
         version,
-        variant: ['changes', address, since, version.version, asked.page, asked.perPage],
-        body: () => listEnvelope(changes.map(changeElement), links, meta),
+        validators: validatorsOf(version, [
+          'changes',
+          address,
+          since,
+          version.version,
+          asked.page,
+          asked.perPage,
+        ]),
+        body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
       });
     },
   };

@@ -1,13 +1,12 @@
 // GET /health/live and /health/ready: whether the process runs, and whether it can answer; without a key.
 
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { NoVersionError, type ReadModel } from '../../shared/read-model.ts';
 import { singleEnvelope } from '../envelope.ts';
 import { jsonResponse } from '../json-response.ts';
 
-export function healthRoutes(collections: readonly Collection[], readModel: ReadModel): ServerRoute[] {
-  const names = collections.map(({ name }) => name);
+export function healthRoutes(collections: readonly ServedCollection[], readModel: ReadModel): ServerRoute[] {
   return [
     {
       method: 'GET',
@@ -20,7 +19,7 @@ export function healthRoutes(collections: readonly Collection[], readModel: Read
       path: '/health/ready',
       options: { auth: false },
       handler: async (_request, h) => {
-        const live = await readModel.liveVersions(names);
+        const live = await readModel.liveVersions(collections);
         if ([...live.values()].every((version) => version === null)) {
           throw new NoVersionError('Not ready: no version of any collection has been published yet.');
         }

@@ -1,34 +1,65 @@
-// GET /{collection}: a page of a list.
+// GET /{collection}: a page of a list, or of what a search finds in it.
 
-import type { ServerRoute } from '@hapi/hapi';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
+import type { Logger } from 'pino';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { ReadModel } from '../../shared/read-model.ts';
-import { answer } from '../answer.ts';
+import { answer, isHeld, notModified, validatorsOf } from '../answer.ts';
 import { baseUrlOf } from '../base-url.ts';
-import { listEnvelope } from '../envelope.ts';
+import { listBody } from '../body.ts';
+import { listEnd, listStart } from '../envelope.ts';
+import { answerLines, prefersNdjson } from '../ndjson.ts';
 import { pageLinks, pageMeta, pagingParameters, readPageRequest } from '../paging.ts';
-import { pinParameter, readParameters, readPin } from '../parameters.ts';
+import { otherParameters, pinParameter, readParameters, readPin } from '../parameters.ts';
+import { readSearch, searchParameters } from '../search-parameters.ts';
 
 export function listRoute(
-  { name }: Collection,
+  served: ServedCollection,
   readModel: ReadModel,
-  baseUrl: string | undefined,
+  { baseUrl, logger }: { readonly baseUrl: string | undefined; readonly logger: Logger },
 ): ServerRoute {
+  const { name } = served.collection;
+  const searched = searchParameters(served.collection);
+  const takes = { ...searched, ...pinParameter, ...pagingParameters };
+  const streamLines = async (request: Request, h: ResponseToolkit) => {
+    const parameters = readParameters(request.raw.req.url ?? '', pinParameter);
+    const target = await readModel.target(served, readPin(parameters));
+    const variant = ['ndjson'];
+    const held = { version: target.version, validators: validatorsOf(target.version, variant) };
+    if (isHeld(request, held.validators)) return notModified(request, h, held);
+    const { version, lines } = await readModel.lines(target);
+    return answerLines(request, h, { version, validators: validatorsOf(version, variant), lines, logger });
+  };
   return {
     method: 'GET',
     path: `/${name}`,
     handler: async (request, h) => {
-      const parameters = readParameters(request.raw.req.url ?? '', { ...pinParameter, ...pagingParameters });
+      if (prefersNdjson(request)) return streamLines(request, h);
+      const parameters = readParameters(request.raw.req.url ?? '', takes);
       const asked = readPageRequest(parameters);
+      const search = readSearch(parameters);
       const pin = readPin(parameters);
-      const from = (asked.page - 1) * asked.perPage;
-      const { version, records } = await readModel.range(name, { from, count: asked.perPage }, pin);
+      const target = await readModel.target(served, pin);
       const address = `${baseUrlOf(request, baseUrl)}/${name}`;
-      const meta = pageMeta(version.totalCount, asked);
+      const others = { ...otherParameters(parameters, pagingParameters), ...(pin && { version: pin }) };
+      const variant = ['list', address, asked.page, asked.perPage, ...Object.entries(others).flat()];
+      const validators = validatorsOf(target.version, variant);
+      if (isHeld(request, validators))
+        return notModified(request, h, { version: target.version, validators });
+
+      const span = { from: (asked.page - 1) * asked.perPage, count: asked.perPage };
+      const found = search
+        ? await readModel.search(target, search, span)
+        : await readModel.list(target, span);
+      const { version } = found;
+      const totalCount = 'totalCount' in found ? found.totalCount : version.totalCount;
+      const part = 'records' in found ? found : found.part;
+      const meta = pageMeta(totalCount, asked);
       return answer(request, h, {
         version,
-        variant: ['list', address, asked.page, asked.perPage, pin ?? 'live'],
-        body: () => listEnvelope(records, pageLinks(address, meta, { version: pin }), meta),
+        // Of another version than a moment ago, where that one has vanished meanwhile.
+        validators: version === target.version ? validators : validatorsOf(version, variant),
+        body: () => listBody(listStart, part, listEnd(pageLinks(address, meta, others), meta)),
       });
     },
   };

@@ -2,25 +2,27 @@
 
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { ReadModel } from '../../shared/read-model.ts';
-import { answer } from '../answer.ts';
+import { answer, validatorsOf } from '../answer.ts';
+import { plainBody } from '../body.ts';
 import { singleEnvelope } from '../envelope.ts';
 import { pinParameter, readId, readParameters, readPin, shortened } from '../parameters.ts';
 
-export function recordRoute({ name }: Collection, readModel: ReadModel): ServerRoute {
+export function recordRoute(served: ServedCollection, readModel: ReadModel): ServerRoute {
+  const { name } = served.collection;
   return {
     method: 'GET',
     path: `/${name}/{id}`,
     handler: async (request, h) => {
       const id = readId(request.params['id'] as string);
       const pin = readPin(readParameters(request.raw.req.url ?? '', pinParameter));
-      const { version, record } = await readModel.byId(name, id, pin);
+      const { version, record } = await readModel.byId(await readModel.target(served, pin), id);
       if (!record) throw Boom.notFound(`There is no record with the id ${shortened(id)} among the ${name}.`);
       return answer(request, h, {
         version,
-        variant: ['record', name, id],
-        body: () => singleEnvelope(record),
+        validators: validatorsOf(version, ['record', name, id]),
+        body: () => plainBody(singleEnvelope(record)),
       });
     },
   };

@@ -6,9 +6,10 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { createServer } from '../../api/server.ts';
 import { ApiKeyring, createApiKey } from '../../shared/api-keys.ts';
-import { collections } from '../../shared/collections/collections.ts';
+import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
+import { packIds } from '../../shared/list-order.ts';
 import { LiveVersions } from '../../shared/live-versions.ts';
 import { ReadModel } from '../../shared/read-model.ts';
 import { connectForListening, connectForServing, connectForWriting, type Redis } from '../../shared/redis.ts';
@@ -97,7 +98,7 @@ describe('before anything is published', () => {
     const { status, body } = await health(api(), 'ready');
     expect(status).to.equal(200);
     expect(body.toString()).to.equal(
-      '{"data":{"status":"ready","versions":{"products":1,"companies":null}},"success":true}',
+      '{"data":{"status":"ready","versions":{"products":1,"drugs":1,"companies":null}},"success":true}',
     );
   });
 
@@ -282,8 +283,8 @@ describe('when Redis has lost data', () => {
     ),
   );
 
-  async function contentKey(name: 'records' | 'order'): Promise<string> {
-    const [key] = (await connection.keys(`medref:{products}:*:${name}`)).sort(
+  async function contentKey(name: 'records' | 'order' | 'blocks'): Promise<string> {
+    const [key] = (await connection.keys(`medref:{products}:[0-9]*:${name}`)).sort(
       (a, b) => Number(b.split(':')[2]) - Number(a.split(':')[2]),
     );
     return key as string;
@@ -291,27 +292,45 @@ describe('when Redis has lost data', () => {
 
   const lists = ['/products', '/products?page=2', '/products?page=25&per-page=10'];
 
-  it('answers 503, not an empty list and not 404, without the records of the live version', async () => {
-    await connection.del(await contentKey('records'));
+  it('answers lists from blocks alone, and 503, not 404, for a record, without the records of the live version', async () => {
+    const whole = await Promise.all(lists.map((path) => send(api(), path)));
+    await connection.del(await contentKey('records'), await contentKey('order'));
+    for (const [n, path] of lists.entries())
+      expect((await send(api(), path)).body, path).to.deep.equal(whole[n]?.body);
+    for (const path of ['/products/1', '/products/999']) expectUnavailable(await send(api(), path), path);
+  });
+
+  it('answers 503, not an empty list and not 404, without the blocks and the records of the live version', async () => {
+    await connection.del(await contentKey('blocks'), await contentKey('records'));
     for (const path of [...lists, '/products/1', '/products/999'])
       expectUnavailable(await send(api(), path), path);
   });
 
-  it('answers 503, not an empty list, without the order of the live version', async () => {
-    await connection.del(await contentKey('order'));
+  it('answers 503, not an empty list, without the blocks and the order of the live version', async () => {
+    await connection.del(await contentKey('blocks'), await contentKey('order'));
     for (const path of lists) expectUnavailable(await send(api(), path), path);
     expect((await send(api(), '/products/1')).status).to.equal(200);
   });
 
-  it('answers 503, not a shorter page, when single records are missing', async () => {
+  it('answers 503, not a shorter page, when blocks and single records are missing', async () => {
     await connection.hdel(await contentKey('records'), '7', '249');
+    await connection.hdel(await contentKey('blocks'), '0', '4');
     for (const path of ['/products', '/products?page=2']) expectUnavailable(await send(api(), path), path);
     expect((await send(api(), '/products?page=2&per-page=10')).status).to.equal(200);
   });
 
-  it('answers 503, not a shorter page, when the order has lost its end', async () => {
-    await connection.zremrangebyrank(await contentKey('order'), -10, -1);
+  it('answers 503, not a shorter page, when blocks are missing and the order has lost its end', async () => {
+    const order = await contentKey('order');
+    await connection.del(await contentKey('blocks'));
+    await connection.set(order, ((await connection.getBuffer(order)) as Buffer).subarray(0, -80));
     expectUnavailable(await send(api(), '/products?page=2'), '/products?page=2');
+    expect((await send(api(), '/products')).status).to.equal(200);
+  });
+
+  it('answers 503, not another record in its place, when blocks are missing and the order names an unknown id', async () => {
+    await connection.del(await contentKey('blocks'));
+    await connection.setrange(await contentKey('order'), 8 * 6, packIds([7_777]));
+    expectUnavailable(await send(api(), '/products'), '/products');
   });
 
   it('answers 503 without the pointer to the live version, within a second', async () => {
@@ -325,7 +344,7 @@ describe('when Redis has lost data', () => {
   });
 
   it('answers again once something is published', async () => {
-    await connection.del(await contentKey('records'), 'medref:{products}:live');
+    await connection.del(await contentKey('blocks'), await contentKey('records'), 'medref:{products}:live');
     expectUnavailable(await send(api(), '/products'), '/products');
     await connection.del('medref:{products}:versions', 'medref:{products}:version-documents');
     await importRecords(products(9), productCollection, { redisUrl: redis().url, force: true });
@@ -366,11 +385,12 @@ describe('an API started while Redis is away', () => {
 
     const serving = connectForServing(redis.url);
     const listener = connectForListening(redis.url);
-    const live = new LiveVersions({ redis: serving, listener, keyPrefix: 'medref', collections });
+    const keyPrefix = 'medref';
+    const live = new LiveVersions({ redis: serving, listener, keyPrefix, sources: importedCollections });
     const server = await createServer({
-      collections,
-      readModel: new ReadModel({ redis: serving, live, keyPrefix: 'medref' }),
-      keyring: new ApiKeyring({ redis: serving, keyPrefix: 'medref' }),
+      collections: servedCollections,
+      readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
+      keyring: new ApiKeyring({ redis: serving, keyPrefix }),
       host: '127.0.0.1',
       port: 0,
       baseUrl: undefined,

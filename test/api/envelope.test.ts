@@ -1,7 +1,8 @@
 // The bytes around records.
 
 import { expect } from 'chai';
-import { errorEnvelope, listEnvelope, singleEnvelope } from '../../api/envelope.ts';
+import { listBody } from '../../api/body.ts';
+import { changeElement, errorEnvelope, listEnd, listStart, singleEnvelope } from '../../api/envelope.ts';
 import { pageLinks, pageMeta } from '../../api/paging.ts';
 
 describe('envelope', () => {
@@ -15,10 +16,20 @@ describe('envelope', () => {
   it('joins the bytes of no, one and two records as they are', () => {
     const records = [Buffer.from('{"a":"ş\\ud800"}'), Buffer.from('{ "b" : 1.0 }')];
     for (const [count, data] of ['', '{"a":"ş\\ud800"}', '{"a":"ş\\ud800"},{ "b" : 1.0 }'].entries()) {
-      expect(listEnvelope(records.slice(0, count), links, meta).toString()).to.equal(
-        `{"data":[${data}${tail}`,
-      );
+      const body = listBody(listStart, { records: records.slice(0, count) }, listEnd(links, meta));
+      expect(body.text().toString()).to.equal(`{"data":[${data}${tail}`);
+      expect(body.length).to.equal(body.text().length);
     }
+  });
+
+  it('puts a change around the bytes of its record, which is absent when it was removed', () => {
+    const record = Buffer.from('{ "b" : 1.0 }');
+    expect(changeElement({ id: 7, change: 'added', record }).toString()).to.equal(
+      '{"id":7,"change":"added","record":{ "b" : 1.0 }}',
+    );
+    expect(changeElement({ id: 7, change: 'removed', record: null }).toString()).to.equal(
+      '{"id":7,"change":"removed"}',
+    );
   });
 
   it('puts one record between data and success', () => {

@@ -4,15 +4,13 @@ import { expect } from 'chai';
 import { rollBack } from '../../importer/rollback.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { type ImportChanges, importRecords } from '../support/importing.ts';
+import { contentKeys, productKeys as keys } from '../support/keys.ts';
 import { companies, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { send, type WireAnswer } from './wire.ts';
-
-const keys = collectionKeys('medref', 'products');
 
 interface List {
   readonly data: Product[];
@@ -372,7 +370,7 @@ describe('pinned reads', () => {
       const fifth = await publish(products(9));
       await expectGone(first, [again, fourth, fifth]);
       expect((await getList(`/products?version=${again}`)).data).to.deep.equal(one);
-      for (const key of Object.values(keys.content(first))) expect(await redis.pttl(key), key).to.equal(-1);
+      for (const key of contentKeys(keys, first)) expect(await redis.pttl(key), key).to.equal(-1);
       await publish(two);
       expect((await get(`/products?version=${again}`)).status).to.equal(410);
     });
@@ -392,9 +390,12 @@ describe('pinned reads', () => {
     it('are answered 503 when the content was deleted by hand, and the live version as ever', async () => {
       const first = await publish(one);
       await publish(two);
-      const { order, records } = keys.content(first);
+      const { blocks, order, records } = keys.content(first);
       const paths = [`/products?version=${first}`, `/products/1?version=${first}`];
-      for (const lost of [[records], [order, records]]) {
+      for (const lost of [
+        [blocks, records],
+        [order, records],
+      ]) {
         await redis.del(...lost);
         for (const path of paths) {
           const answer = await get(path);
@@ -409,20 +410,20 @@ describe('pinned reads', () => {
     it('are answered 503 when a part of the content was deleted by hand, never with a shorter list', async () => {
       const first = await publish(one);
       await publish(two);
-      const { order, records } = keys.content(first);
+      const { blocks, order, records } = keys.content(first);
+      await redis.del(blocks);
       await redis.hdel(records, '2');
       expect((await get(`/products?version=${first}`)).status).to.equal(503);
       await redis.hset(records, '2', JSON.stringify(product(2)));
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
-      await redis.zrem(order, '2');
+      await redis.set(order, ((await redis.getBuffer(order)) as Buffer).subarray(8));
       expect((await get(`/products?version=${first}`)).status).to.equal(503);
     });
 
     it('are answered when only the live version’s content was deleted by hand', async () => {
       const first = await publish(one);
       const second = await publish(two);
-      const { order, records } = keys.content(second);
-      await redis.del(order, records);
+      await redis.del(...contentKeys(keys, second));
       expect((await get('/products')).status).to.equal(503);
       expect((await getList(`/products?version=${first}`)).data).to.deep.equal(one);
     });

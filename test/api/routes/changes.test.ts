@@ -5,10 +5,10 @@ import { rollBack } from '../../../importer/rollback.ts';
 import type { Collection } from '../../../shared/collections/collection.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
-import { collectionKeys } from '../../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { type ImportChanges, importRecords } from '../../support/importing.ts';
+import { productKeys as keys } from '../../support/keys.ts';
 import { company, product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { send, type WireAnswer } from '../wire.ts';
@@ -537,20 +537,40 @@ describe('GET /{collection}/changes', () => {
       await publish([product(500)]);
       expect((await get(`/products/changes?since=${second}`)).status).to.equal(410);
       expect((await get(`/products/changes?since=${third}`)).status).to.equal(200);
-      const sets = await redis.keys('medref:{products}:*:changes');
+      const sets = (await redis.keys('medref:{products}:*:changes')).filter(
+        (key) => !key.includes(':drugs:'),
+      );
       expect(sets, 'change sets in Redis').to.have.length.within(100, 102);
+      const ofDrugs = await redis.keys('medref:{products}:drugs:*:changes');
+      expect(ofDrugs, 'change sets of drugs in Redis').to.have.length.within(100, 102);
     });
   });
 
   describe('where Redis has lost something', () => {
-    const keys = collectionKeys('medref', 'products');
-
     it('is 503 when records of the version it ends at are gone', async () => {
       const since = await publish([product(1)]);
       const version = await publish([product(2)]);
       await redis.del(keys.content(version).records);
       expect((await get(`/products/changes?since=${since}`)).status).to.equal(503);
     });
+
+    for (const [what, lose] of [
+      ['a change set', (key: string) => redis.del(key)],
+      ['a part of one', (key: string) => redis.hdel(key, '1')],
+    ] as const) {
+      it(`is 410 when ${what} is gone, and never a list without it`, async () => {
+        const first = await publish([product(1)]);
+        const second = await publish([product(2)]);
+        await lose(keys.changeSet(second));
+        const answer = await get(`/products/changes?since=${first}`);
+        expect([answer.status, messageOf(answer)]).to.deep.equal([
+          410,
+          `Redis has lost a part of what changed of products since version ${first}; read the whole list again.`,
+        ]);
+        expect(await changesSince(second)).to.deep.equal([]);
+        expect((await get(`/drugs/changes?since=${first}`)).status).to.equal(200);
+      });
+    }
 
     it('begins anew with a version that could not be compared with the one before', async () => {
       const first = await publish([product(1)]);

@@ -1,0 +1,54 @@
+// A whole collection as newline-delimited JSON: streamed as fast as the client reads, or reset, never cut off in order.
+
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import Accept from '@hapi/accept';
+import type { Request, ResponseToolkit } from '@hapi/hapi';
+import type { Logger } from 'pino';
+import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
+
+const mediaType = 'application/x-ndjson';
+
+/** A client that takes nothing for this long is given up, in ms. */
+const stallMs = 60_000;
+
+/** Whether a client would rather have lines than the envelope. */
+export function prefersNdjson({ raw: { req } }: Request): boolean {
+  const { accept } = req.headers;
+  if (!accept?.toLowerCase().includes(mediaType)) return false;
+  try {
+    return Accept.mediaType(accept, ['application/json', mediaType]) === mediaType;
+  } catch {
+    return false; // A malformed field is as good as none.
+  }
+}
+
+/**
+ * Streams lines.
+ * @param lines text that ends at the ends of lines; what it throws resets the connection, and is logged
+ */
+export function answerLines(
+  request: Request,
+  h: ResponseToolkit,
+  { lines, logger, ...its }: Answer & { readonly lines: AsyncIterable<Buffer>; readonly logger: Logger },
+): symbol {
+  const { req, res } = request.raw;
+  const isGzip = acceptsGzip(req.headers['accept-encoding']);
+  const fields = [...fieldsOf(its), 'content-type', mediaType];
+  if (isGzip) fields.push('content-encoding', 'gzip');
+  res.writeHead(200, fields);
+  if (request.method === 'head') {
+    res.end();
+    return h.abandon;
+  }
+  res.setTimeout(stallMs, () => res.destroy());
+  const source = Readable.from(lines, { objectMode: false });
+  const sent = isGzip ? pipeline(source, createGzip(), res) : pipeline(source, res);
+  sent.catch((error: NodeJS.ErrnoException) => {
+    // A client that has gone is no fault.
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE')
+      logger.warn({ err: error, path: request.path }, 'A stream was reset.');
+  });
+  return h.abandon;
+}

@@ -1,0 +1,66 @@
+// The admin listener of a process that serves: its metrics, over real HTTP.
+
+import { expect } from 'chai';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting } from '../../../shared/redis.ts';
+import { importRecords } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
+import { medref, startMedref } from '../../support/medref.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('the metrics of a process that serves', function () {
+  this.timeout(30_000);
+  const server = useRedis();
+
+  it('tell the live versions, and count reads that met damage; readers are answered all the same', async () => {
+    const settings = { REDIS_URL: server().url };
+    await importRecords(products(120), productCollection, { redisUrl: server().url });
+    const { key } = (await medref(['keys', 'create', '--client', 'x', '--json'], settings)).json<{
+      key: string;
+    }>();
+    const serving = startMedref(['serve', '--json'], { ...settings, API_PORT: '0', LOG_LEVEL: 'info' });
+    const adminAddress = adminOf(serving.process.stderr as NodeJS.ReadableStream);
+    const [, address = ''] = await serving.line(/"address":"([^"]+)"/);
+    const admin = await adminAddress;
+
+    const metric = async (name: string) => {
+      const text = await (await fetch(`${admin}/metrics`)).text();
+      return text.split('\n').filter((line) => line.startsWith(name));
+    };
+    expect(await metric('medref_live_version')).to.deep.equal([
+      'medref_live_version{collection="products"} 1',
+      'medref_live_version{collection="drugs"} 1',
+    ]);
+    expect(await metric('medref_live_records{collection="products"}')).to.deep.equal([
+      'medref_live_records{collection="products"} 120',
+    ]);
+    expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 0']);
+
+    const redis = await connectForWriting(server().url);
+    await redis.hset(productKeys.content(1).blocks, '0', 'not a block');
+    redis.disconnect();
+    const headers = { authorization: `Bearer ${key}` };
+    const answer = (await (await fetch(`${address}/products`, { headers })).json()) as { data: unknown };
+    expect(answer.data).to.deep.equal(products(120));
+    expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 1']);
+
+    serving.process.kill('SIGTERM');
+    const { code, stderr } = await serving.ended;
+    expect(code).to.equal(0);
+    expect(stderr).to.include('Block 0 of medref:{products}:1:blocks is corrupted');
+  });
+});
+
+/** The address that the log of a process names. */
+function adminOf(log: NodeJS.ReadableStream): Promise<string> {
+  let text = '';
+  return new Promise((resolve, reject) => {
+    log.on('data', (chunk) => {
+      text += chunk;
+      const [, address] = /"address":"([^"]+)","msg":"The admin listener answers\./.exec(text) ?? [];
+      if (address) resolve(address);
+    });
+    log.on('end', () => reject(new Error(`The log names no admin listener: ${text}`)));
+  });
+}

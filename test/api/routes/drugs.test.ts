@@ -1,0 +1,253 @@
+// GET /drugs: what products hold, under the numbers of their versions.
+
+import { expect } from 'chai';
+import { rollBack } from '../../../importer/rollback.ts';
+import type { Drug } from '../../../shared/collections/drug.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { type ImportChanges, importFrom, importRecords } from '../../support/importing.ts';
+import { describeWithRealLists, readRealList, realListUrl } from '../../support/real-lists.ts';
+import { product } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { send } from '../wire.ts';
+
+interface List<Item = Drug> {
+  data: Item[];
+  _links: Record<string, { href: string }>;
+  _meta: { totalCount: number; pageCount: number; currentPage: number; perPage: number };
+}
+
+interface Change {
+  id: number;
+  change: string;
+  record?: Drug;
+}
+
+const drug = (id: number, name: string): Drug => ({ drug: { id, name } });
+const of = (id: number, its: Drug) => product(id, its);
+
+const [aspirin, beta, zinc, iron] = [
+  drug(70, 'ASPİRİN'),
+  drug(9, 'Beta Bloker'),
+  drug(100, 'Aspirin Plus'),
+  drug(5, 'DEMİR'),
+];
+const one = [of(3, aspirin), of(1, beta), of(2, aspirin), of(8, zinc)];
+
+describe('GET /drugs', () => {
+  const server = useRedis();
+  let redis: Redis;
+  let api: TestApi;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    api = await startApi({ redisUrl: server().url });
+  });
+  afterEach(() => api.stop());
+
+  const importList = (records: readonly Product[], changes: ImportChanges = {}) =>
+    importRecords(records, productCollection, { redisUrl: server().url, force: true, ...changes });
+
+  async function publish(records: readonly Product[], changes: ImportChanges = {}): Promise<number> {
+    const { outcome, version, reason } = await importList(records, changes);
+    expect(outcome, reason ?? '').to.equal('published');
+    await awaitLive(version as number);
+    return version as number;
+  }
+
+  async function awaitLive(version: number): Promise<void> {
+    while ((await api.get('/drugs?per-page=1')).headers.get('medref-version') !== String(version));
+  }
+
+  async function list<Item = Drug>(path = '/drugs'): Promise<List<Item>> {
+    const answer = await api.get(path);
+    expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
+    return answer.json<List<Item>>();
+  }
+  const statusOf = async (path: string) => (await api.get(path)).status;
+
+  it('lists each drug of all products once, in order of first appearance, in the usual envelope', async () => {
+    await publish(one);
+    const { text } = await api.get('/drugs');
+    const link = `{"href":"${api.origin}/drugs?page=1&per-page=200"}`;
+    expect(text).to.equal(
+      '{"data":[{"drug":{"id":70,"name":"ASPİRİN"}},{"drug":{"id":9,"name":"Beta Bloker"}},{"drug":{"id":100,"name":"Aspirin Plus"}}],' +
+        `"_links":{"self":${link},"first":${link},"last":${link}},` +
+        '"_meta":{"totalCount":3,"pageCount":1,"currentPage":1,"perPage":200},"success":true}',
+    );
+  });
+
+  it('finds a drug by its id, and is 404, 400, 401 and 405 as any other collection', async () => {
+    await publish(one);
+    expect((await api.get('/drugs/9')).text).to.equal(
+      '{"data":{"drug":{"id":9,"name":"Beta Bloker"}},"success":true}',
+    );
+    expect(await statusOf('/drugs/0070')).to.equal(200);
+    for (const [path, status] of Object.entries({
+      ...{ '/drugs/3': 404, '/drugs/0': 400, '/drugs/x': 400, '/drugs/9?name=a': 400, '/drugs?pages=1': 400 },
+      ...{
+        '/drugs?page=0': 400,
+        '/drugs/changes': 400,
+        '/drugs/changes?since=9': 400,
+        '/drugs?version=9': 410,
+      },
+      ...{ '/drugs/9?version=9': 410, '/drugs/changes?since=1&version=9': 410, '/drugs/9/x': 404 },
+    })) {
+      const answer = await api.get(path);
+      expect(answer.status, `${path}: ${answer.text}`).to.equal(status);
+    }
+    expect((await api.get('/drugs/3')).json()).to.deep.include({ success: false });
+    expect((await send({ ...api, key: 'another' }, '/drugs')).status).to.equal(401);
+    expect((await send(api, '/drugs', { method: 'POST' })).status).to.equal(405);
+  });
+
+  it('is 503 while nothing of products is published', async () => {
+    for (const path of ['/drugs', '/drugs/1', '/drugs?name=a', '/drugs?version=1', '/drugs/changes?since=1'])
+      expect(await statusOf(path), path).to.equal(503);
+  });
+
+  it('finds drugs by the beginning of their name, in the order of names', async () => {
+    await publish(one);
+    expect((await list('/drugs?name=ASPIRI')).data).to.deep.equal([aspirin, zinc]);
+    expect((await list('/drugs?name=aspırın+p')).data).to.deep.equal([zinc]);
+    expect((await list('/drugs?name=10'))._meta.totalCount).to.equal(0);
+  });
+
+  it('has the number, the time and other ETags than products, and pages along its links', async () => {
+    const version = await publish(one);
+    const [ours, theirs] = await Promise.all([send(api, '/drugs'), send(api, '/products')]);
+    expect(ours.headers['medref-version']).to.equal(String(version));
+    for (const name of ['medref-version', 'last-modified'])
+      expect(ours.headers[name]).to.equal(theirs.headers[name]);
+    expect(ours.headers.etag).not.to.equal(theirs.headers.etag);
+    const headers = { 'if-none-match': ours.headers.etag as string };
+    expect((await send(api, '/drugs', { headers })).status).to.equal(304);
+    const first = await list('/drugs?per-page=2');
+    const next = await list(first._links['next']?.href.slice(api.origin.length));
+    expect([...first.data, ...next.data]).to.deep.equal([aspirin, beta, zinc]);
+  });
+
+  it('goes with products: pins, kept versions, changes and rollbacks have the same numbers', async () => {
+    const first = await publish(one);
+    const renamed = drug(9, 'BETA');
+    const second = await publish([of(3, aspirin), of(1, renamed), of(4, iron), of(2, aspirin)]);
+    expect((await list()).data).to.deep.equal([aspirin, renamed, iron]);
+    expect((await list(`/drugs?version=${first}`)).data).to.deep.equal([aspirin, beta, zinc]);
+    expect((await api.get(`/drugs/100?version=${first}`)).status).to.equal(200);
+    expect(await statusOf('/drugs/100')).to.equal(404);
+    expect((await list(`/drugs?name=beta&version=${first}`)).data).to.deep.equal([beta]);
+    const changes = await list<Change>(`/drugs/changes?since=${first}`);
+    expect(changes.data).to.deep.equal([
+      { id: 5, change: 'added', record: iron },
+      { id: 9, change: 'changed', record: renamed },
+      { id: 100, change: 'removed' },
+    ]);
+    expect(changes._links['self']?.href).to.include(`/drugs/changes?since=${first}&version=${second}&`);
+
+    const rolled = await rollBack(productCollection, {
+      ...{ redis, keyPrefix: 'medref', keepVersions: 3, to: null },
+    });
+    expect(rolled.outcome).to.equal('rolled-back');
+    const third = second + 1;
+    await awaitLive(third);
+    expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
+    expect((await list<Change>(`/drugs/changes?since=${first}`)).data).to.deep.equal([]);
+    expect((await list<Change>(`/drugs/changes?since=${second}`)).data).to.deep.equal([
+      { id: 5, change: 'removed' },
+      { id: 9, change: 'changed', record: beta },
+      { id: 100, change: 'added', record: zinc },
+    ]);
+
+    const fourth = await publish([...one, of(20, iron)]);
+    expect(await statusOf(`/drugs?version=${first}`), 'three are kept').to.equal(410);
+    expect((await list(`/drugs?version=${third}`)).data).to.deep.equal([aspirin, beta, zinc]);
+    expect((await list(`/drugs?version=${fourth}`)).data).to.deep.equal([aspirin, beta, zinc, iron]);
+    expect((await list<Change>(`/drugs/changes?since=${first}`)).data).to.deep.equal([
+      { id: 5, change: 'added', record: iron },
+    ]);
+  });
+
+  it('has a new number and the same drugs where products changed in something else', async () => {
+    const first = await publish(one);
+    const before = await send(api, '/drugs');
+    const second = await publish(one.map((it) => ({ ...it, published: false })));
+    expect((await list<Change>(`/drugs/changes?since=${first}`)).data).to.deep.equal([]);
+    const after = await send(api, '/drugs');
+    expect(after.headers['medref-version']).to.equal(String(second));
+    expect(after.body).to.deep.equal(before.body);
+    expect(after.headers.etag, 'made of the checksum of drugs').to.equal(before.headers.etag);
+  });
+
+  it('keeps the first name of a drug that has two, and warns of it; no product is rejected', async () => {
+    const other = drug(70, 'ASPIRIN');
+    const report = await importList([...one, of(10, other), of(11, drug(70, 'Asprin')), of(12, beta)]);
+    expect(report).to.deep.include({ outcome: 'published', read: 7, written: 7, rejected: 0 });
+    expect(report.warnings).to.have.length(1);
+    expect(report.warnings[0])
+      .to.match(/^Of drugs with the same id and another content, the first one stays: .*\.$/)
+      .and.to.include('id 70, at position 1 not {"drug":{"id":70,"name":"ASPIRIN"}} as at 5');
+    await awaitLive(report.version as number);
+    expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
+    expect((await api.get('/drugs/70')).json()).to.deep.include({ data: aspirin });
+    expect((await list('/drugs?name=asprin')).data, 'a name that did not stay').to.deep.equal([]);
+  });
+
+  it('keeps the first name over batches too, and names ten ids at most', async () => {
+    const first = Array.from({ length: 600 }, (_, i) => of(i + 1, drug(i + 1, `D${i}`)));
+    const again = Array.from({ length: 30 }, (_, i) => of(i + 1_001, drug(i + 1, `E${i}`)));
+    const report = await importList([...first, ...again]);
+    expect(report).to.deep.include({ outcome: 'published', written: 630, rejected: 0 });
+    expect(report.warnings[0]?.match(/id \d+, /g)).to.have.length(10);
+    expect(report.warnings[0]).to.match(/; and others\.$/);
+    await awaitLive(report.version as number);
+    expect((await list('/drugs?per-page=200&page=1')).data).to.deep.equal(
+      first.slice(0, 200).map(({ drug: its }) => ({ drug: its })),
+    );
+    expect((await list())._meta.totalCount).to.equal(600);
+  });
+
+  it('stays as it is when products are refused, fail, or are tried in a dry run', async () => {
+    await publish(one);
+    const before = await send(api, '/drugs');
+    expect((await importList([of(3, iron)], { force: false })).outcome).to.equal('refused');
+    expect((await importList([of(3, iron)], { dryRun: true })).outcome).to.equal('dry-run');
+    const broken = { url: new URL('http://127.0.0.1:1/'), token: undefined };
+    const limits = { backoffMs: 1 };
+    expect((await importList(one, { upstream: broken, upstreamLimits: limits })).outcome).to.equal('failed');
+    const after = await send(api, '/drugs');
+    expect(after.body).to.deep.equal(before.body);
+    expect(after.headers.etag).to.equal(before.headers.etag);
+    expect(await redis.keys('medref:{products}:drugs:[^1]*')).to.deep.equal([]);
+  });
+});
+
+describeWithRealLists('GET /drugs, of the real list', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+
+  it('lists all drugs that its products have, each under its first name, by first appearance', async () => {
+    const url = realListUrl('products');
+    const report = await importFrom(url, productCollection, { redisUrl: server().url });
+    expect([report.outcome, report.rejected]).to.deep.equal(['published', 0]);
+    const expected = new Map<number, Drug>();
+    for (const { drug: its } of readRealList<Product>('products'))
+      if (!expected.has(its.id)) expected.set(its.id, { drug: its });
+    const api = await startApi({ redisUrl: server().url });
+    try {
+      const found: Drug[] = [];
+      for (let next: string | undefined = '/drugs'; next; ) {
+        const { data, _links, _meta }: List = (await api.get(next)).json<List>();
+        expect(_meta.totalCount).to.equal(expected.size);
+        found.push(...data);
+        next = _links['next']?.href.slice(api.origin.length);
+      }
+      expect(found).to.deep.equal([...expected.values()]);
+    } finally {
+      await api.stop();
+    }
+  });
+});

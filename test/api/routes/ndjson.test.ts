@@ -1,0 +1,148 @@
+// A list with `Accept: application/x-ndjson`: whole, of one version, as fast as it is read, or reset.
+
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { get as httpGet, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { Product } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { contentKeys, productKeys } from '../../support/keys.ts';
+import { product, products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+const accept = 'application/x-ndjson';
+const linesOf = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
+
+describe('GET /{collection} as lines', () => {
+  const server = useRedis();
+  const api = useApi(server);
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+
+  async function publish(records: readonly Product[]): Promise<number> {
+    const report = await importRecords(records, productCollection, { redisUrl: server().url, force: true });
+    expect(report.outcome, report.reason ?? '').to.equal('published');
+    const number = String(report.version);
+    while ((await api().get('/products?per-page=1')).headers.get('medref-version') !== number)
+      await sleep(20);
+    return report.version as number;
+  }
+  const lines = (path: string, headers: Record<string, string> = {}) =>
+    api().get(path, { headers: { accept, ...headers } });
+
+  /** Products whose text does not fit into what lies between a server and a client that takes nothing, gzip or not. */
+  const long = (count: number) =>
+    Array.from({ length: count }, (_, i) =>
+      product(i + 1, { drugform: { id: 1, name: randomBytes(1_500).toString('base64') } }),
+    );
+
+  /** The answer, whose body is not read yet. */
+  async function open(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+    const all = { accept, authorization: `Bearer ${api().key}`, ...headers };
+    const [response] = await once(httpGet(`${api().origin}${path}`, { headers: all }), 'response');
+    return response as IncomingMessage;
+  }
+
+  it('is every record, a line each, in list order, in gzip and without', async () => {
+    const list = products(1_013);
+    const version = await publish(list);
+    for (const encoding of ['gzip', 'identity']) {
+      const answer = await lines('/products', { 'accept-encoding': encoding });
+      expect(answer.status).to.equal(200);
+      expect(answer.text === linesOf(list), encoding).to.equal(true);
+      expect(answer.headers.get('content-encoding')).to.equal(encoding === 'gzip' ? 'gzip' : null);
+      expect(answer.headers.get('content-type')).to.equal(accept);
+      expect(answer.headers.get('medref-version')).to.equal(String(version));
+    }
+    expect((await lines('/drugs')).text).to.equal(linesOf(list.map(({ drug }) => ({ drug }))));
+  });
+
+  it('is given to those who would rather have it than the envelope, and to nobody else', async () => {
+    await publish([product(1)]);
+    const typeFor = async (wanted: string) =>
+      (await api().get('/products', { headers: { accept: wanted } })).headers.get('content-type');
+    for (const wanted of [accept, 'APPLICATION/X-NDJSON', `${accept}, application/json;q=0.5`])
+      expect(await typeFor(wanted), wanted).to.equal(accept);
+    for (const wanted of ['*/*', 'application/json', `${accept};q=0.5, application/json`, 'text/html', ',;'])
+      expect(await typeFor(wanted), wanted).to.equal('application/json');
+  });
+
+  it('takes no parameter but version, which pins it', async () => {
+    const first = await publish(products(3));
+    await publish(products(4));
+    expect((await lines(`/products?version=${first}`)).text).to.equal(linesOf(products(3)));
+    for (const parameter of ['page=1', 'per-page=10', 'name=a', 'barcode=123456789012', 'x=1']) {
+      const answer = await lines(`/products?${parameter}`);
+      expect(answer.status, parameter).to.equal(400);
+      expect(answer.text).to.include(parameter.split('=')[0] as string);
+    }
+    expect((await lines('/products?version=999')).status).to.equal(410);
+  });
+
+  it('has an entity tag of its own, and 304', async () => {
+    await publish(products(5));
+    const { headers } = await lines('/products');
+    const etag = headers.get('etag') as string;
+    expect((await api().get('/products')).headers.get('etag')).not.to.equal(etag);
+    const again = await lines('/products', { 'if-none-match': etag });
+    expect([again.status, again.text]).to.deep.equal([304, '']);
+    const head = await api().get('/products', { method: 'HEAD', headers: { accept } });
+    expect([head.status, head.text, head.headers.get('etag')]).to.deep.equal([200, '', etag]);
+  });
+
+  it('reads no more of Redis than a client takes, and goes on when it takes more', async () => {
+    const list = long(6_000);
+    await publish(list);
+    const response = await open('/products');
+    response.pause();
+    await sleep(200);
+    const commands = async () =>
+      Number(/cmdstat_hmget:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]);
+    const before = await commands();
+    await sleep(500);
+    expect(await commands(), 'reads while the client takes nothing').to.equal(before);
+    let text = '';
+    for await (const chunk of response.setEncoding('utf8')) text += chunk;
+    expect(text === linesOf(list)).to.equal(true);
+    expect(await commands()).to.be.above(before);
+  });
+
+  it('is reset, and never ends as if it were complete, when its version goes away meanwhile', async () => {
+    for (const [n, encoding] of ['identity', 'gzip'].entries()) {
+      const version = await publish(long(6_001 + n));
+      const response = await open('/products', { 'accept-encoding': encoding });
+      response.pause();
+      await sleep(100);
+      await redis.unlink(...contentKeys(productKeys, version));
+      const ended = (async () => {
+        for await (const _chunk of response);
+      })();
+      const error = await ended.then(
+        () => null,
+        (it: NodeJS.ErrnoException) => it,
+      );
+      expect(error?.code, encoding).to.equal('ECONNRESET');
+      expect((await lines('/products')).status, 'when it is gone before it begins').to.equal(503);
+    }
+    await publish(products(7));
+    expect((await lines('/products')).text).to.equal(linesOf(products(7)));
+  });
+
+  it('is put together from the records where a block is corrupted', async () => {
+    const list = products(120);
+    const version = await publish(list);
+    const key = productKeys.content(version).blocks;
+    const stored = (await redis.hgetBuffer(key, '1')) as Buffer;
+    stored[40] = (stored[40] as number) ^ 1;
+    await redis.hset(key, '1', stored);
+    expect((await lines('/products')).text).to.equal(linesOf(list));
+    expect(api().damage.join()).to.include(`Block 1 of ${key} is corrupted`);
+  });
+});

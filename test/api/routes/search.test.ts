@@ -1,0 +1,385 @@
+// GET /{collection}?name=…&barcode=…: what is found, in what order, and what is refused.
+
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { fold } from '../../../shared/fold.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { useApi } from '../../support/api.ts';
+import { importFrom, importRecords } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
+import { describeWithRealLists, readRealList, realListUrl } from '../../support/real-lists.ts';
+import { company, product } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { send } from '../wire.ts';
+
+interface List<Item = Product> {
+  data: Item[];
+  _links: Record<string, { href: string }>;
+  _meta: { totalCount: number; pageCount: number; currentPage: number; perPage: number };
+}
+
+const named = (id: number, name: string, changes: Partial<Product> = {}) =>
+  product(id, { product: { id, name }, ...changes });
+const barcodesOf = (...found: string[]) => ({
+  barcodes: found.map((barcode) => ({ barcode, skrsStatus: null })),
+});
+const query = (parameters: Record<string, string | number>) =>
+  Object.entries(parameters)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&');
+const idsOf = (list: List) => list.data.map((it) => it.product.id);
+
+/** The order of names: by the bytes of what they fold to, then by id. */
+const byName = (a: Product, b: Product) =>
+  Buffer.compare(Buffer.from(fold(a.product.name)), Buffer.from(fold(b.product.name))) ||
+  a.product.id - b.product.id;
+
+describe('GET /{collection} with a search', () => {
+  const server = useRedis();
+  const api = useApi(server);
+  let redis: Redis;
+  const twelve = '012345678901';
+  const thirteen = '0123456789012';
+  const listed = [
+    named(900, 'Aspirin 500 mg', barcodesOf(thirteen)),
+    named(20, 'BETA\u00a0 BLOCKER', { published: false }),
+    named(7, 'ASPİRİN 100 MG', barcodesOf(twelve, thirteen, twelve)),
+    named(1_000_000, 'Aspırın Şurup', barcodesOf('9876543210987')),
+    named(10, 'aspirin  100 mg', barcodesOf(thirteen)),
+    named(9, 'Zinc\u0001Plus'),
+    named(11, 'ß-Karoten', barcodesOf('8690000000011')),
+    named(12, '%_*[a]\\d+'),
+    ...Array.from({ length: 450 }, (_, i) => named(2_000 + ((i * 37) % 450), 'Many of one name')),
+  ];
+
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    const options = { redisUrl: server().url };
+    await importRecords(listed, productCollection, options);
+    const firms = [company(2, { name: 'Şifa İlaç' }), company(1, { name: 'SIFA ILAC' }), company(3)];
+    await importRecords(firms, companyCollection, options);
+  });
+  after(() => redis.disconnect());
+
+  async function list<Item = Product>(path: string): Promise<List<Item>> {
+    const answer = await api().get(path);
+    expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
+    return answer.json<List<Item>>();
+  }
+  const search = (parameters: Record<string, string | number>) => list(`/products?${query(parameters)}`);
+
+  it('finds the same whether dotted, dotless, accented, or in what case it is written', async () => {
+    for (const name of ['aspiri', 'ASPİRİ', 'Aspırı', ' AŞPIRI', 'aspi\u0307ri']) {
+      const found = await search({ name });
+      expect(idsOf(found), name).to.deep.equal([7, 10, 900, 1_000_000]);
+      expect(found.data).to.deep.equal([listed[2], listed[4], listed[0], listed[3]]);
+    }
+  });
+
+  it('orders names that fold to the same by id, as a number', async () => {
+    expect(idsOf(await search({ name: 'ASPIRIN 100' }))).to.deep.equal([7, 10]);
+    expect((await list<{ id: number }>('/companies?name=şıfa ilaç')).data.map(({ id }) => id)).to.deep.equal([
+      1, 2,
+    ]);
+  });
+
+  it('finds the beginning of the whole name alone, and takes no character for a pattern', async () => {
+    for (const name of ['spirin', '100', '%', '%_*[a]\\d+', 'beta blocker', 'beta\tb', 'ss', 'ß']) {
+      const expected = listed.filter((it) => fold(it.product.name).startsWith(fold(name))).sort(byName);
+      expect((await search({ name })).data, name).to.deep.equal(expected);
+    }
+  });
+
+  it('finds what is not published like any other', async () => {
+    expect(idsOf(await search({ name: 'beta' }))).to.deep.equal([20]);
+  });
+
+  it('finds a barcode in list order, each product once, of 12 or 13 digits with its leading zeros', async () => {
+    expect(idsOf(await search({ barcode: thirteen }))).to.deep.equal([900, 7, 10]);
+    expect(idsOf(await search({ barcode: twelve }))).to.deep.equal([7]);
+    expect(idsOf(await search({ barcode: '123456789012' }))).to.deep.equal([]);
+    expect((await search({ barcode: thirteen, page: 2, 'per-page': 2 }))._meta).to.deep.equal({
+      ...{ totalCount: 3, pageCount: 2, currentPage: 2, perPage: 2 },
+    });
+  });
+
+  it('finds with name and barcode what has both, in the order of names', async () => {
+    expect(idsOf(await search({ name: 'aspirin', barcode: thirteen }))).to.deep.equal([7, 10, 900]);
+    expect(idsOf(await search({ barcode: thirteen, name: 'aspirin 5' }))).to.deep.equal([900]);
+    expect(idsOf(await search({ barcode: twelve, name: 'beta' }))).to.deep.equal([]);
+  });
+
+  it('pages through more than 200 of one name by id, to the last page and beyond', async () => {
+    const ids = Array.from({ length: 450 }, (_, i) => 2_000 + i);
+    for (const [page, count] of [200, 200, 50, 0].entries()) {
+      const { data, _meta, _links } = await search({ name: 'many', page: page + 1 });
+      expect(data.map((it) => it.product.id)).to.deep.equal(ids.slice(page * 200, page * 200 + count));
+      expect(_meta).to.deep.equal({ totalCount: 450, pageCount: 3, currentPage: page + 1, perPage: 200 });
+      expect('next' in _links, `next on page ${page + 1}`).to.equal(page < 2);
+    }
+    const far = await search({ name: 'many', page: Number.MAX_SAFE_INTEGER });
+    expect([far.data.length, far._meta.totalCount]).to.deep.equal([0, 450]);
+    expect(far._links['prev']?.href).to.include('page=3&');
+  });
+
+  it('has 0 records on 0 pages when nothing is found', async () => {
+    for (const parameters of [{ name: 'nothing' }, { name: '\u{1d6c0}' }, { barcode: '000000000000' }]) {
+      const { data, _meta, _links } = await search(parameters);
+      expect(data).to.deep.equal([]);
+      expect(_meta).to.deep.equal({ totalCount: 0, pageCount: 0, currentPage: 1, perPage: 200 });
+      expect(Object.keys(_links)).to.deep.equal(['self', 'first', 'last']);
+    }
+  });
+
+  it('carries the parameters in the links, in the order of the request, before those of the page', async () => {
+    const asked = `/products?page=2&barcode=${thirteen}&version=1&per-page=1&name=ASP%C4%B0R%C4%B0N+`;
+    const { _links } = await list(asked);
+    const others = `barcode=${thirteen}&version=1&name=ASP%C4%B0R%C4%B0N%20`;
+    for (const [rel, page] of Object.entries({ self: 2, first: 1, last: 3, next: 3, prev: 1 })) {
+      const href = `${api().origin}/products?${others}&page=${page}&per-page=1`;
+      expect(_links[rel]?.href, rel).to.equal(href);
+    }
+    const next = await list((_links['next'] as { href: string }).href.slice(api().origin.length));
+    expect(idsOf(next)).to.deep.equal([900]);
+  });
+
+  it('is told apart by its ETag wherever its answer may differ, and is 304 to who holds it', async () => {
+    const queries = [
+      '',
+      '?name=aspirin',
+      '?name=aspirin+1',
+      '?name=many',
+      '?name=many&page=2',
+      '?name=many&per-page=7',
+      `?barcode=${thirteen}`,
+      `?barcode=${twelve}`,
+      `?barcode=${thirteen}&name=aspirin`,
+      `?name=aspirin&barcode=${thirteen}`,
+      '?name=aspirin&version=1',
+    ];
+    const tags = new Set<string>();
+    for (const asked of queries) {
+      const { headers } = await send(api(), `/products${asked}`);
+      const etag = headers.etag as string;
+      expect(etag, asked).to.match(/^W\/"/);
+      tags.add(etag);
+      const again = await send(api(), `/products${asked}`, { headers: { 'if-none-match': etag } });
+      expect([again.status, again.body.length, again.headers.etag], asked).to.deep.equal([304, 0, etag]);
+    }
+    expect(tags.size).to.equal(queries.length);
+  });
+
+  it('takes a name of 200 characters, not counting white space at its edges', async () => {
+    for (const name of ['x'.repeat(200), `  ${'ş'.repeat(200)}\n`, '\u{1d6c0}'.repeat(200), 'a'])
+      expect((await api().get(`/products?${query({ name })}`)).status).to.equal(200);
+  });
+
+  const malformed: Record<string, [path: string, parameter: string]> = {
+    'a blank name': ['/products?name=%20%09', 'name'],
+    'a name of no-break spaces': ['/products?name=%C2%A0', 'name'],
+    'a name of next-line characters': ['/products?name=%C2%85', 'name'],
+    'an empty name': ['/products?name=', 'name'],
+    'a name without a value': ['/products?name', 'name'],
+    'a name of 201 characters': [`/products?name=${'x'.repeat(201)}`, 'name'],
+    'a name of 201 characters after trimming': [`/products?name=+${'%C5%9F'.repeat(201)}+`, 'name'],
+    'a name with a NUL': ['/products?name=a%00', 'name'],
+    'a name with an escape': ['/companies?name=%1Ba', 'name'],
+    'a name with DEL': ['/drugs?name=a%7Fb', 'name'],
+    'a name with a C1 control': ['/products?name=a%C2%80', 'name'],
+    'a name with half of a surrogate pair': ['/products?name=a%ED%A0%80', 'name'],
+    'a name that is not UTF-8': ['/products?name=%FF', 'name'],
+    'a name that is cut off': ['/products?name=%C5', 'name'],
+    'a name given twice': ['/products?name=a&name=a', 'name'],
+    'an empty barcode': ['/products?barcode=', 'barcode'],
+    'a barcode of 11 digits': ['/products?barcode=01234567890', 'barcode'],
+    'a barcode of 14 digits': ['/products?barcode=01234567890123', 'barcode'],
+    'a barcode with a space': [`/products?barcode=${thirteen}+`, 'barcode'],
+    'a barcode in other digits': [`/products?barcode=${encodeURIComponent('١'.repeat(13))}`, 'barcode'],
+    'a barcode given twice': [`/products?barcode=${twelve}&barcode=${twelve}`, 'barcode'],
+    'a barcode of companies': [`/companies?barcode=${twelve}`, 'barcode'],
+    'a barcode of drugs': [`/drugs?barcode=${twelve}`, 'barcode'],
+    'a malformed barcode beside a name': ['/products?name=a&barcode=1', 'barcode'],
+    'a name of one record': ['/products/7?name=a', 'name'],
+    'a name of changes': ['/products/changes?since=1&name=a', 'name'],
+    'a name in capitals': ['/products?NAME=a', 'NAME'],
+    'a page of zero': ['/products?name=a&page=0', 'page'],
+  };
+  for (const [what, [path, parameter]] of Object.entries(malformed)) {
+    it(`refuses ${what}, and names the parameter`, async () => {
+      const answer = await api().get(path);
+      expect(answer.status, answer.text).to.equal(400);
+      const { data } = answer.json<{ data: { message: string } }>();
+      expect(data.message).to.match(new RegExp(`^The parameter "?${parameter}"? .* it takes .+\\.$`));
+    });
+  }
+
+  it('is 410 of a version that is not kept', async () => {
+    expect((await api().get('/products?name=a&version=77')).status).to.equal(410);
+  });
+
+  it('finds in the version that it is pinned to, and in the live one as it is now', async () => {
+    const next = [...listed.slice(1), named(901, 'Aspirin forte', barcodesOf(thirteen))];
+    const { version } = await importRecords(next, productCollection, { redisUrl: server().url });
+    while ((await api().get('/products?per-page=1')).headers.get('medref-version') !== String(version));
+    expect(idsOf(await search({ name: 'aspirin', version: 1 }))).to.deep.equal([7, 10, 900, 1_000_000]);
+    expect(idsOf(await search({ name: 'aspirin' }))).to.deep.equal([7, 10, 901, 1_000_000]);
+    expect(idsOf(await search({ barcode: thirteen, version: 1 }))).to.deep.equal([900, 7, 10]);
+    expect(idsOf(await search({ barcode: thirteen }))).to.deep.equal([7, 10, 901]);
+  });
+
+  it('is 503, never a wrong or a shorter list, where the index or a record is damaged, and tells of it', async () => {
+    const content = Number((await api().get('/products?per-page=1')).headers.get('medref-version'));
+    const { entries, fences, records } = productKeys.content(content);
+    const path = '/products?name=many&per-page=50&page=3';
+    const whole = await api().get(path);
+    const stored = await redis.hgetallBuffer(entries);
+    const expectRefused = async (what: string) => {
+      const answer = await api().get(path);
+      expect(answer.status, what).to.equal(503);
+      expect(answer.headers.get('retry-after'), what).to.match(/^[1-9]/);
+      expect(answer.text, what).not.to.include('"product"');
+      expect((await api().get('/products?page=2')).status, 'the plain list').to.equal(200);
+    };
+    const told = api().damage.length;
+    for (const at of [0, 3, 4, 9, 20]) {
+      const corrupted = Object.entries(stored).flatMap(([number, page]) => {
+        const bytes = Buffer.from(page);
+        bytes[at] = (bytes[at] as number) ^ 0x10;
+        return [number, bytes];
+      });
+      await redis.hset(entries, ...corrupted);
+      await expectRefused(`byte ${at} flipped`);
+    }
+    await redis.del(entries);
+    await expectRefused('no pages');
+    await redis.hset(entries, ...Object.entries(stored).flat());
+    const sorted = await redis.zrangeBuffer(fences, 0, '-1');
+    await redis.del(fences);
+    await expectRefused('no fences');
+    await redis.zadd(fences, ...sorted.flatMap((it) => [0, it]));
+    const lost = whole.json<List>().data[7] as Product;
+    await redis.hdel(records, String(lost.product.id));
+    await expectRefused('a record is missing');
+    await redis.hset(records, String(lost.product.id), JSON.stringify(lost));
+    expect((await api().get(path)).text).to.equal(whole.text);
+    expect(api().damage.length, 'told of damage').to.be.above(told + 7);
+  });
+});
+
+describe('a search in an index that has lost one of its fences', () => {
+  const server = useRedis();
+  const api = useApi(server);
+
+  it('is 503, or right, whichever it is: never another count', async () => {
+    const redis = await connectForWriting(server().url);
+    const listed = Array.from({ length: 450 }, (_, i) => named(i + 1, `Many ${i % 7}`));
+    await importRecords(listed, productCollection, { redisUrl: server().url });
+    const { fences } = productKeys.content(1);
+    for (const fence of await redis.zrangeBuffer(fences, 0, '-1')) {
+      await redis.zrem(fences, fence);
+      for (const name of ['many', 'many 3', 'many 6']) {
+        const answer = await api().get(`/products?${query({ name })}`);
+        const expected = listed.filter((it) => it.product.name.toLowerCase().startsWith(name)).length;
+        if (answer.status === 200) expect(answer.json<List>()._meta.totalCount, name).to.equal(expected);
+        else expect(answer.status).to.equal(503);
+      }
+      await redis.zadd(fences, 0, fence);
+    }
+    redis.disconnect();
+  });
+});
+
+describeWithRealLists('GET /products with a search, on the real list', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const api = useApi(server);
+  let records: Product[];
+  before(async () => {
+    records = readRealList<Product>('products');
+    const url = realListUrl('products');
+    const report = await importFrom(url, productCollection, { redisUrl: server().url });
+    expect(report.outcome).to.equal('published');
+  });
+
+  const index = fc.nat(1_000_000);
+  const folded = new Map<Product, string>();
+  const foldedName = (record: Product): string => {
+    const known = folded.get(record) ?? fold(record.product.name);
+    folded.set(record, known);
+    return known;
+  };
+  const recordAt = (n: number) => records[n % records.length] as Product;
+  const found = (name: string) => {
+    const beginning = fold(name);
+    return records.filter((it) => foldedName(it).startsWith(beginning)).sort(byName);
+  };
+  const get = async (path: string): Promise<List> => {
+    const answer = await api().get(path);
+    expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
+    return answer.json<List>();
+  };
+
+  it('finds for any beginning of any name what a plain filter over the list finds, in order', async () => {
+    await fc.assert(
+      fc.asyncProperty(index, fc.nat(12), fc.nat(3), fc.nat(2), async (n, length, page, writing) => {
+        const whole = recordAt(n).product.name;
+        const beginning = [...whole]
+          .slice(0, length + 1)
+          .join('')
+          .trim();
+        const name = [beginning, beginning.toLowerCase(), beginning.normalize('NFD')][writing] as string;
+        const expected = found(name);
+        const path = `/products?${query({ name, page: page + 1, 'per-page': 60 })}`;
+        const { data, _meta } = await get(path);
+        expect(_meta.totalCount, path).to.equal(expected.length);
+        expect(data, path).to.deep.equal(expected.slice(page * 60, page * 60 + 60));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('yields each match once and in order along the links, whatever the size of pages', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        index,
+        fc.integer({ min: 2, max: 7 }),
+        fc.integer({ min: 1, max: 200 }),
+        async (n, length, size) => {
+          const name = [...recordAt(n).product.name].slice(0, length).join('');
+          const expected = found(name);
+          const perPage = Math.max(size, Math.ceil(expected.length / 20));
+          const walked: Product[] = [];
+          let next: string | undefined = `/products?${query({ name, 'per-page': perPage })}`;
+          while (next) {
+            const { data, _links } = await get(next);
+            walked.push(...data);
+            next = _links['next']?.href.slice(api().origin.length);
+          }
+          expect(walked, `${name} by ${perPage}`).to.deep.equal(expected);
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+
+  it('finds every product of any barcode in list order, and with a name those that begin so', async () => {
+    const products = records.filter(({ barcodes }) => barcodes.length > 0);
+    await fc.assert(
+      fc.asyncProperty(index, fc.nat(9), async (n, length) => {
+        const record = products[n % products.length] as Product;
+        const barcode = record.barcodes[0]?.barcode as string;
+        const expected = records.filter((it) => it.barcodes.some((its) => its.barcode === barcode));
+        expect((await get(`/products?barcode=${barcode}`)).data).to.deep.equal(expected);
+        const name = [...record.product.name]
+          .slice(0, length + 1)
+          .join('')
+          .trim();
+        const both = expected.filter((it) => foldedName(it).startsWith(fold(name))).sort(byName);
+        expect((await get(`/products?${query({ barcode, name })}`)).data).to.deep.equal(both);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
