@@ -1,19 +1,12 @@
 #!/usr/bin/env node
 // Parses the command line, calls one function for the command, sets the exit code.
+// A command's modules are loaded when it is called, so that each starts with what it needs.
 
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readSettings, type Settings, SettingsError } from '../config/settings.ts';
 import { isCronLine } from '../importer/schedule.ts';
 import { RedisUnavailableError } from '../shared/redis.ts';
-import { diffCommand } from './commands/diff.ts';
-import { importCommand } from './commands/import.ts';
 import { createKey, listKeys, parseExpiry, parseRate, revokeKey } from './commands/keys.ts';
-import { rejectsCommand } from './commands/rejects.ts';
-import { resumeCommand, rollbackCommand } from './commands/rollback.ts';
-import { scheduleCommand } from './commands/schedule.ts';
-import { serveCommand } from './commands/serve.ts';
-import { statusCommand } from './commands/status.ts';
-import { versionsCommand } from './commands/versions.ts';
 import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
 
 /** Whether the command runs until it is asked to stop. */
@@ -33,25 +26,35 @@ const program = new Command('medref')
   .configureHelp({ showGlobalOptions: true })
   .addHelpText('after', '\nSettings are environment variables; README.md lists them.');
 
-command('serve', 'run the API').action((options) => stayUp((settings) => serveCommand(settings, options)));
+command('serve', 'run the API').action((options) =>
+  stayUp(async (settings) => (await import('./commands/serve.ts')).serveCommand(settings, options)),
+);
 
 command('schedule', 'import on the schedule, and at start where nothing is live').action((options) =>
-  stayUp((settings) => scheduleCommand(settings, options)),
+  stayUp(async (settings) => (await import('./commands/schedule.ts')).scheduleCommand(settings, options)),
 );
 
 command('import', 'import now; without names, all collections that have a URL')
   .argument('[collection...]', 'collections to import')
   .option('--force', 'publish past the checks')
   .option('--dry-run', 'go the whole way up to publishing, say what would happen, and leave nothing behind')
-  .action((names: string[], options) => perform((settings) => importCommand(settings, names, options)));
+  .action((names: string[], options) =>
+    perform(async (settings) =>
+      (await import('./commands/import.ts')).importCommand(settings, names, options),
+    ),
+  );
 
 command('status', 'live versions, last imports and locks').action((options) =>
-  perform((settings) => statusCommand(settings, options)),
+  perform(async (settings) => (await import('./commands/status.ts')).statusCommand(settings, options)),
 );
 
 command('versions', 'kept versions, each with the content it holds')
   .argument('<collection>')
-  .action((name: string, options) => perform((settings) => versionsCommand(settings, name, options)));
+  .action((name: string, options) =>
+    perform(async (settings) =>
+      (await import('./commands/versions.ts')).versionsCommand(settings, name, options),
+    ),
+  );
 
 command('rollback', 'make the content of a kept version live again, and hold the schedule')
   .argument('<collection>')
@@ -60,21 +63,35 @@ command('rollback', 'make the content of a kept version live again, and hold the
     'the version; without it, what was live before the current content',
     parsed(parseVersion),
   )
-  .action((name: string, options) => perform((settings) => rollbackCommand(settings, name, options)));
+  .action((name: string, options) =>
+    perform(async (settings) =>
+      (await import('./commands/rollback.ts')).rollbackCommand(settings, name, options),
+    ),
+  );
 
 command('resume', 'lift the hold, so that scheduled imports go on')
   .argument('<collection>')
-  .action((name: string, options) => perform((settings) => resumeCommand(settings, name, options)));
+  .action((name: string, options) =>
+    perform(async (settings) =>
+      (await import('./commands/rollback.ts')).resumeCommand(settings, name, options),
+    ),
+  );
 
 command('diff', 'what differs between two kept versions, record by record')
   .argument('<collection>')
   .option('--from <N>', 'the earlier version; without it, the one before the live one', parsed(parseVersion))
   .option('--to <N>', 'the later version; without it, the live one', parsed(parseVersion))
-  .action((name: string, options) => perform((settings) => diffCommand(settings, name, options)));
+  .action((name: string, options) =>
+    perform(async (settings) => (await import('./commands/diff.ts')).diffCommand(settings, name, options)),
+  );
 
 command('rejects', 'records that the last import rejected')
   .argument('<collection>')
-  .action((name: string, options) => perform((settings) => rejectsCommand(settings, name, options)));
+  .action((name: string, options) =>
+    perform(async (settings) =>
+      (await import('./commands/rejects.ts')).rejectsCommand(settings, name, options),
+    ),
+  );
 
 const keys = program.command('keys').description('API keys').exitOverride();
 

@@ -1,14 +1,26 @@
-// In: a collection's name as an operator typed it. Out: the collection.
+// In: a collection's name as an operator typed it. Out: the collection, and the one with whose versions it lives.
 
-import type { Collection } from '../../shared/collections/collection.ts';
-import { collections } from '../../shared/collections/collections.ts';
+import type { Collection, ServedCollection } from '../../shared/collections/collection.ts';
+import { servedCollections } from '../../shared/collections/collections.ts';
 import { UsageError } from '../exit-codes.ts';
 
 /** The collection of a name. @throws UsageError when there is none */
-export function collectionNamed(name: string): Collection {
-  const found = collections.find((collection) => collection.name === name);
+export function collectionNamed(name: string): ServedCollection {
+  const found = servedCollections.find(({ collection }) => collection.name === name);
   if (found) return found;
+  const names = servedCollections.map(({ collection }) => collection.name).join(', ');
+  throw new UsageError(`There is no collection ${JSON.stringify(name)}; there are ${names}.`);
+}
+
+/**
+ * The collection of a name, which has imports of its own.
+ * @param command what is to be done with it, such as `import`
+ * @throws UsageError when there is none, or it is derived from another one
+ */
+export function importedCollectionNamed(name: string, command: string): Collection {
+  const { collection, source } = collectionNamed(name);
+  if (collection === source) return collection;
   throw new UsageError(
-    `There is no collection ${JSON.stringify(name)}; there are ${collections.map((it) => it.name).join(', ')}.`,
+    `${name} are derived from ${source.name} and follow them; use "medref ${command} ${source.name}".`,
   );
 }

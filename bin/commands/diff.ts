@@ -3,12 +3,13 @@
 import { once } from 'node:events';
 import type { Settings } from '../../config/settings.ts';
 import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { type CollectionKeys, servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis.ts';
-import { readKeptVersions, readLiveVersion, type Version } from '../../shared/versions.ts';
+import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { collectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions } from './output.ts';
+import { count, type OutputOptions, printable } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the difference as it is found, however large it is. @returns the exit code */
@@ -17,36 +18,38 @@ export async function diffCommand(
   name: string,
   options: OutputOptions & { from?: number; to?: number },
 ): Promise<number> {
-  const keys = collectionKeys(settings.keyPrefix, collectionNamed(name).name);
+  const served = collectionNamed(name);
+  const { keys, part } = servedKeys(settings.keyPrefix, served);
   await withRedis(settings, async (redis) => {
-    const { from, to } = await chooseVersions(redis, keys, { name, ...options });
-    const diff = diffVersions(redis, keys, from, to);
+    const { from, to } = await chooseVersions(redis, keys, { name, served, ...options });
+    const diff = diffVersions(redis, part, from, to);
     if (options.json) await printJson(diff, from, to);
     else await printText(diff, from, to);
   });
   return exitCodes.done;
 }
 
-/** From the version before the live one to the live one, unless said. */
+/** To the live version, unless said, and from the one kept before that. */
 async function chooseVersions(
   redis: Redis,
   keys: CollectionKeys,
-  asked: { name: string; from?: number; to?: number },
+  asked: { name: string; served: ServedCollection; from?: number; to?: number },
 ): Promise<{ from: Version; to: Version }> {
   const [kept, live] = await Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]);
   const numbers = kept.map(({ version }) => version).join(', ') || 'none';
   const keptVersion = (number: number) => {
     const found = kept.find(({ version }) => version === number);
-    if (found) return found;
+    const its = found && versionOf(asked.served, found);
+    if (its) return its;
     throw new Error(`Version ${number} of ${asked.name} is not kept; these are: ${numbers}.`);
   };
   if (!live) throw new Error(`Nothing of ${asked.name} is live, so there is nothing to compare.`);
   const to = keptVersion(asked.to ?? live.version);
   if (asked.from !== undefined) return { from: keptVersion(asked.from), to };
-  const before = kept.findLast(({ version }) => version < live.version);
-  if (before) return { from: before, to };
+  const before = kept.findLast(({ version }) => version < to.version);
+  if (before) return { from: keptVersion(before.version), to };
   throw new Error(
-    `No version of ${asked.name} before the live one is kept; name one with --from. Kept: ${numbers}.`,
+    `No version of ${asked.name} before version ${to.version} is kept; name one with --from. Kept: ${numbers}.`,
   );
 }
 
@@ -69,21 +72,25 @@ async function printText(diff: VersionDiff, from: Version, to: Version): Promise
   const counts = { added: 0, changed: 0, removed: 0 };
   for await (const record of diff.added()) {
     counts.added += 1;
-    await write(`+ ${JSON.stringify(record)}\n`);
+    await writeLine(`+ ${JSON.stringify(record)}`);
   }
   for await (const { id, fields, before, after } of diff.changed()) {
     counts.changed += 1;
-    await write(
-      `~ ${id} (${fields.join(', ')})\n  - ${JSON.stringify(before)}\n  + ${JSON.stringify(after)}\n`,
-    );
+    await writeLine(`~ ${id} (${fields.join(', ')})`);
+    await writeLine(`  - ${JSON.stringify(before)}`);
+    await writeLine(`  + ${JSON.stringify(after)}`);
   }
   for await (const record of diff.removed()) {
     counts.removed += 1;
-    await write(`- ${JSON.stringify(record)}\n`);
+    await writeLine(`- ${JSON.stringify(record)}`);
   }
   await write(
     `${count(counts.added)} added, ${count(counts.changed)} changed, ${count(counts.removed)} removed\n`,
   );
+}
+
+async function writeLine(line: string): Promise<void> {
+  await write(`${printable(line)}\n`);
 }
 
 /** Waits for whoever reads, so that a large difference is not kept in memory. */

@@ -1,17 +1,25 @@
 // medref import: imports collections now, one after the other.
 
+import { constants, setPriority } from 'node:os';
 import { type Settings, urlSetting } from '../../config/settings.ts';
 import { importCollection } from '../../importer/import-cycle.ts';
 import { type ImportOutcome, type ImportReport, startReport } from '../../importer/import-report.ts';
 import { createProgress } from '../../importer/progress.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
-import { collections } from '../../shared/collections/collections.ts';
-import { connectForWriting, type Redis, RedisUnavailableError, serverWarnings } from '../../shared/redis.ts';
+import { importedCollections } from '../../shared/collections/collections.ts';
+import {
+  connectForWriting,
+  isRedisUnavailable,
+  plainReason,
+  type Redis,
+  RedisUnavailableError,
+  serverWarnings,
+} from '../../shared/redis.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { stopSignal } from '../stop-signal.ts';
-import { collectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, print } from './output.ts';
+import { importedCollectionNamed } from './collection-argument.ts';
+import { count, type OutputOptions, print, printable } from './output.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(
@@ -39,8 +47,9 @@ async function importChosen(
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
     return await importCollections({ ...how, chosen, settings, redis, logger, signal });
   } catch (error) {
-    if (!(error instanceof RedisUnavailableError)) throw error;
-    return chosen.map(({ name }) => startReport(name).end('failed', { reason: error.message }));
+    if (!(error instanceof RedisUnavailableError || isRedisUnavailable(error))) throw error;
+    const reason = plainReason(error as Error);
+    return chosen.map(({ name }) => startReport(name).end('failed', { reason }));
   } finally {
     redis?.disconnect();
   }
@@ -67,38 +76,56 @@ export async function importCollections({
   scheduled?: boolean;
 }): Promise<ImportReport[]> {
   const reports: ImportReport[] = [];
+  giveWay();
   for (const collection of chosen) {
     const upstream = settings.upstreams.get(collection.name);
     if (!upstream)
       throw new UsageError(
         `${urlSetting(collection.name)} is not set, so ${collection.name} cannot be imported.`,
       );
-    if (signal.aborted && reports.length > 0) break;
+    if (signal.aborted) {
+      reports.push(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
+      continue;
+    }
     const progress = createProgress(collection.name, process.stderr);
     const report = await importCollection(collection, {
       ...settings,
       ...{ redis, logger, signal, upstream, force, dryRun, scheduled, onProgress: progress.show },
     });
     progress.clear();
-    logger.info(report, `Import of ${collection.name}: ${report.outcome}.`);
+    logger[levelOf(report)](report, `Import of ${collection.name}: ${report.outcome}.`);
     reports.push(report);
   }
   return reports;
 }
 
+/** Lets those who serve go first where a machine has too few cores: an import has all night. */
+function giveWay(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Not every system lets a process say so.
+  }
+}
+
+/** What an operator should look at is a warning. */
+function levelOf({ outcome }: ImportReport): 'info' | 'warn' {
+  return ['published', 'unchanged', 'dry-run'].includes(outcome) ? 'info' : 'warn';
+}
+
 function chooseCollections(settings: Settings, names: readonly string[]): Collection[] {
   if (names.length > 0) {
-    const chosen = [...new Set(names)].map(collectionNamed);
+    const chosen = [...new Set(names)].map((name) => importedCollectionNamed(name, 'import'));
     for (const { name } of chosen) {
       if (!settings.upstreams.has(name))
         throw new UsageError(`${urlSetting(name)} is not set, so ${name} cannot be imported.`);
     }
     return chosen;
   }
-  const chosen = collections.filter(({ name }) => settings.upstreams.has(name));
+  const chosen = importedCollections.filter(({ name }) => settings.upstreams.has(name));
   if (chosen.length > 0) return chosen;
   throw new UsageError(
-    `There is nothing to import: set ${collections.map(({ name }) => urlSetting(name)).join(' or ')}.`,
+    `There is nothing to import: set ${importedCollections.map(({ name }) => urlSetting(name)).join(' or ')}.`,
   );
 }
 
@@ -121,7 +148,7 @@ export function describe(report: ImportReport): string {
     published: `published as version ${version}${previousVersion ? ` after ${previousVersion}` : ''}: ${counts}; ${diff}`,
     unchanged: `unchanged, version ${version} stays live: ${counts}`,
     refused: `refused, ${previousVersion ? `version ${previousVersion} stays live` : 'nothing is live'}: ${reason} (${counts})`,
-    failed: `failed, ${previousVersion ? `version ${previousVersion} stays live` : 'nothing is live'}: ${reason}`,
+    failed: `failed${previousVersion ? `, version ${previousVersion} stays live` : ''}: ${reason}`,
     locked: `not started: ${reason}`,
     held: `left alone: ${reason} "medref resume ${collection}" lifts the hold`,
     'dry-run': `dry run, ${reason === null ? 'it would pass' : `it would be refused: ${reason}`}: ${counts}; ${diff}`,
@@ -131,7 +158,7 @@ export function describe(report: ImportReport): string {
     `${collection}: ${ended}`,
     ...warnings.map((warning) => `${collection}: warning: ${warning}`),
   ];
-  if (report.rejected > 0)
+  if (report.rejected > 0 && outcome !== 'dry-run')
     lines.push(`${collection}: see "medref rejects ${collection}" for what was rejected`);
-  return lines.join('\n');
+  return lines.map(printable).join('\n');
 }

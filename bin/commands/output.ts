@@ -10,6 +10,14 @@ export function print(result: unknown, { json }: OutputOptions, text: () => stri
   process.stdout.write(json ? `${JSON.stringify(result)}\n` : `${text()}\n`);
 }
 
+/** A line with its controls and format marks as escapes: what upstream sent must not steer the terminal. */
+export function printable(line: string): string {
+  return line.replace(
+    /[\p{Cc}\p{Cf}]/gu,
+    (mark) => `\\u{${(mark.codePointAt(0) as number).toString(16).padStart(4, '0')}}`,
+  );
+}
+
 /** Rows of text in aligned columns, under a heading. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heading.map((title, i) =>

@@ -4,8 +4,8 @@ import type { Settings } from '../../config/settings.ts';
 import { type LastRejects, readLastRejects } from '../../importer/import-history.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { collectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, print } from './output.ts';
+import { importedCollectionNamed } from './collection-argument.ts';
+import { count, type OutputOptions, print, printable } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the rejects of a collection's last import. @returns the exit code */
@@ -14,15 +14,21 @@ export async function rejectsCommand(
   name: string,
   options: OutputOptions,
 ): Promise<number> {
-  const collection = collectionNamed(name);
-  const keys = collectionKeys(settings.keyPrefix, collection.name);
+  const keys = collectionKeys(settings.keyPrefix, importedCollectionNamed(name, 'rejects'));
   const last = await withRedis(settings, (redis) => readLastRejects(redis, keys));
-  print(last, options, () => describe(name, last));
+  const { total, rejects } = last;
+  print({ total, rejects }, options, () => describe(name, last));
   return exitCodes.done;
 }
 
-function describe(name: string, { total, rejects }: LastRejects): string {
+function describe(name: string, { total, endedAt, rejects }: LastRejects): string {
+  if (endedAt === null) return `No import of ${name} has read anything yet.`;
   const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
   const lines = rejects.map(({ position, path, reason, raw }) => `${position}: ${path} ${reason}: ${raw}`);
-  return [`The last import of ${name} rejected ${count(total)} records${shown}.`, ...lines].join('\n');
+  return [
+    `The import of ${name} that ended at ${endedAt} rejected ${count(total)} records${shown}.`,
+    ...lines,
+  ]
+    .map(printable)
+    .join('\n');
 }

@@ -5,7 +5,7 @@ import { rollBack } from '../../importer/rollback.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { liftHold } from '../../shared/versions.ts';
 import { exitCodes, LockedError } from '../exit-codes.ts';
-import { collectionNamed } from './collection-argument.ts';
+import { importedCollectionNamed } from './collection-argument.ts';
 import { describe } from './import.ts';
 import { type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
@@ -16,7 +16,7 @@ export async function rollbackCommand(
   name: string,
   options: OutputOptions & { to?: number },
 ): Promise<number> {
-  const collection = collectionNamed(name);
+  const collection = importedCollectionNamed(name, 'rollback');
   const { keyPrefix, keepVersions } = settings;
   const to = options.to ?? null;
   const result = await withRedis(settings, (redis) =>
@@ -57,7 +57,7 @@ export async function resumeCommand(
   name: string,
   options: OutputOptions,
 ): Promise<number> {
-  const keys = collectionKeys(settings.keyPrefix, collectionNamed(name).name);
+  const keys = collectionKeys(settings.keyPrefix, importedCollectionNamed(name, 'resume'));
   const wasHeld = await withRedis(settings, (redis) => liftHold(redis, keys));
   print({ collection: name, wasHeld }, options, () =>
     wasHeld ? `${name}: scheduled imports go on` : `${name}: scheduled imports were not held`,

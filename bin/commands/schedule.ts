@@ -3,7 +3,7 @@
 import type { Settings } from '../../config/settings.ts';
 import { startSchedule } from '../../importer/schedule.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
-import { collections } from '../../shared/collections/collections.ts';
+import { importedCollections } from '../../shared/collections/collections.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, serverWarnings } from '../../shared/redis.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
@@ -15,7 +15,7 @@ import { type OutputOptions, print } from './output.ts';
 
 /** Runs until it is asked to stop; an import under way is ended first. @returns the exit code */
 export async function scheduleCommand(settings: Settings, options: OutputOptions): Promise<number> {
-  const scheduled = collections.filter(({ name }) => settings.upstreams.has(name));
+  const scheduled = importedCollections.filter(({ name }) => settings.upstreams.has(name));
   if (scheduled.length === 0)
     throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(settings.logLevel);
@@ -49,7 +49,7 @@ export async function scheduleCommand(settings: Settings, options: OutputOptions
 
     const missing: Collection[] = [];
     for (const collection of scheduled) {
-      if (!(await readLiveVersion(redis, collectionKeys(settings.keyPrefix, collection.name))))
+      if (!(await readLiveVersion(redis, collectionKeys(settings.keyPrefix, collection))))
         missing.push(collection);
     }
     if (missing.length > 0) await runImports(missing);

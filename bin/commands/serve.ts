@@ -2,10 +2,12 @@
 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createAdminServer } from '../../api/admin/admin-server.ts';
+import { addVersionMetrics, createMetrics, type Metrics } from '../../api/admin/metrics.ts';
 import { createServer } from '../../api/server.ts';
 import type { Settings } from '../../config/settings.ts';
 import { ApiKeyring } from '../../shared/api-keys.ts';
-import { collections } from '../../shared/collections/collections.ts';
+import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { LiveVersions } from '../../shared/live-versions.ts';
 import { ReadModel } from '../../shared/read-model.ts';
 import { connectForListening, connectForServing, describeServer, type Redis } from '../../shared/redis.ts';
@@ -23,16 +25,30 @@ const attemptMs = 2_000;
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(settings: Settings, options: OutputOptions): Promise<number> {
   const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = settings;
+  const metrics = createMetrics();
   const logger = createLogger(settings.logLevel);
   const signal = stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
   tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
-  const live = new LiveVersions({ redis, listener, keyPrefix, collections });
+  const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   try {
-    const readModel = new ReadModel({ redis, live, keyPrefix });
+    const onDamage = (message: string) => {
+      metrics.countDamage();
+      logger.error(message);
+    };
+    const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
+    addVersionMetrics(metrics, servedCollections, readModel);
     const keyring = new ApiKeyring({ redis, keyPrefix });
-    const server = await createServer({ collections, readModel, keyring, host, port, baseUrl, logger });
+    const server = await createServer({
+      collections: servedCollections,
+      readModel,
+      keyring,
+      host,
+      port,
+      baseUrl,
+      logger,
+    });
     live.start();
     await firstAttempt(redis);
     await server.start().catch((error) => {
@@ -42,14 +58,38 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
     });
     const address = addressOf(server.listener.address() as AddressInfo);
     logger.info({ address }, 'The API answers.');
+    const admin = await startAdmin(metrics, settings, logger);
     print({ address }, options, () => `The API answers at ${address}`);
     await aborted(signal);
-    await server.stop({ timeout: drainMs });
+    await Promise.all([server.stop({ timeout: drainMs }), admin?.stop({ timeout: drainMs })]);
     return exitCodes.done;
   } finally {
     live.stop();
     redis.removeAllListeners('close').disconnect();
     listener.disconnect();
+  }
+}
+
+/** Consumers are served all the same where the admin listener cannot be. @returns `null` then */
+async function startAdmin(
+  metrics: Metrics,
+  { adminHost: host, adminPort: port }: Settings,
+  logger: Logger,
+): Promise<ReturnType<typeof createAdminServer> | null> {
+  const admin = createAdminServer({ metrics, host, port });
+  try {
+    await admin.start();
+    logger.info(
+      { address: addressOf(admin.listener.address() as AddressInfo) },
+      'The admin listener answers.',
+    );
+    return admin;
+  } catch (error) {
+    const reason = (error as Error).message;
+    logger.error(
+      `There are no metrics: ${host}:${port} cannot be listened on: ${reason}. Set ADMIN_HOST or ADMIN_PORT.`,
+    );
+    return null;
   }
 }
 

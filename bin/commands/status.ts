@@ -3,10 +3,11 @@
 import type { Settings } from '../../config/settings.ts';
 import { type HistoryEntry, readHistory } from '../../importer/import-history.ts';
 import { type LockHolder, readLockHolder } from '../../importer/import-lock.ts';
-import { collections } from '../../shared/collections/collections.ts';
-import { collectionKeys } from '../../shared/keys.ts';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { servedCollections } from '../../shared/collections/collections.ts';
+import { servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis.ts';
-import { type Hold, readHold, readLiveVersion, type Version } from '../../shared/versions.ts';
+import { type Hold, readHold, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { describe } from './import.ts';
 import { count, type OutputOptions, print } from './output.ts';
@@ -16,7 +17,9 @@ const lastImports = 5;
 
 interface CollectionStatus {
   readonly collection: string;
-  readonly live: (Omit<Version, 'profile'> & { readonly ageSeconds: number }) | null;
+  /** The collection whose imports these are; `null`: its own. */
+  readonly derivedFrom: string | null;
+  readonly live: (Omit<Version, 'profile' | 'derived'> & { readonly ageSeconds: number }) | null;
   /** When upstream was last found to be as the live version, or was made so. */
   readonly checkedAt: string | null;
   /** Latest first. */
@@ -28,14 +31,18 @@ interface CollectionStatus {
 /** Prints the state of every collection. @returns the exit code */
 export async function statusCommand(settings: Settings, options: OutputOptions): Promise<number> {
   const states = await withRedis(settings, (redis) =>
-    Promise.all(collections.map(({ name }) => readStatus(redis, settings.keyPrefix, name))),
+    Promise.all(servedCollections.map((served) => readStatus(redis, settings.keyPrefix, served))),
   );
   print({ collections: states }, options, () => states.map(describeStatus).join('\n\n'));
   return exitCodes.done;
 }
 
-async function readStatus(redis: Redis, keyPrefix: string, collection: string): Promise<CollectionStatus> {
-  const keys = collectionKeys(keyPrefix, collection);
+async function readStatus(
+  redis: Redis,
+  keyPrefix: string,
+  served: ServedCollection,
+): Promise<CollectionStatus> {
+  const { keys } = servedKeys(keyPrefix, served);
   const [found, checkedAt, history, lock, hold] = await Promise.all([
     readLiveVersion(redis, keys),
     redis.get(keys.checked),
@@ -43,29 +50,55 @@ async function readStatus(redis: Redis, keyPrefix: string, collection: string): 
     readLockHolder(redis, keys),
     readHold(redis, keys),
   ]);
-  return { collection, live: found && withAge(found), checkedAt, lastImports: history, lock, hold };
+  const live = found && versionOf(served, found);
+  return {
+    collection: served.collection.name,
+    derivedFrom: served.collection === served.source ? null : served.source.name,
+    ...{ live: live && withAge(live), checkedAt, lastImports: history, lock, hold },
+  };
 }
 
-function withAge({ document, profile, ...version }: Version & { document: string }) {
+function withAge({ document, profile, derived, ...version }: Version & { document: string }) {
   return {
     ...version,
     ageSeconds: Math.max(0, Math.round((Date.now() - Date.parse(version.publishedAt)) / 1000)),
   };
 }
 
-function describeStatus({ collection, live, checkedAt, lastImports, lock, hold }: CollectionStatus): string {
+function describeStatus(status: CollectionStatus): string {
+  const { collection, derivedFrom, live, checkedAt, lastImports, lock, hold } = status;
   const lines = [
     live
-      ? `${collection}: version ${live.version} is live since ${live.publishedAt}, ${count(live.totalCount)} records`
+      ? `${collection}: version ${live.version} is live since ${live.publishedAt} (${ageText(live.ageSeconds)}), ${count(live.totalCount)} records${live.forced ? ', forced' : ''}`
       : `${collection}: nothing is live`,
   ];
+  if (derivedFrom) return [...lines, `  comes and goes with ${derivedFrom}`].join('\n');
   if (checkedAt) lines.push(`  as upstream was at ${checkedAt}`);
   if (hold)
     lines.push(
       `  scheduled imports are held since ${hold.since}, after a rollback to version ${hold.version}`,
     );
   if (lock) lines.push(`  ${lock.holder} imports since ${lock.since}`);
-  for (const entry of lastImports) lines.push(`  ${entry.endedAt} ${describe(entry).split('\n')[0]}`);
+  for (const entry of lastImports) {
+    const forced = entry.forced ? ' (forced)' : '';
+    lines.push(`  ${entry.endedAt} ${describe(entry).split('\n')[0]}${forced}`);
+  }
   if (lastImports.length === 0) lines.push('  no imports yet');
   return lines.join('\n');
+}
+
+/** An age in its two largest units. */
+function ageText(seconds: number): string {
+  const units = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3_600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ] as const;
+  const first = units.findIndex(([value]) => value > 0);
+  if (first === -1) return 'now';
+  return `${units
+    .slice(first, first + 2)
+    .map(([value, unit]) => `${value} ${unit}`)
+    .join(' ')} ago`;
 }

@@ -1,8 +1,8 @@
 // medref versions: the kept versions of a collection, latest first.
 
 import type { Settings } from '../../config/settings.ts';
-import { collectionKeys } from '../../shared/keys.ts';
-import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { servedKeys } from '../../shared/keys.ts';
+import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { collectionNamed } from './collection-argument.ts';
 import { count, type OutputOptions, print, table } from './output.ts';
@@ -14,11 +14,13 @@ export async function versionsCommand(
   name: string,
   options: OutputOptions,
 ): Promise<number> {
-  const keys = collectionKeys(settings.keyPrefix, collectionNamed(name).name);
+  const served = collectionNamed(name);
+  const { keys } = servedKeys(settings.keyPrefix, served);
   const [kept, live] = await withRedis(settings, (redis) =>
     Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]),
   );
-  const versions = kept.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
+  const its = kept.map((version) => versionOf(served, version)).filter((version) => version !== null);
+  const versions = its.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
     ...{ version, contentOf: content, publishedAt, totalCount, checksum },
     live: version === live?.version,
   }));

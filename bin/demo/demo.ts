@@ -48,6 +48,7 @@ async function demo(): Promise<never> {
   stops.push(await occupyFolder(folder));
   const environment = {
     REDIS_URL: process.env['REDIS_URL'] || (await startRedis()),
+    ADMIN_PORT: process.env['ADMIN_PORT'] || '0',
     KEY_PREFIX: 'medref-demo',
   };
   await importSample(environment);

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref as run, startMedref as start } from '../support/medref.ts';
 import { companies, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -48,7 +48,7 @@ describe('the command line', function () {
       'for an unknown collection': [
         ['import', 'drugs2'],
         {},
-        /There is no collection "drugs2"; there are products, companies/,
+        /There is no collection "drugs2"; there are products, drugs, companies\.$/,
       ],
       'for a collection without a URL': [['import', 'products'], {}, /PRODUCTS_URL is not set/],
       'when there is nothing to import': [['import'], {}, /set PRODUCTS_URL or COMPANIES_URL/],
@@ -201,7 +201,7 @@ describe('the command line', function () {
       const refused = { PRODUCTS_URL: await serving(products(1)) };
       const nonsense = await startUpstream((response) => response.end('nonsense'));
       expect((await medref(['import'], { ...refused, COMPANIES_URL: nonsense.url().href })).code).to.equal(1);
-      await redis.set(collectionKeys('medref', 'companies').lock, '{"holder":"another","since":"now"}');
+      await redis.set(companyKeys.lock, '{"holder":"another","since":"now"}');
       const both = { ...refused, COMPANIES_URL: await serving(companies(1)) };
       expect((await medref(['import'], both)).code).to.equal(3);
       expect((await medref(['import'], { COMPANIES_URL: both.COMPANIES_URL })).code).to.equal(4);
@@ -224,7 +224,6 @@ describe('the command line', function () {
         outcome: 'failed',
         reason: 'It was stopped by SIGTERM.',
       });
-      const keys = collectionKeys('medref', 'products');
       expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     });
   });
@@ -244,16 +243,18 @@ describe('the command line', function () {
       await medref(['import'], { PRODUCTS_URL: url });
       await medref(['import'], { PRODUCTS_URL: url });
       const lock = { holder: 'process 7 on host', since: '2026-01-01T00:00:00.000Z' };
-      await redis.set(collectionKeys('medref', 'products').lock, JSON.stringify({ ...lock, token: 'x' }));
+      await redis.set(keys.lock, JSON.stringify({ ...lock, token: 'x' }));
       const { code, json } = await medref(['status', '--json']);
       expect(code).to.equal(0);
-      const [first, second] = json<Status>().collections;
+      const [first, derived, second] = json<Status>().collections;
       expect(first?.live).to.deep.include({ version: 1, totalCount: 3 });
       expect(first?.live?.ageSeconds).to.be.within(0, 60);
       expect(first?.lastImports.map((it) => it.outcome)).to.deep.equal(['unchanged', 'published']);
       expect(first?.lock).to.deep.equal(lock);
+      expect(derived).to.deep.include({ collection: 'drugs', derivedFrom: 'products', lock });
+      expect(derived?.live).to.deep.include({ version: 1, totalCount: 3 });
       expect(second).to.deep.equal({
-        ...{ collection: 'companies', live: null, checkedAt: null },
+        ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
         ...{ lastImports: [], lock: null, hold: null },
       });
     });
@@ -262,6 +263,9 @@ describe('the command line', function () {
       await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
       const { stdout } = await medref(['status']);
       expect(stdout).to.match(/^products: version 1 is live since .*, 3 records$/m);
+      expect(stdout).to.match(
+        /^drugs: version 1 is live since .*, 3 records\n {2}comes and goes with products$/m,
+      );
       expect(stdout).to.match(/^companies: nothing is live$/m);
     });
   });
@@ -376,7 +380,6 @@ describe('the command line', function () {
     it('imports at start what has no live version, waits for its time, and ends with 0 when asked to stop', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
       const settings = { PRODUCTS_URL: upstream.url().href, IMPORT_CRON: '0 3 1 1 *', LOG_LEVEL: 'info' };
-      const keys = collectionKeys('medref', 'products');
       for (const requests of [1, 1]) {
         const command = startMedref(['schedule'], settings);
         await command.line(/^Importing products; next at \d{4}-01-01T03:00:00\.000Z\.\n/);

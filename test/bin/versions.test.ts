@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { readKeySpace } from '../support/key-space.ts';
+import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -20,9 +20,6 @@ interface Imports {
 interface Versions {
   versions: { version: number; contentOf: number; totalCount: number; checksum: string; live: boolean }[];
 }
-
-const keys = collectionKeys('medref', 'products');
-
 describe('the life of a version, from the command line', function () {
   this.timeout(60_000);
   const server = useRedis();
@@ -94,7 +91,7 @@ describe('the life of a version, from the command line', function () {
     expect((await contents())[0]).to.deep.equal([5, 1, true]);
     const third = await medref('rollback', 'products');
     expect(third.code).to.equal(1);
-    expect(third.stderr).to.match(/What was live before the current content is not kept any more/);
+    expect(third.stderr).to.match(/No version from before the content that is live is kept/);
     await medref('rollback', 'products', '--to', '3');
     expect((await contents())[0]).to.deep.equal([6, 3, true]);
   });
@@ -112,7 +109,11 @@ describe('the life of a version, from the command line', function () {
   const impossible: Record<string, [args: string[], code: number, line: RegExp]> = {
     'to a version that is not kept': [['products', '--to', '9'], 1, /Version 9 is not kept; these are: 1\./],
     'to what is no version': [['products', '--to', '0'], 2, /It takes the number of a version/],
-    'of a collection that has none before': [['products'], 1, /What was live before .* is not kept/],
+    'of a collection that has none before': [
+      ['products'],
+      1,
+      /No version from before the content that is live is kept/,
+    ],
     'of a collection without a version': [['companies'], 1, /Nothing of companies is live/],
     'of an unknown collection': [['drugz'], 2, /There is no collection "drugz"/],
   };
@@ -223,7 +224,7 @@ describe('the life of a version, from the command line', function () {
       expect([nothing.code, nothing.stdout]).to.deep.equal([1, '']);
       await importList(products(4));
       expect((await medref('diff', 'products')).stderr).to.match(
-        /No version of products before the live one/,
+        /No version of products before version 1 is kept/,
       );
       expect((await medref('diff', 'products', '--from', '7')).stderr).to.match(
         /Version 7 .* not kept; these are: 1\./,
