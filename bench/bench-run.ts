@@ -1,0 +1,54 @@
+// What every row group works with: the options made concrete, the workspace, and a way to say how far it is.
+
+import type { LoadTimes } from './load.ts';
+import { realProducts } from './project.ts';
+import type { Workspace } from './workspace.ts';
+
+/** How large and how long. */
+export interface Sizes {
+  readonly load: LoadTimes;
+  /** Records of the list whose far pages are asked for. */
+  readonly scaleRecords: number;
+  /** Records of an import that is timed, and of one whose memory is compared with it. */
+  readonly importRecords: number;
+  readonly largeImportRecords: number;
+  /** A steady load without an import lasts as long. */
+  readonly idleSeconds: number;
+}
+
+/** One run of the bench. */
+export interface BenchRun {
+  readonly workspace: Workspace;
+  readonly rounds: number;
+  readonly sizes: Sizes;
+  /** The real list. */
+  readonly list: string;
+  say(line: string): void;
+}
+
+const full: Sizes = {
+  load: { warmUpSeconds: 1, seconds: 3 },
+  scaleRecords: 1_000_000,
+  importRecords: 200_000,
+  largeImportRecords: 2_000_000,
+  idleSeconds: 10,
+};
+
+const quick: Sizes = {
+  load: { warmUpSeconds: 0, seconds: 1 },
+  scaleRecords: 5_000,
+  importRecords: 5_000,
+  largeImportRecords: 10_000,
+  idleSeconds: 1,
+};
+
+/** The run that was asked for. */
+export function benchRun(workspace: Workspace, options: { quick: boolean; rounds: number }): BenchRun {
+  return {
+    workspace,
+    rounds: options.rounds,
+    sizes: options.quick ? quick : full,
+    list: realProducts,
+    say: (line) => process.stderr.write(`bench: ${line}\n`),
+  };
+}

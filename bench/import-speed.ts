@@ -1,0 +1,219 @@
+// The row group `import`: how fast a generated list is imported, against its parser alone and against its writes alone,
+// and how much memory that takes for a list ten times as long. In: a run. Out: its rows.
+
+import { setInterval as every } from 'node:timers/promises';
+import type { BenchRun } from './bench-run.ts';
+import { generatedProducts, type ListFile, writeGeneratedList } from './generated-list.ts';
+import { startImport } from './medref.ts';
+import { peakMemory } from './process-usage.ts';
+import { builtProgram } from './project.ts';
+import { writeCommands } from './redis-pipe.ts';
+import type { Comparison, GroupResult, Outcome, PlainFigure } from './results.ts';
+import { type ContestResult, inRounds } from './rounds.ts';
+import { median } from './statistics.ts';
+
+/** One pass over the list. */
+interface Pass {
+  /** Records/s of the work itself. */
+  readonly recordsPerSecond: number;
+  /** Records/s of the process from its start to its end. */
+  readonly wallRecordsPerSecond: number;
+  /** In bytes, of an import. */
+  readonly peakMemory: number | null;
+}
+
+const megabyte = 1_000_000;
+const pollMs = 20;
+
+/** Measures imports of generated lists. */
+export async function measureImport(run: BenchRun): Promise<GroupResult> {
+  const { workspace, sizes, rounds } = run;
+  run.say(`generating ${sizes.importRecords} products`);
+  const list = await writeGeneratedList(workspace, sizes.importRecords);
+  const commands = workspace.path('commands');
+  await writeCommands(commands, generatedProducts(list.count));
+  const importOnce = () => importList(run, list);
+  const [stream, loop, pipe] = (await inRounds(
+    [
+      { title: 'import against stream-json', subject: importOnce, against: () => parse(run, 'stream', list) },
+      {
+        title: 'import against its functions alone',
+        subject: importOnce,
+        against: () => parse(run, 'loop', list),
+      },
+      {
+        title: 'import against redis-cli --pipe',
+        subject: importOnce,
+        against: () => pipeIn(run, commands, list),
+      },
+    ],
+    rounds,
+    (title, round) => run.say(`round ${round + 1} of ${rounds}: ${title}`),
+  )) as [ContestResult<Pass>, ContestResult<Pass>, ContestResult<Pass>];
+  await list.remove();
+  const passes = [stream, loop, pipe].flatMap(({ samples }) => samples.map(({ subject }) => subject));
+  const large = await importLarge(run);
+  return {
+    comparisons: [
+      speed(stream, {
+        against: 'stream-json 3 alone, values not streamed, records assembled',
+        target: { atLeast: 0.6 },
+      }),
+      speed(loop, { against: 'stream-json 3 by its functions, without streams', target: null }),
+      speed(pipe, { against: 'redis-cli --pipe of the same records', target: null }),
+      ...memoryComparisons(run, passes, large),
+    ],
+    figures: figures(run, { passes, stream, loop, pipe, large }),
+  };
+}
+
+/** One import into a Redis that is empty. */
+async function importList({ workspace }: BenchRun, list: ListFile): Promise<Pass> {
+  const redis = await workspace.startRedis();
+  const startedAt = performance.now();
+  const store = { redisUrl: redis.url, keyPrefix: 'medref' };
+  const { child, report } = await startImport(workspace, store, list.path);
+  const memory = watchMemory(child.pid, report);
+  const { read, rejected, durationMs } = await report;
+  const wallMs = performance.now() - startedAt;
+  await redis.stop();
+  if (read !== list.count || rejected > 0)
+    throw new Error(`the import read ${read} records of ${list.count} and rejected ${rejected}`);
+  return {
+    recordsPerSecond: read / (durationMs / 1000),
+    wallRecordsPerSecond: read / (wallMs / 1000),
+    peakMemory: await memory,
+  };
+}
+
+/** The peak so far, asked again and again until the process has ended and cannot be asked any more. */
+async function watchMemory(pid: number, ended: Promise<unknown>): Promise<number | null> {
+  const over = new AbortController();
+  void ended.catch(() => undefined).finally(() => over.abort());
+  let peak: number | null = null;
+  try {
+    for await (const _tick of every(pollMs, null, { signal: over.signal })) {
+      peak = Math.max(peak ?? 0, peakMemory(pid) ?? 0) || null;
+    }
+  } catch {
+    // The end of the import, or of the watch.
+  }
+  return peak;
+}
+
+async function parse({ workspace }: BenchRun, way: 'stream' | 'loop', list: ListFile): Promise<Pass> {
+  const startedAt = performance.now();
+  const stdout = await workspace.run(process.execPath, [builtProgram('bare-parser.js'), way, list.path]);
+  const wallMs = performance.now() - startedAt;
+  const { records, durationMs } = JSON.parse(stdout) as { records: number; durationMs: number };
+  if (records !== list.count) throw new Error(`stream-json found ${records} records, not ${list.count}`);
+  return passOf(records, durationMs, wallMs);
+}
+
+async function pipeIn({ workspace }: BenchRun, commands: string, list: ListFile): Promise<Pass> {
+  const redis = await workspace.startRedis();
+  const startedAt = performance.now();
+  const script = 'exec redis-cli -p "$1" --pipe < "$2"';
+  const stdout = await workspace.run('sh', ['-c', script, 'pipe', String(redis.port), commands]);
+  const wallMs = performance.now() - startedAt;
+  await redis.stop();
+  if (!stdout.includes('errors: 0')) throw new Error(`redis-cli --pipe said: ${stdout.trim()}`);
+  return passOf(list.count, wallMs, wallMs);
+}
+
+function passOf(records: number, durationMs: number, wallMs: number): Pass {
+  return {
+    recordsPerSecond: records / (durationMs / 1000),
+    wallRecordsPerSecond: records / (wallMs / 1000),
+    peakMemory: null,
+  };
+}
+
+/** Once: a peak hardly varies, and two million records take their time. */
+async function importLarge(run: BenchRun): Promise<Pass | Error> {
+  run.say(`generating and importing ${run.sizes.largeImportRecords} products`);
+  const list = await writeGeneratedList(run.workspace, run.sizes.largeImportRecords);
+  try {
+    return await importList(run, list);
+  } catch (error) {
+    return error as Error;
+  } finally {
+    await list.remove();
+  }
+}
+
+// ---- results
+
+function speed(
+  { samples, failure }: ContestResult<Pass>,
+  { against, target }: Pick<Comparison, 'against' | 'target'>,
+): Comparison {
+  const values = samples.map((it) => it.subject.recordsPerSecond / it.against.recordsPerSecond);
+  const outcome: Outcome =
+    failure === null ? { state: 'measured', values } : { state: 'failed', reason: failure };
+  return { subject: 'medref import', against, unit: 'times', target, outcome };
+}
+
+function memoryComparisons(run: BenchRun, passes: readonly Pass[], large: Pass | Error): Comparison[] {
+  const { importRecords, largeImportRecords } = run.sizes;
+  const [few, many] = [importRecords, largeImportRecords].map((it) => it.toLocaleString('en'));
+  const small = passes.map((it) => it.peakMemory).filter((it) => it !== null);
+  const subject = `medref import: peak memory for ${many} records`;
+  const outcome = (values: (peak: number) => number[]): Outcome => {
+    if (large instanceof Error) return { state: 'failed', reason: large.message };
+    if (large.peakMemory === null || small.length === 0)
+      return { state: 'left out', reason: 'this system does not tell the memory of a process' };
+    return { state: 'measured', values: values(large.peakMemory) };
+  };
+  return [
+    {
+      ...{ subject, against: `the same for ${few}`, unit: 'times', target: { atMost: 1.15 } },
+      outcome: outcome((peak) => [peak / median(small)]),
+    },
+    {
+      ...{ subject, against: 'a bound', unit: 'MB', target: { atMost: 220 } },
+      outcome: outcome((peak) => [peak / megabyte]),
+    },
+  ];
+}
+
+function figures(
+  run: BenchRun,
+  found: {
+    passes: readonly Pass[];
+    stream: ContestResult<Pass>;
+    loop: ContestResult<Pass>;
+    pipe: ContestResult<Pass>;
+    large: Pass | Error;
+  },
+): PlainFigure[] {
+  const { importRecords, largeImportRecords } = run.sizes;
+  const few = importRecords.toLocaleString('en');
+  const many = largeImportRecords.toLocaleString('en');
+  const large = found.large instanceof Error ? [] : [found.large];
+  const rate = (name: string, values: readonly number[]) => measured(name, 'records/s', values);
+  const memory = (name: string, passes: readonly Pass[]) =>
+    measured(
+      name,
+      'MB',
+      passes.flatMap(({ peakMemory: peak }) => (peak === null ? [] : [peak / megabyte])),
+    );
+  const own = (passes: readonly Pass[]) => passes.map((it) => it.recordsPerSecond);
+  const wall = (passes: readonly Pass[]) => passes.map((it) => it.wallRecordsPerSecond);
+  const others = ({ samples }: ContestResult<Pass>) => samples.map(({ against }) => against);
+  return [
+    ...rate(`medref import of ${few}, the import itself`, own(found.passes)),
+    ...rate(`medref import of ${few}, the whole process`, wall(found.passes)),
+    ...rate(`medref import of ${many}, the import itself`, own(large)),
+    ...rate('stream-json alone', own(others(found.stream))),
+    ...rate('stream-json alone, the whole process', wall(others(found.stream))),
+    ...rate('stream-json by its functions', own(others(found.loop))),
+    ...rate('redis-cli --pipe', own(others(found.pipe))),
+    ...memory(`medref import of ${few}, peak memory`, found.passes),
+    ...memory(`medref import of ${many}, peak memory`, large),
+  ];
+}
+
+function measured(name: string, unit: string, values: readonly number[]): PlainFigure[] {
+  return values.length === 0 ? [] : [{ name, unit, outcome: { state: 'measured', values } }];
+}

@@ -1,0 +1,43 @@
+// In: the machine. Out: what a reader of figures must know of it: hardware, kernel, and the versions of everything involved.
+
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { arch, cpus, platform, release, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { findRedisServer } from '../bin/setup.mjs';
+import { onPath } from './installed.ts';
+import { postgresPrograms } from './peers/postgres.ts';
+import { project } from './project.ts';
+
+/** Name and value, in the order of the page. */
+export type Machine = readonly (readonly [name: string, value: string])[];
+
+const packages = ['@hapi/hapi', 'ioredis', 'undici', 'joi', 'stream-json', 'json-server', 'pg'];
+
+/** Describes this machine. */
+export function describeMachine(): Machine {
+  const processors = cpus();
+  const programs = postgresPrograms();
+  return [
+    ['Processor', `${processors[0]?.model.trim() ?? 'unknown'}, ${processors.length} cores`],
+    ['Memory', `${Math.round(totalmem() / 1024 ** 3)} GiB`],
+    ['System', `${platform()} ${release()}, ${arch()}`],
+    ['Node', process.versions.node],
+    ['Redis', versionOf(findRedisServer(), ['--version'], /v=([\d.]+)/)],
+    ['wrk', versionOf('wrk', ['-v'], /^wrk (\S+)/)],
+    ['nginx', versionOf(onPath('nginx'), ['-v'], /nginx\/([\d.]+)/)],
+    ['PostgreSQL', versionOf(programs && join(programs, 'postgres'), ['--version'], /([\d.]+)/)],
+    ['Packages', packages.map((name) => `${name} ${installedVersion(name)}`).join(', ')],
+  ];
+}
+
+function versionOf(program: string | undefined, args: readonly string[], pattern: RegExp): string {
+  if (program === undefined) return 'not there';
+  const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  return pattern.exec(`${stdout ?? ''}${stderr ?? ''}`)?.[1] ?? 'unknown';
+}
+
+function installedVersion(name: string): string {
+  const text = readFileSync(join(project, 'node_modules', name, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,61 @@
+// In: the id of a process. Out: the CPU time and the peak memory that Linux counts for it and what it started.
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Linux counts CPU time for programs in hundredths of a second (USER_HZ), on every machine. */
+const microsPerTick = 10_000;
+
+/** CPU time so far of a process and of all that descend from it, in µs; `null` where there is no /proc. */
+export function cpuMicros(pid: number): number | null {
+  const processes = allProcesses();
+  if (!processes.has(pid)) return null;
+  const descends = ({ id, parent }: ProcessStat): boolean => {
+    if (id === pid) return true;
+    const above = processes.get(parent);
+    return above !== undefined && descends(above);
+  };
+  const ticks = [...processes.values()].filter(descends).reduce((sum, it) => sum + it.ticks, 0);
+  return ticks * microsPerTick;
+}
+
+/** The most memory that a process has held so far (resident set), in bytes; `null` where nothing tells. */
+export function peakMemory(pid: number): number | null {
+  const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))?.[1];
+  return kibibytes === undefined ? null : Number(kibibytes) * 1024;
+}
+
+interface ProcessStat {
+  readonly id: number;
+  readonly parent: number;
+  readonly ticks: number;
+}
+
+function allProcesses(): Map<number, ProcessStat> {
+  const stats = new Map<number, ProcessStat>();
+  for (const name of processNames()) {
+    const text = readProc(`${name}/stat`);
+    // The command's name, which may hold anything, is in brackets; the fields after it are numbered from 3.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    const [parent, user, system] = [fields[1], fields[11], fields[12]].map(Number);
+    if (parent === undefined || user === undefined || system === undefined) continue;
+    stats.set(Number(name), { id: Number(name), parent, ticks: user + system });
+  }
+  return stats;
+}
+
+function processNames(): string[] {
+  try {
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  } catch {
+    return [];
+  }
+}
+
+/** Nothing for a process that has gone. */
+function readProc(path: string): string {
+  try {
+    return readFileSync(`/proc/${path}`, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,61 @@
+// In: requests, a rate, and when to stop. Out: how long each answer took, counted from when its request was due and not
+// from when it was sent: a server that stalls is charged for all who would have asked meanwhile (no coordinated omission).
+
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LoadRequest } from './load.ts';
+
+export interface SteadyLoad {
+  readonly origin: string;
+  readonly requests: readonly LoadRequest[];
+  readonly perSecond: number;
+}
+
+/** Sends requests at a steady rate until a promise resolves. @returns the latencies in ms, sorted */
+export async function steadyLoad(load: SteadyLoad, until: Promise<unknown>): Promise<Float64Array> {
+  // Open loop: as many connections as it takes, none of which is waited for.
+  const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+  const latencies: number[] = [];
+  const failures: Error[] = [];
+  const pending = new Set<Promise<unknown>>();
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+  };
+  until.then(end, end);
+  const startedAt = performance.now();
+  const send = (nth: number): void => {
+    const dueAt = startedAt + (nth * 1000) / load.perSecond;
+    const request = load.requests[nth % load.requests.length] as LoadRequest;
+    const answered = answer(load.origin, request, agent).then(
+      () => latencies.push(performance.now() - dueAt),
+      (error) => failures.push(error),
+    );
+    pending.add(answered);
+    void answered.then(() => pending.delete(answered));
+  };
+  for (let sent = 0; !isOver && failures.length === 0; await sleep(1)) {
+    for (const due = dueBy(performance.now() - startedAt, load.perSecond); sent < due; sent++) send(sent);
+  }
+  await Promise.all(pending);
+  agent.destroy();
+  await until;
+  const [failure] = failures;
+  if (failure !== undefined) throw failure;
+  return Float64Array.from(latencies).sort();
+}
+
+/** How many requests are due so many ms after the start; the first at once. */
+export function dueBy(ms: number, perSecond: number): number {
+  return Math.floor((ms * perSecond) / 1000) + 1;
+}
+
+async function answer(origin: string, { path, headers }: LoadRequest, agent: Agent): Promise<void> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const request = get(`${origin}${path}`, { headers, agent, timeout: 30_000 }, resolve);
+    request.on('timeout', () => request.destroy(new Error(`${path} was not answered within 30 s`)));
+    request.on('error', reject);
+  });
+  if (response.statusCode !== 200) throw new Error(`${path} was answered with ${response.statusCode}`);
+  for await (const _chunk of response);
+}

@@ -1,0 +1,131 @@
+// In: commands to run. Out: their processes and a temporary folder; all of it is gone when the workspace is closed,
+// in the reverse order of its making, whether the bench ended, failed or was interrupted.
+
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Child, startChild } from '../bin/demo/child.ts';
+import { type PrivateRedis, startPrivateRedis } from '../bin/demo/private-redis.ts';
+
+/** What a program prints when it is ready, as JSON in a line. */
+export interface Ready {
+  readonly address: string;
+}
+
+const readyTimeoutMs = 60_000;
+
+export class Workspace {
+  readonly #ending = new AbortController();
+  readonly #stops: (() => Promise<unknown>)[] = [];
+  readonly #folder: string;
+  #files = 0;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  static async open(): Promise<Workspace> {
+    const folder = await mkdtemp(join(tmpdir(), 'medref-bench-'));
+    // nginx and PostgreSQL read in it as users of their own.
+    await chmod(folder, 0o755);
+    return new Workspace(folder);
+  }
+
+  /** A path in the temporary folder that nothing else has. */
+  path(name: string): string {
+    return join(this.#folder, `${++this.#files}-${name}`);
+  }
+
+  /** Starts a command that {@link close} will stop, unless it was stopped before. */
+  async start(
+    command: string,
+    args: readonly string[],
+    options: { env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Child> {
+    this.#ending.signal.throwIfAborted();
+    const child = await startChild(command, args, options);
+    return this.#own(child);
+  }
+
+  /** Starts a program that prints a JSON document with its address when it is ready. */
+  async startServer(
+    command: string,
+    args: readonly string[],
+    options: { env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Child & Ready> {
+    const child = await this.start(command, args, options);
+    const { address } = await whenReady(child, [command, ...args].join(' '));
+    return { ...child, address };
+  }
+
+  /** Runs a command to its end. @returns its stdout; rejects when it fails */
+  async run(
+    command: string,
+    args: readonly string[],
+    options: { env?: NodeJS.ProcessEnv } = {},
+  ): Promise<string> {
+    const child = await this.start(command, args, options);
+    const code = await child.ended;
+    this.#ending.signal.throwIfAborted();
+    if (code === 0) return child.output.stdout;
+    const said = child.output.stderr.trim() || child.output.stdout.trim();
+    throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${said.slice(-2_000)}`);
+  }
+
+  /** Starts a Redis server of the bench's own, which writes nothing to disk. */
+  async startRedis(): Promise<PrivateRedis> {
+    this.#ending.signal.throwIfAborted();
+    return this.#own(await startPrivateRedis({ dataFolder: this.path('redis') }));
+  }
+
+  /** Has something done when the workspace is closed. */
+  onClose(stop: () => Promise<unknown>): void {
+    this.#stops.push(stop);
+  }
+
+  /** Lets nothing more be started: what runs on fails. */
+  abort(reason: Error): void {
+    this.#ending.abort(reason);
+  }
+
+  /** Rejects when {@link abort} is called. */
+  aborted(): Promise<never> {
+    return new Promise((_, reject) => {
+      this.#ending.signal.addEventListener('abort', () => reject(this.#ending.signal.reason));
+    });
+  }
+
+  /** Stops everything, and removes the folder. */
+  async close(): Promise<void> {
+    this.#ending.abort(new Error('The bench is over.'));
+    for (const stop of this.#stops.splice(0).reverse()) await stop().catch(() => undefined);
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #own<C extends Child>(child: C): Promise<C> {
+    if (this.#ending.signal.aborted) {
+      await child.stop();
+      throw this.#ending.signal.reason;
+    }
+    const stop = () => child.stop();
+    this.#stops.push(stop);
+    void child.ended.then(() => {
+      const index = this.#stops.indexOf(stop);
+      if (index !== -1) this.#stops.splice(index, 1);
+    });
+    return child;
+  }
+}
+
+async function whenReady(child: Child, command: string): Promise<Ready> {
+  const timeout = new Promise<'late'>((resolve) => setTimeout(resolve, readyTimeoutMs, 'late').unref());
+  for (;;) {
+    const line = child.output.stdout.split('\n').find((text) => text.startsWith('{"address":'));
+    if (line !== undefined) return JSON.parse(line);
+    const printed = new Promise((resolve) => child.process.stdout?.once('data', resolve));
+    const outcome = await Promise.race([printed, child.ended, timeout]);
+    if (outcome === 'late' || child.process.exitCode !== null || child.process.signalCode !== null) {
+      throw new Error(`${command} did not get ready: ${child.output.stderr.trim()}`);
+    }
+  }
+}
