@@ -2,6 +2,7 @@
 // stays as it is. Ids come and go from one generation to the next.
 
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { type Company, companies as companyCollection } from '../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
@@ -105,4 +106,25 @@ export async function startGenerations(subject: Subject): Promise<GenerationUpst
   });
   const upstream: GenerationUpstream = { ...server, generation: 1, sends: null };
   return upstream;
+}
+
+/** An answer that waits in the middle of its list. */
+export interface HeldUp {
+  /** When that middle has been reached, and what was sent has been written. */
+  readonly halfway: Promise<void>;
+  goOn(): void;
+}
+
+/** Has the next answer of an upstream wait in the middle of its list until `goOn`. */
+export function holdUp(upstream: GenerationUpstream): HeldUp {
+  let goOn = () => {};
+  const halfway = new Promise<void>((resolve) => {
+    upstream.sends = (response, text) => {
+      upstream.sends = null;
+      const half = Math.floor((text.length * 2) / 3);
+      response.write(text.slice(0, half), () => resolve());
+      goOn = () => void response.end(text.slice(half));
+    };
+  });
+  return { halfway: halfway.then(() => sleep(200)), goOn: () => goOn() };
 }

@@ -1,9 +1,12 @@
 // In: the Redis of a collection. Out: whether its keys are exactly those of its live and kept versions, and whole.
 
 import { expect } from 'chai';
+import { importedCollections } from '../../shared/collections/collections.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
+import { idBytes } from '../../shared/list-order.ts';
 import type { Redis } from '../../shared/redis.ts';
-import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { isWhole, type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { contentKeys } from '../support/keys.ts';
 
 /** How long what is staged, and what has left, may stay at most. */
 const longestExpiryMs = 60_000;
@@ -23,7 +26,8 @@ export interface Expectation {
 
 /** The keys of a collection. */
 export function keysOf(collection: string): CollectionKeys {
-  return collectionKeys('medref', collection);
+  const imported = importedCollections.find(({ name }) => name === collection);
+  return collectionKeys('medref', imported ?? { name: collection });
 }
 
 /**
@@ -53,24 +57,26 @@ export async function checkKeySpace(
   );
   expect(numbers.length, 'kept versions').to.be.at.most(3);
 
-  for (const { content, totalCount, version } of kept) {
-    const { order, records } = keys.content(content);
+  for (const version of kept) {
+    const { order, records } = keys.content(version.content);
     expect(
-      [await redis.zcard(order), await redis.hlen(records)],
-      `content of version ${version}`,
-    ).to.deep.equal([totalCount, totalCount]);
+      [await redis.strlen(order), await redis.hlen(records), await isWhole(redis, keys, version)],
+      `content of version ${version.version}`,
+    ).to.deep.equal([version.totalCount * idBytes, version.totalCount, true]);
   }
   const changeSets = await redis.zrange(keys.changeSets, 0, '-1');
   // The first one may be that of the very first publication, which has none.
   const firstHasNone =
     changeSets[0] !== undefined && !staying.includes(keys.changeSet(Number(changeSets[0])));
   const expected = [
-    ...kept.flatMap(({ content }) => Object.values(keys.content(content))),
-    ...changeSets.slice(firstHasNone ? 1 : 0).map((number) => keys.changeSet(Number(number))),
-    ...(live ? [keys.live, keys.versions, keys.versionDocuments, keys.changeSets, keys.checked] : []),
+    ...kept.flatMap(({ content }) => contentKeys(keys, content)),
+    ...changeSets
+      .slice(firstHasNone ? 1 : 0)
+      .flatMap((number) => keys.parts.map((part) => part.changeSet(Number(number)))),
+    ...(live ? [keys.live, keys.versions, keys.versionDocuments, keys.changeSets] : []),
   ];
   // What may be there whatever became of the last import; a dead import may have taken a number.
-  const optional = [keys.next, keys.imports, keys.rejects, keys.undone];
+  const optional = [keys.next, keys.imports, keys.rejects, keys.undone, keys.checked];
   optional.push(rolledBack ? keys.hold : keys.validators);
   const missing = [...new Set(expected)].filter((key) => !staying.includes(key));
   const surplus = staying.filter((key) => !expected.includes(key) && !optional.includes(key));
@@ -80,7 +86,7 @@ export async function checkKeySpace(
   return { live, expiring };
 }
 
-/** Checks that nothing under way is left, and that only contents that have left the kept versions expire. */
+/** Checks that nothing under way is left, and that only contents and change sets expire that are not kept any more. */
 export async function checkNothingUnderWay(
   redis: Redis,
   collection: string,
@@ -88,11 +94,14 @@ export async function checkNothingUnderWay(
 ): Promise<void> {
   const keys = keysOf(collection);
   const { live, expiring } = await checkKeySpace(redis, collection, expectation);
-  const names = [...expiring.keys()].filter((key) => !/:\d+:(records|order)$/.test(key));
-  expect(names, 'what expires is content that has left').to.deep.equal([]);
+  const kept = new Set((await readKeptVersions(redis, keys)).map(({ content }) => content));
+  const changeSets = new Set((await redis.zrange(keys.changeSets, 0, '-1')).map(Number));
   for (const key of expiring.keys()) {
-    const content = Number(/:(\d+):/.exec(key)?.[1]);
-    expect(content, 'what expires is older than what is live').to.be.below(live?.version ?? 0);
+    const [, digits, what] = /:(\d+):(records|order|blocks|entries|fences|changes)$/.exec(key) ?? [];
+    const number = Number(digits);
+    expect(what, `${key} is of a content, or a change set`).not.to.equal(undefined);
+    expect(number, 'what expires is older than what is live').to.be.below(live?.version ?? 0);
+    expect((what === 'changes' ? changeSets : kept).has(number), `${key} is kept`).to.equal(false);
   }
   expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
 }

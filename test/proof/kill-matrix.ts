@@ -216,7 +216,8 @@ export async function totalCommands(lane: Lane, scenario: Scenario): Promise<num
   return count;
 }
 
-async function loadScripts(redis: Redis): Promise<void> {
+/** Has Redis know all scripts, so that none is sent as text. */
+export async function loadScripts(redis: Redis): Promise<void> {
   const folder = new URL('../../shared/scripts/', import.meta.url);
   for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
     await redis.script('LOAD', readFileSync(new URL(file, folder), 'utf8'));

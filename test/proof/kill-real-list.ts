@@ -1,5 +1,5 @@
-// The long kill matrix, as a command: every scenario at each Redis command, and the real list at random ones.
-// In: how many random points, 300 unless said. Out: the table of docs/RELIABILITY.md on stdout; exit 1 at the first fault.
+// The long kill matrix: every scenario at each Redis command, and the real list at random ones.
+// In: how many random points. Out: the table of what was killed, where, and what was live then.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -16,34 +16,76 @@ import {
   startLane,
   totalCommands,
 } from './kill-matrix.ts';
+import type { Finding } from './reliability-page.ts';
 
 const moments = ['before', 'after'] as const;
 
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
+const text = `A process of medref is killed (SIGKILL) right before or right after one of its Redis commands, at each of them in turn, while
+readers read. After each kill the old version or the new one must be live, whole, with nothing beside it that stays; no
+reader may have seen anything else; and the next import must do its work.`;
+
+/** What a row is made of: what was killed, at which points, and how long that took. */
+interface Series {
+  readonly title: string;
+  readonly points: readonly KillPoint[];
+  readonly seconds: number;
 }
 
-/** A row: what was killed, at how many points, and what was live then. */
-function sayRow(title: string, points: readonly KillPoint[], startedAt: number): void {
+/** Kills at every command, and the real list at `count` random points. */
+export async function proveKills(count: number, say: (progress: string) => void): Promise<Finding> {
+  const series: Series[] = [];
+  const add = (one: Series) => {
+    series.push(one);
+    say(`${one.title}: ${one.points.length} kills held`);
+  };
+  const small = await Promise.all([startLane(productSubject(30)), startLane(companySubject(30))]);
+  try {
+    await walkAll(small, add);
+    add(await waitItOut(small[0]));
+  } finally {
+    await Promise.all(small.map((lane) => lane.close()));
+  }
+  if (realListsAreThere) {
+    const real = await startLane(realSubject());
+    try {
+      add(await killRealList(real, count, say));
+    } finally {
+      await real.close();
+    }
+  }
+  const leftOut = realListsAreThere ? '' : ' The real lists are not there, so they were left out.';
+  return {
+    text: text + leftOut,
+    tables: [
+      {
+        head: ['Killed', 'Commands', 'Kills', 'Old version live', 'New version live', 'Faults', 'Seconds'],
+        rows: series.map(row),
+      },
+    ],
+    faults: [],
+  };
+}
+
+/** A first fault ends the series, so a series that has a row has none. */
+function row({ title, points, seconds }: Series): (string | number)[] {
   const commands = new Set(points.map(({ nth }) => nth)).size;
   const after = points.filter(({ live }) => live === 'after').length;
-  const seconds = Math.round((performance.now() - startedAt) / 1000);
-  say(`| ${title} | ${commands} | ${points.length} | ${points.length - after} | ${after} | 0 | ${seconds} |`);
+  return [title, commands, points.length, points.length - after, after, 0, seconds];
 }
 
 /** Each scenario at each of its commands, both moments at once. */
-async function walkAll(lanes: readonly [Lane, Lane]): Promise<void> {
+async function walkAll(lanes: readonly [Lane, Lane], add: (series: Series) => void): Promise<void> {
   for (const scenario of Object.values(scenarios)) {
     const startedAt = performance.now();
     const points = await Promise.all(
       moments.map((moment, i) => killAtEach(lanes[i] as Lane, scenario, moment)),
     );
-    sayRow(scenario.title, points.flat(), startedAt);
+    add({ title: scenario.title, points: points.flat(), seconds: secondsSince(startedAt) });
   }
 }
 
 /** The real list at random commands. */
-async function killRealList(lane: Lane, count: number): Promise<void> {
+async function killRealList(lane: Lane, count: number, say: (progress: string) => void): Promise<Series> {
   const startedAt = performance.now();
   const total = await totalCommands(lane, scenarios.over);
   const points: KillPoint[] = [];
@@ -52,18 +94,15 @@ async function killRealList(lane: Lane, count: number): Promise<void> {
     const moment = moments[points.length % moments.length] as Strike['moment'];
     const point = await killOnce(lane, scenarios.over, { nth, moment });
     if (point) points.push(point);
-    if (points.length % 25 === 0) process.stderr.write(`${points.length} of ${count} random points held\n`);
+    if (points.length % 25 === 0) say(`${points.length} of ${count} random points held`);
   }
   const { size } = lane.subject;
-  sayRow(
-    `an import of ${size} records over a live version, at random among ${total} commands`,
-    points,
-    startedAt,
-  );
+  const title = `an import of ${size} records over a live version, at random among ${total} commands`;
+  return { title, points, seconds: secondsSince(startedAt) };
 }
 
 /** Nothing is helped along: the lock falls free, and what was staged goes, by themselves. */
-async function waitItOut(lane: Lane): Promise<void> {
+async function waitItOut(lane: Lane): Promise<Series> {
   const startedAt = performance.now();
   const { name } = lane.subject.collection;
   const keys = keysOf(name);
@@ -78,26 +117,10 @@ async function waitItOut(lane: Lane): Promise<void> {
     expect({ own, staged: await lane.redis.exists(keys.staged) }).to.deep.equal({ own: [], staged: 0 });
   };
   const point = await killOnce(lane, scenarios.over, { nth: total - 4, moment: 'after', untilFree });
-  sayRow('the same, and the lock and what was staged left to expire', point ? [point] : [], startedAt);
+  const title = 'an import over a live version, and the lock and what was staged left to expire';
+  return { title, points: point ? [point] : [], seconds: secondsSince(startedAt) };
 }
 
-const count = Number(process.argv[2] ?? 300);
-say('| Killed | Commands | Kills | Old version live | New version live | Faults | Seconds |');
-say('|---|---|---|---|---|---|---|');
-const small = await Promise.all([startLane(productSubject(30)), startLane(companySubject(30))]);
-try {
-  await walkAll(small);
-  await waitItOut(small[0]);
-} finally {
-  await Promise.all(small.map((lane) => lane.close()));
-}
-if (realListsAreThere) {
-  const real = await startLane(realSubject());
-  try {
-    await killRealList(real, count);
-  } finally {
-    await real.close();
-  }
-} else {
-  say('The real lists are not there, so they were left out.');
+function secondsSince(startedAt: number): number {
+  return Math.round((performance.now() - startedAt) / 1000);
 }

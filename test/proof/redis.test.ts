@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readHistory } from '../../importer/import-history.ts';
@@ -12,6 +11,8 @@ import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import {
   companySubject,
   type GenerationUpstream,
+  type HeldUp,
+  holdUp,
   productSubject,
   type Subject,
   startGenerations,
@@ -69,22 +70,8 @@ describe('a Redis that fails', function () {
   }
 
   /** An import whose upstream waits in the middle of its list until `goOn`. */
-  function importHeldUp(subject: Subject): {
-    halfway: Promise<void>;
-    goOn(): void;
-    report: Promise<ImportReport>;
-  } {
-    const upstream = upstreamOf(subject);
-    let goOn = () => {};
-    const halfway = new Promise<void>((resolve) => {
-      upstream.sends = (response: ServerResponse, text) => {
-        upstream.sends = null;
-        const half = Math.floor((text.length * 2) / 3);
-        response.write(text.slice(0, half), () => resolve());
-        goOn = () => void response.end(text.slice(half));
-      };
-    });
-    return { halfway: halfway.then(() => sleep(200)), goOn: () => goOn(), report: importNext(subject) };
+  function importHeldUp(subject: Subject): HeldUp & { report: Promise<ImportReport> } {
+    return { ...holdUp(upstreamOf(subject)), report: importNext(subject) };
   }
 
   function read(subject: Subject, { unavailable }: { unavailable: boolean }): Readers {
@@ -205,17 +192,19 @@ describe('a Redis that fails', function () {
     });
   }
 
-  it('that stands still for 3 s during an import and reads: 503, then 200, and the import publishes', async () => {
-    const readers = read(products, { unavailable: true });
-    const { halfway, goOn, report } = importHeldUp(products);
-    await halfway;
-    server.pause();
-    goOn();
-    await sleep(3_000);
-    server.resume();
-    await expectPublished(products, await report, readers);
-    await expectRecovery(readers);
-  });
+  for (const seconds of [3, 10]) {
+    it(`that stands still for ${seconds} s during an import and reads: 503, then 200, and the import publishes`, async () => {
+      const readers = read(products, { unavailable: true });
+      const { halfway, goOn, report } = importHeldUp(products);
+      await halfway;
+      server.pause();
+      goOn();
+      await sleep(seconds * 1_000);
+      server.resume();
+      await expectPublished(products, await report, readers);
+      await expectRecovery(readers);
+    });
+  }
 
   it('that reaches its maxmemory during an import: failed with a plain reason, and reads go on', async () => {
     const readers = read(products, { unavailable: false });
@@ -237,6 +226,7 @@ describe('a Redis that fails', function () {
       expect([refused.outcome, refused.reason]).to.deep.equal(['failed', report.reason]);
       expect(await liveDocument(products)).to.equal(live);
       expect(await redis.exists(keysOf('products').lock), 'the lock is given back').to.equal(0);
+      expect(await redis.exists(keysOf('products').staged), 'nothing staged stays').to.equal(0);
       await redis.config('SET', 'maxmemory', '0');
     }
     await expectOldLive(products, live, readers);
@@ -255,7 +245,7 @@ describe('a Redis that fails', function () {
     await expectPublished(products, report, readers);
   });
 
-  it('whose reply to a conclusion is lost keeps one entry of that import in the history', async () => {
+  it('whose reply to a conclusion is lost: one entry of that import in the history', async () => {
     const readers = read(companies, { unavailable: false });
     const live = await liveDocument(companies);
     upstreamOf(companies).sends = (response) => response.end('{"data":[{}]}');
