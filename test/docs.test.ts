@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { pino } from 'pino';
+import { addVersionMetrics, createMetrics } from '../api/admin/metrics.ts';
 import { createServer } from '../api/server.ts';
 import { sampleProducts } from '../bin/demo/sample-catalogue.ts';
 import { exitCodes } from '../bin/exit-codes.ts';
@@ -13,8 +14,9 @@ import { readerLimits } from '../importer/reader/record-reader.ts';
 import { upstreamLimits } from '../importer/upstream/terms.ts';
 import { maxRejects } from '../importer/version-writer.ts';
 import type { ApiKeyring } from '../shared/api-keys.ts';
-import { collections } from '../shared/collections/collections.ts';
-import { apiKeyKeys, collectionKeys } from '../shared/keys.ts';
+import { servedCollections } from '../shared/collections/collections.ts';
+import { products } from '../shared/collections/product.ts';
+import { apiKeyKeys, collectionKeys, type PartKeys } from '../shared/keys.ts';
 import type { ReadModel } from '../shared/read-model.ts';
 
 const run = promisify(execFile);
@@ -35,6 +37,11 @@ function table(text: string, heading: string): string[][] {
     .split('\n')
     .filter((line) => /^\| /.test(line))
     .map((line) => line.slice(2, -2).split(' | '));
+}
+
+/** The keys of what version 7 has of its own. */
+function partKeys({ content, workspace, changeSet }: PartKeys): string[] {
+  return [...Object.values<string>(content(7)), ...Object.values<string>(workspace(7)), changeSet(7)];
 }
 
 const codeIn = (cell = '') => /`([^`]+)`/.exec(cell)?.[1] ?? '';
@@ -71,7 +78,7 @@ describe('the documentation', () => {
 
   it('lists every route, and no other', async () => {
     const server = await createServer({
-      ...{ collections, readModel: {} as ReadModel, keyring: {} as ApiKeyring },
+      ...{ collections: servedCollections, readModel: {} as ReadModel, keyring: {} as ApiKeyring },
       ...{ host: '127.0.0.1', port: 0, baseUrl: undefined, logger: pino({ level: 'silent' }) },
     });
     const routes = server.table().filter(({ method }) => method === 'get');
@@ -81,17 +88,33 @@ describe('the documentation', () => {
     expect(documented.sort()).to.deep.equal(routes.map(({ path }) => path).sort());
   });
 
+  it('lists every metric of our own, and no other', async () => {
+    const metrics = createMetrics();
+    addVersionMetrics(metrics, servedCollections, {} as ReadModel);
+    const own = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('medref_'));
+    const documented = table(read('docs/OPERATIONS.md'), 'Metrics')
+      .map(([cell]) => codeIn(cell))
+      .filter(Boolean);
+    expect(documented.sort()).to.deep.equal(own.map(({ name }) => name).sort());
+  });
+
   it('lists every Redis key, and no other', () => {
     const documented = table(read('shared/scripts/SCHEMA.md'), 'The Redis schema')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean);
-    const { content, changeSet, ...keys } = collectionKeys('medref', 'products');
+    const { content, workspace, changeSet, derived, parts, ...keys } = collectionKeys('medref', products);
     const built = [
       ...Object.values(keys),
-      ...Object.values(content(7)),
-      changeSet(7),
+      ...partKeys({ content, workspace, changeSet }),
+      // One row for all keys of what is derived, which end as those of the collection itself.
+      'medref:{products}:drugs:7:*',
       ...Object.values(apiKeyKeys('medref')),
     ];
+    const endings = (part: PartKeys) => partKeys(part).map((key) => key.split(':7:')[1]);
+    for (const part of parts) expect(endings(part)).to.deep.equal(endings({ content, workspace, changeSet }));
+    expect(partKeys(derived('drugs')).every((key) => key.startsWith('medref:{products}:drugs:7:'))).to.equal(
+      true,
+    );
     expect(documented.sort()).to.deep.equal(built.sort());
   });
 
@@ -99,7 +122,7 @@ describe('the documentation', () => {
     const map = read('docs/ARCHITECTURE.md');
     const mapped = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
     for (const path of mapped) expect(existsSync(join(root, path)), path).to.equal(true);
-    const sources = ['api', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
+    const sources = ['api', 'bench', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
         .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
         .map((file) => `${folder}/${file}`),
