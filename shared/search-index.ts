@@ -1,12 +1,12 @@
 // The search index of a content: one sorted sequence of entries, each a key that a search is a prefix of, and an id.
-// Entries are stored by pages of 16, each written as what it does not share with the one before it.
+// Entries are stored by pages of 32, each written as what it does not share with the one before it.
 
 import { crc32 } from 'node:zlib';
 import { type Collection, valueAt } from './collections/collection.ts';
 import { fold } from './fold.ts';
 
 /** How many entries a page has; only the last one of an index has fewer. */
-export const pageEntries = 16;
+export const pageEntries = 32;
 
 /** What is searched for; at least one of both. */
 export interface Search {

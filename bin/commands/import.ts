@@ -1,6 +1,7 @@
 // medref import: imports collections now, one after the other.
 
 import { constants, setPriority } from 'node:os';
+import { setFlagsFromString } from 'node:v8';
 import { type Settings, urlSetting } from '../../config/settings.ts';
 import { importCollection } from '../../importer/import-cycle.ts';
 import { type ImportOutcome, type ImportReport, startReport } from '../../importer/import-report.ts';
@@ -99,10 +100,12 @@ export async function importCollections({
   return reports;
 }
 
-/** Lets those who serve go first where a machine has too few cores: an import has all night. */
+/** Lets those who serve go first where a machine has too few cores, and takes no memory for the sake of speed. */
 function giveWay(): void {
+  // Nearly all that an import makes is garbage at once: room for more of it costs 30 MB and wins nothing.
+  setFlagsFromString('--semi-space-growth-factor=1');
   try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(constants.priority.PRIORITY_LOW);
   } catch {
     // Not every system lets a process say so.
   }
