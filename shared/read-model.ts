@@ -126,10 +126,20 @@ export class ReadModel {
         await this.#reach(part.content(version.content).order);
         return { version, part: { records: [] } };
       }
-      const blocks = await this.#blocks(version, part, { from, count });
-      if (blocks) return { version, part: { blocks, span: { from: from % blockRecords, count } } };
-      const records = await this.#recordsAt(version, part, { from, count });
-      return records ? { version, part: { records } } : vanished;
+      const byBlocks = async () => {
+        const blocks = await this.#blocks(version, part, { from, count });
+        return blocks && { blocks, span: { from: from % blockRecords, count } };
+      };
+      const byRecords = async () => {
+        const records = await this.#recordsAt(version, part, { from, count });
+        return records && { records };
+      };
+      // To inflate a block takes longer than to read so few records by themselves.
+      const isLastBlock = from % blockRecords === 0 && from + count === version.totalCount;
+      const isFew = count < blockRecords && !isLastBlock;
+      const [first, second] = isFew ? [byRecords, byBlocks] : [byBlocks, byRecords];
+      const found = (await first()) ?? (await second());
+      return found ? { version, part: found } : vanished;
     });
   }
 

@@ -78,6 +78,7 @@ function messageOf(error: Boom.Boom, request: Request): string {
 
 /** What a client is told when Node's HTTP parser gives up on its request. */
 const protocolErrors: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  HPE_INVALID_URL: [400, 'The address of the request is not valid; percent-encode what is not ASCII.'],
   HPE_HEADER_OVERFLOW: [431, 'The request line and headers are longer than 16 KiB.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The chunk extensions of the request are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
