@@ -46,7 +46,7 @@ server is a process of its own; nothing is pinned to a core, and the load genera
 time" is the same ratio for a second of the servers' CPU time instead of a second by the clock: what else runs on the
 machine disturbs it less, and it leaves out the stores.
 
-**The limit** is hapi with this service's own authentication (one look-up in Redis for each request) and an answer
+**The limit** is hapi with this service's own authentication and an answer
 that is constant: bytes and headers of medref's own, without a look at the list.
 
 ## Machine
