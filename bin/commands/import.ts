@@ -105,7 +105,7 @@ function giveWay(): void {
   // Nearly all that an import makes is garbage at once: room for more of it costs 30 MB and wins nothing.
   setFlagsFromString('--semi-space-growth-factor=1');
   try {
-    setPriority(constants.priority.PRIORITY_LOW);
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
     // Not every system lets a process say so.
   }
