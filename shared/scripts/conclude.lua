@@ -14,7 +14,7 @@ if not isHolder and it.token ~= '' then return -1 end
 -- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
 if isHolder then
   for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
-  redis.call('SREM', KEYS[2], it.name)
+  if it.name ~= '' then redis.call('DEL', KEYS[2]) end
 end
 local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
 if last and last[2][2] == it.report then return 1 end

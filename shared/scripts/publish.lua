@@ -36,7 +36,7 @@ for i = 13, workspace do redis.call('PERSIST', KEYS[i]) end
 for i, size in ipairs(it.changes) do
   if size >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', size) end
 end
-redis.call('SREM', KEYS[5], it.number)
+redis.call('DEL', KEYS[5])
 redis.call('ZADD', KEYS[3], it.number, it.number)
 redis.call('HSET', KEYS[4], it.number, it.document)
 redis.call('ZADD', KEYS[10], it.number, it.number)
