@@ -27,7 +27,7 @@ export interface ContentRecord extends StagedRecord {
 }
 
 /** How many entries are sent with one command, and how many pages of them: some ms of work for Redis at most. */
-const entriesAtOnce = 600;
+const entriesAtOnce = 150;
 const pagesAtOnce = 32;
 
 type NumberedBlock = readonly [number: number, stored: Buffer];
