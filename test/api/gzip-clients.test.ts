@@ -16,6 +16,7 @@ import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 
 const run = promisify(execFile);
+/** Clients that a machine does not have are left out; zlib, undici and gzip are everywhere. */
 const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0;
 
 /** What the browser does: it asks for the page, and writes what it got into its document. */
