@@ -41,10 +41,11 @@ export async function searchEntries(
   if (pagesUpTo === 0) return nothing;
   const firstPage = Math.max(0, pagesBefore - 1);
   const lastPage = pagesUpTo - 1;
-  // The span begins somewhere in the first page, so all pages that it can lie in are known before that one is read.
+  // The results begin in the first page or right behind it, so all pages that the span can lie in are known before
+  // that one is read.
   const wanted = pagesOf({
     first: firstPage * pageEntries + span.from,
-    last: firstPage * pageEntries + pageEntries - 1 + span.from + span.count - 1,
+    last: (firstPage + 1) * pageEntries + span.from + span.count - 1,
   });
   const numbers = [...new Set([firstPage, lastPage, ...wanted.filter((it) => it <= lastPage)])];
   const pages = await readPages(redis, content.entries, numbers);

@@ -6,6 +6,7 @@ import { companies as companyCollection } from '../../../shared/collections/comp
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { fold } from '../../../shared/fold.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { pageEntries } from '../../../shared/search-index.ts';
 import { useApi } from '../../support/api.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
@@ -265,6 +266,24 @@ describe('GET /{collection} with a search', () => {
     await redis.hset(records, String(lost.product.id), JSON.stringify(lost));
     expect((await api().get(path)).text).to.equal(whole.text);
     expect(api().damage.length, 'told of damage').to.be.above(told + 7);
+  });
+});
+
+describe('a search whose results begin where a page of the index begins', () => {
+  const server = useRedis();
+  const api = useApi(server);
+
+  it('gives each of them, whatever the page', async () => {
+    const group = (n: number) => String.fromCharCode(97 + Math.floor(n / (2 * pageEntries)));
+    const listed = Array.from({ length: 6 * pageEntries }, (_, n) =>
+      named(n + 1, `${group(n)} ${1_000 + n}`),
+    );
+    await importRecords(listed, productCollection, { redisUrl: server().url });
+    for (let page = 1; page <= 2 * pageEntries; page += 1) {
+      const answer = await api().get(`/products?name=b&per-page=1&page=${page}`);
+      expect(answer.status, `page ${page}`).to.equal(200);
+      expect(idsOf(answer.json<List>()), `page ${page}`).to.deep.equal([2 * pageEntries + page]);
+    }
   });
 });
 
