@@ -83,15 +83,24 @@ export function servedKeys(
 
 function partKeys(base: string): PartKeys {
   return {
-    content: (name) => ({
+    content: rememberingLast((name) => ({
       records: `${base}:${name}:records`,
       order: `${base}:${name}:order`,
       blocks: `${base}:${name}:blocks`,
       entries: `${base}:${name}:entries`,
       fences: `${base}:${name}:fences`,
-    }),
+    })),
     workspace: (name) => ({ positions: `${base}:${name}:positions`, sorting: `${base}:${name}:sorting` }),
     changeSet: (name) => `${base}:${name}:changes`,
+  };
+}
+
+/** Nearly all reads are of the same content as the one before. */
+function rememberingLast(make: (name: ContentName) => ContentKeys): (name: ContentName) => ContentKeys {
+  let last: { name: ContentName; keys: ContentKeys } | undefined;
+  return (name) => {
+    if (last?.name !== name) last = { name, keys: make(name) };
+    return last.keys;
   };
 }
 

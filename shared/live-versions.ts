@@ -56,6 +56,8 @@ export class LiveVersions {
   /** Asks Redis which version is live. */
   async refresh(source: Collection): Promise<LiveVersion | null> {
     const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, source));
+    const known = this.#known.get(source.name);
+    if (live && live.document === known?.document) return known;
     if (live) this.#known.set(source.name, live);
     else this.#known.delete(source.name);
     return live;

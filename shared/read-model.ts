@@ -10,12 +10,14 @@ import {
 } from './change-list.ts';
 import { ChangeLists } from './change-lists.ts';
 import type { ServedCollection } from './collections/collection.ts';
+import { Fences } from './fences.ts';
+import { HashReads } from './hash-reads.ts';
 import { type CollectionKeys, type PartKeys, servedKeys } from './keys.ts';
-import { readIds } from './list-order.ts';
+import { ListOrders } from './list-order.ts';
 import type { LiveVersions } from './live-versions.ts';
 import type { Redis } from './redis.ts';
 import { searchEntries } from './search.ts';
-import type { Search } from './search-index.ts';
+import { pageEntries, type Search } from './search-index.ts';
 import { readKeptVersion, readKeptVersions, type Version, versionOf } from './versions.ts';
 
 /** Nothing was published yet, or what was live has vanished: there is nothing to answer from. */
@@ -98,6 +100,9 @@ export interface ReadModelOptions {
  */
 export class ReadModel {
   readonly #redis: Redis;
+  readonly #hashes: HashReads;
+  readonly #orders: ListOrders;
+  readonly #fences: Fences;
   readonly #live: LiveVersions;
   readonly #keyPrefix: string;
   readonly #onDamage: (message: string) => void;
@@ -106,6 +111,9 @@ export class ReadModel {
 
   constructor({ redis, live, keyPrefix, onDamage }: ReadModelOptions) {
     this.#redis = redis;
+    this.#hashes = new HashReads(redis);
+    this.#orders = new ListOrders(redis);
+    this.#fences = new Fences(redis);
     this.#live = live;
     this.#keyPrefix = keyPrefix;
     this.#onDamage = onDamage;
@@ -175,8 +183,13 @@ export class ReadModel {
   /** What a search finds, in the order of its results. */
   async search(target: ReadTarget, search: Search, span: Span): Promise<SearchRange> {
     return this.#read(target, async ({ version, part }) => {
-      const content = part.content(version.content);
-      const found = await searchEntries(this.#redis, content, { entries: version.entries, search, span });
+      const { entries, fences } = part.content(version.content);
+      const count = Math.ceil(version.entries / pageEntries);
+      const index = { pages: entries, fences: { key: fences, name: nameOf(fences, version), count } };
+      const found = await searchEntries(
+        { hashes: this.#hashes, fences: this.#fences },
+        { index, search, span },
+      );
       if (!found) return vanished;
       const records = await this.#records(version, part, found.ids);
       return records ? { version, totalCount: found.totalCount, records } : vanished;
@@ -187,7 +200,7 @@ export class ReadModel {
   async byId(target: ReadTarget, id: string): Promise<SingleRecord> {
     return this.#read(target, async ({ version, part }) => {
       const { records } = part.content(version.content);
-      const record = await this.#redis.hgetBuffer(records, id);
+      const [record = null] = await this.#hashes.get(records, [id]);
       if (record === null && (await this.#redis.exists(records)) === 0) return vanished;
       return { version, record };
     });
@@ -281,7 +294,7 @@ export class ReadModel {
     const first = Math.floor(from / blockRecords);
     const last = Math.floor((from + count - 1) / blockRecords);
     const numbers = Array.from({ length: last - first + 1 }, (_, n) => String(first + n));
-    const stored = await this.#redis.hmgetBuffer(key, ...numbers);
+    const stored = await this.#hashes.get(key, numbers);
     const blocks: Block[] = [];
     for (const [n, bytes] of stored.entries()) {
       const block = bytes && openBlock(bytes);
@@ -301,14 +314,15 @@ export class ReadModel {
 
   /** Records by their place in the list; `null` when not all of them are there. */
   async #recordsAt(version: Version, part: PartKeys, { from, count }: Span): Promise<Buffer[] | null> {
-    const ids = await readIds(this.#redis, part.content(version.content).order, { from, count });
+    const { order } = part.content(version.content);
+    const list = { key: order, name: nameOf(order, version), count: version.totalCount };
+    const ids = await this.#orders.ids(list, { from, count });
     return ids.length === count ? this.#records(version, part, ids) : null;
   }
 
   /** Records by id; `null` when not all of them are there. */
   async #records(version: Version, part: PartKeys, ids: readonly string[]): Promise<Buffer[] | null> {
-    if (ids.length === 0) return [];
-    const found = await this.#redis.hmgetBuffer(part.content(version.content).records, ...ids);
+    const found = await this.#hashes.get(part.content(version.content).records, ids);
     return found.includes(null) ? null : (found as Buffer[]);
   }
 
@@ -352,6 +366,11 @@ function versionOfLive(served: ServedCollection, live: Version | null): Version 
   const version = live && versionOf(served, live);
   if (!version) throw new NoVersionError(`No version of ${served.collection.name} has been published yet.`);
   return version;
+}
+
+/** What a key holds of a version, for ever: in case an operator empties Redis and the numbers begin again, with its time. */
+function nameOf(key: string, { publishedAt }: Version): string {
+  return `${key} ${publishedAt}`;
 }
 
 const noChanges: ChangeList = { ids: new Float64Array(), kinds: new Uint8Array() };

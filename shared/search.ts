@@ -1,7 +1,7 @@
 // In: a search and a span of its results. Out: how many there are in all, and the ids in the span; work for a page only.
 
-import type { ContentKeys } from './keys.ts';
-import type { Redis } from './redis.ts';
+import { countBelow, type FenceList, type Fences } from './fences.ts';
+import type { HashReads } from './hash-reads.ts';
 import { beyond, bytes, idOf, openEntries, pageEntries, prefixOf, type Search } from './search-index.ts';
 
 /** What a search found. */
@@ -13,10 +13,16 @@ export interface Found {
 
 /** A search in the index of one content. */
 export interface SearchRequest {
-  /** How many entries the index has. */
-  readonly entries: number;
+  readonly index: SearchIndex;
   readonly search: Search;
   readonly span: { readonly from: number; readonly count: number };
+}
+
+/** Where an index lies. */
+export interface SearchIndex {
+  /** Key of its pages. */
+  readonly pages: string;
+  readonly fences: FenceList;
 }
 
 /**
@@ -24,22 +30,17 @@ export interface SearchRequest {
  * @returns `null` when a part of the index is not there, or not as it was stored
  */
 export async function searchEntries(
-  redis: Redis,
-  content: ContentKeys,
-  { entries, search, span }: SearchRequest,
+  { hashes, fences }: { hashes: HashReads; fences: Fences },
+  { index, search, span }: SearchRequest,
 ): Promise<Found | null> {
   const prefix = prefixOf(search);
-  const end = beyond(prefix);
-  const [least, most] = [bytes(prefix), bytes(end)];
-  const [pageCount, pagesBefore, pagesUpTo] = await Promise.all([
-    redis.zcard(content.fences),
-    redis.zlexcount(content.fences, '-', `(${prefix}`),
-    redis.zlexcount(content.fences, '-', `(${end}`),
-  ]);
-  // One fence less, and all places behind it would be told wrongly.
-  if (pageCount !== Math.ceil(entries / pageEntries)) return null;
+  const [least, most] = [bytes(prefix), bytes(beyond(prefix))];
+  const known = fences.get(index.fences);
+  const sorted = Array.isArray(known) ? (known as readonly string[]) : await known;
+  if (!sorted) return null;
+  const pagesUpTo = countBelow(sorted, most);
   if (pagesUpTo === 0) return nothing;
-  const firstPage = Math.max(0, pagesBefore - 1);
+  const firstPage = Math.max(0, countBelow(sorted, least) - 1);
   const lastPage = pagesUpTo - 1;
   // The results begin in the first page or right behind it, so all pages that the span can lie in are known before
   // that one is read.
@@ -48,7 +49,7 @@ export async function searchEntries(
     last: (firstPage + 1) * pageEntries + span.from + span.count - 1,
   });
   const numbers = [...new Set([firstPage, lastPage, ...wanted.filter((it) => it <= lastPage)])];
-  const pages = await readPages(redis, content.entries, numbers);
+  const pages = await readPages(hashes, index.pages, numbers);
   if (!pages) return null;
   const page = (number: number) => pages.get(number) as readonly string[];
   const first = firstPage * pageEntries + countBelow(page(firstPage), least);
@@ -71,11 +72,11 @@ function pagesOf({ first, last }: { first: number; last: number }): number[] {
 }
 
 async function readPages(
-  redis: Redis,
+  hashes: HashReads,
   key: string,
   numbers: readonly number[],
 ): Promise<ReadonlyMap<number, readonly string[]> | null> {
-  const stored = await redis.hmgetBuffer(key, ...numbers.map(String));
+  const stored = await hashes.get(key, numbers.map(String));
   const pages = new Map<number, readonly string[]>();
   for (const [n, number] of numbers.entries()) {
     const bytes = stored[n];
@@ -84,10 +85,4 @@ async function readPages(
     pages.set(number, entries);
   }
   return pages;
-}
-
-/** How many of these sorted entries come before a bound. */
-function countBelow(entries: readonly string[], bound: string): number {
-  const at = entries.findIndex((entry) => entry >= bound);
-  return at === -1 ? entries.length : at;
 }
