@@ -1,6 +1,6 @@
 // Every error of the listener in one shape, whoever raised it: a handler, hapi, or Node's HTTP parser.
 
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
@@ -18,25 +18,20 @@ const retryAfter = { redisAway: '1', nothingPublished: '5' };
 export const errors: Plugin<{ logger: Logger }> = {
   name: 'errors',
   register(server: Server, { logger }: { logger: Logger }) {
-    server.ext('onRequest', refuseBadHost);
     server.ext('onPreResponse', (request, h) => shapeError(request, h, logger));
     shapeProtocolErrors(server);
   },
 };
 
 /** RFC 9112, section 3.2: one `Host` field, of the form of a host; HTTP/1.0 may do without. */
-function refuseBadHost(request: Request, h: ResponseToolkit): symbol {
-  const { rawHeaders, httpVersion } = request.raw.req;
+function hasGoodHost({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
   }
-  const missing = hosts === 0 && httpVersion !== '1.0';
-  if (missing || hosts > 1 || (hosts === 1 && !isHost(String(request.headers['host'])))) {
-    throw Boom.badRequest('The request needs one valid Host header.');
-  }
-  return h.continue;
+  if (hosts === 0) return httpVersion === '1.0';
+  return hosts === 1 && isHost(String(headers.host));
 }
 
 function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
@@ -91,28 +86,45 @@ const lingerMs = 1_000;
 function shapeProtocolErrors(server: Server): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
-  const underWay = new WeakMap<Socket, ServerResponse>();
-  listener.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    underWay.set(socket, response);
-    response.once('close', () => underWay.get(socket) === response && underWay.delete(socket));
-  });
+  const lastOf = new WeakMap<Socket, ServerResponse>();
+  const underWay = (socket: Socket) => {
+    const last = lastOf.get(socket);
+    return last?.closed ? undefined : last;
+  };
+  for (const event of ['request', 'checkContinue']) {
+    const [serve] = listener.listeners(event) as RequestListener[];
+    listener.removeAllListeners(event);
+    listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
+      lastOf.set(request.socket, response);
+      if (hasGoodHost(request)) serve?.(request, response);
+      else refuse(response, 400, 'The request needs one valid Host header.');
+    });
+  }
   listener.removeAllListeners('clientError');
   listener.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.
     if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
     const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
-    endConnection(socket, rawError(status, message), underWay.get(socket));
+    endConnection(socket, rawError(status, message), underWay(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    response.writeHead(417, { 'content-type': 'application/json' });
-    response.end(errorEnvelope(417, 'The Expect header is not understood; only 100-continue is.'));
+    refuse(response, 417, 'The Expect header is not understood; only 100-continue is.');
   });
   listener.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
     const refusal = rawError(400, 'This is not a proxy; CONNECT is not answered.');
-    endConnection(socket.resume(), refusal, underWay.get(socket));
+    endConnection(socket.resume(), refusal, underWay(socket));
   });
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  const body = errorEnvelope(status, message);
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  });
+  response.end(body);
 }
 
 /** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */

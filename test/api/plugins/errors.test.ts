@@ -266,6 +266,11 @@ describe('errors', () => {
       ['a header name that is none', () => `${get(`${host}X(A): b\r\n`)}\r\n`, 400],
       ['a space before the first header', () => `${get(` ${host}`)}\r\n`, 400],
       ['no Host', () => `${get('')}\r\n`, 400],
+      [
+        'no Host, and a body that waits',
+        () => `${get('Expect: 100-continue\r\nContent-Length: 1\r\n')}\r\n`,
+        400,
+      ],
       ['two Hosts', () => `${get(`${host}${host}`)}\r\n`, 400],
       ['two Hosts, written differently', () => `${get(`${host}hOST: b\r\n`)}\r\n`, 400],
       ...[
