@@ -23,7 +23,6 @@ const maxStored = 65_535;
 const storedStart = 5;
 
 const comma = Buffer.from(',');
-const storedComma = stored(comma, false);
 
 /** The length of a list's text, in bytes. */
 export function textLength({ start, parts, end }: ListText): number {
@@ -34,34 +33,52 @@ export function textLength({ start, parts, end }: ListText): number {
 
 /** A list's text as one gzip member. */
 export function gzipMember(text: ListText): Buffer {
-  const pieces = [header, ...deflatedPieces(text)];
-  const member = joined(pieces, trailerLength);
-  member.writeUInt32LE(crcOf(text), member.length - 8);
-  member.writeUInt32LE(textLength(text) % 2 ** 32, member.length - 4);
+  const until = header.length + deflatedLength(text);
+  const member = Buffer.allocUnsafe(until + trailerLength);
+  member.set(header);
+  putDeflated(member, header.length, text);
+  member.writeUInt32LE(crcOf(text), until);
+  member.writeUInt32LE(textLength(text) % 2 ** 32, until + 4);
   return member;
 }
 
 /** A list's text as one deflate stream. */
 export function deflateStream(text: ListText): Buffer {
-  return joined(deflatedPieces(text), 0);
+  const stream = Buffer.allocUnsafe(deflatedLength(text));
+  putDeflated(stream, 0, text);
+  return stream;
 }
 
-function deflatedPieces({ start, parts, end }: ListText): Buffer[] {
-  const pieces = [stored(start, false)];
-  for (const [n, part] of parts.entries()) {
-    if (n > 0) pieces.push(storedComma);
-    pieces.push(Buffer.isBuffer(part) ? stored(part, false) : part.deflated);
+function deflatedLength({ start, parts, end }: ListText): number {
+  let length = storedLength(start) + storedLength(end);
+  length += Math.max(0, parts.length - 1) * storedLength(comma);
+  for (const part of parts) length += Buffer.isBuffer(part) ? storedLength(part) : part.deflatedLength;
+  return length;
+}
+
+function putDeflated(target: Buffer, from: number, { start, parts, end }: ListText): void {
+  let at = putStored(target, from, start, false);
+  let isFirst = true;
+  for (const part of parts) {
+    if (!isFirst) at = putStored(target, at, comma, false);
+    isFirst = false;
+    if (Buffer.isBuffer(part)) at = putStored(target, at, part, false);
+    else {
+      const { stored, deflatedFrom, deflatedLength } = part;
+      at += stored.copy(target, at, deflatedFrom, deflatedFrom + deflatedLength);
+    }
   }
-  pieces.push(stored(end, true));
-  return pieces;
+  putStored(target, at, end, true);
 }
 
 function crcOf({ start, parts, end }: ListText): number {
   let crc = crcAfter(0, start);
-  for (const [n, part] of parts.entries()) {
-    if (Buffer.isBuffer(part)) crc = crcAfter(n > 0 ? crcAfter(crc, comma) : crc, part);
-    else if (n > 0) crc = combineCrc32(crc, part.crcAfterComma, part.shiftAfterComma);
-    else crc = combineCrc32(crc, part.crc, part.shift);
+  let isFirst = true;
+  for (const part of parts) {
+    if (Buffer.isBuffer(part)) crc = crcAfter(isFirst ? crc : crcAfter(crc, comma), part);
+    else if (isFirst) crc = combineCrc32(crc, part.crc, part.shift);
+    else crc = combineCrc32(crc, part.crcAfterComma, part.shiftAfterComma);
+    isFirst = false;
   }
   return crcAfter(crc, end);
 }
@@ -71,30 +88,21 @@ function crcAfter(crc: number, text: Buffer): number {
   return text.length === 0 ? crc : crc32(text, crc);
 }
 
-/** Text in blocks that are not compressed. */
-function stored(text: Buffer, isLast: boolean): Buffer {
-  const count = Math.max(1, Math.ceil(text.length / maxStored));
-  const blocks = Buffer.allocUnsafe(text.length + count * storedStart);
-  for (let n = 0, at = 0; n < count; n += 1) {
-    const piece = text.subarray(n * maxStored, (n + 1) * maxStored);
-    blocks[at] = isLast && n === count - 1 ? 1 : 0;
-    blocks.writeUInt16LE(piece.length, at + 1);
-    blocks.writeUInt16LE(~piece.length & 0xffff, at + 3);
-    blocks.set(piece, at + storedStart);
-    at += storedStart + piece.length;
-  }
-  return blocks;
+function storedLength({ length }: Buffer): number {
+  return length + Math.max(1, Math.ceil(length / maxStored)) * storedStart;
 }
 
-/** All pieces in one buffer, with room behind them. */
-function joined(pieces: readonly Buffer[], room: number): Buffer {
-  let length = room;
-  for (const piece of pieces) length += piece.length;
-  const whole = Buffer.allocUnsafe(length);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
+/** Text in blocks that are not compressed. @returns where they end */
+function putStored(target: Buffer, from: number, text: Buffer, isLast: boolean): number {
+  let at = from;
+  for (let read = 0; read === 0 || read < text.length; read += maxStored) {
+    const length = Math.min(maxStored, text.length - read);
+    target[at] = isLast && read + length === text.length ? 1 : 0;
+    target.writeUInt16LE(length, at + 1);
+    target.writeUInt16LE(~length & 0xffff, at + 3);
+    at += storedStart;
+    target.set(length === text.length ? text : text.subarray(read, read + length), at);
+    at += length;
   }
-  return whole;
+  return at;
 }
