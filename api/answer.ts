@@ -86,10 +86,14 @@ export async function answer(
 
 /** The header fields of every answer, names and values by turns. */
 export function fieldsOf({ version, validators }: Answer): string[] {
+  // biome-ignore format: a name and its value to a line
   return [
-    ...['medref-version', String(version.version), 'last-modified', validators.lastModified],
-    ...['etag', validators.etag, 'cache-control', 'private, no-cache'],
-    ...['vary', 'Accept, Accept-Encoding, Authorization', 'accept-ranges', 'none'],
+    'medref-version', String(version.version),
+    'last-modified', validators.lastModified,
+    'etag', validators.etag,
+    'cache-control', 'private, no-cache',
+    'vary', 'Accept, Accept-Encoding, Authorization',
+    'accept-ranges', 'none',
   ];
 }
 

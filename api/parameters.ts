@@ -15,12 +15,13 @@ export function readParameters(target: string, takes: Readonly<Record<string, st
   const found = new Map<string, string>();
   const query = queryOf(target);
   for (const pair of query === '' ? [] : query.split('&')) {
-    const [rawName = '', ...rest] = pair.split('=');
+    const equals = pair.indexOf('=');
+    const rawName = equals === -1 ? pair : pair.slice(0, equals);
     const name = decode(rawName);
     if (name === null || !Object.hasOwn(takes, name))
       throw unknownParameter(name ?? rawName, Object.keys(takes));
     if (found.has(name)) throw badParameter(name, 'is given twice', takes[name]);
-    const value = decode(rest.join('='));
+    const value = equals === -1 ? '' : decode(pair.slice(equals + 1));
     if (value === null) throw badParameter(name, 'is not percent-encoded UTF-8', takes[name]);
     if (value === '') throw badParameter(name, 'is empty', takes[name]);
     found.set(name, value);
@@ -61,8 +62,10 @@ export function readPin(parameters: Parameters): number | undefined {
 export function otherParameters(
   parameters: Parameters,
   besides: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
-  return Object.fromEntries([...parameters].filter(([name]) => !Object.hasOwn(besides, name)));
+): Record<string, string | number> {
+  const others: Record<string, string | number> = {};
+  for (const [name, value] of parameters) if (!Object.hasOwn(besides, name)) others[name] = value;
+  return others;
 }
 
 /** A parameter that a request must have. */
@@ -80,9 +83,10 @@ export function readId(text: string): string {
 }
 
 function queryOf(target: string): string {
-  const withoutFragment = target.split('#', 1)[0] as string;
-  const start = withoutFragment.indexOf('?');
-  return start === -1 ? '' : withoutFragment.slice(start + 1);
+  const start = target.indexOf('?');
+  const fragment = target.indexOf('#');
+  if (start === -1 || (fragment !== -1 && fragment < start)) return '';
+  return target.slice(start + 1, fragment === -1 ? undefined : fragment);
 }
 
 function decode(text: string): string | null {

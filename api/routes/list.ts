@@ -41,7 +41,8 @@ export function listRoute(
       const pin = readPin(parameters);
       const target = await readModel.target(served, pin);
       const address = `${baseUrlOf(request, baseUrl)}/${name}`;
-      const others = { ...otherParameters(parameters, pagingParameters), ...(pin && { version: pin }) };
+      const others = otherParameters(parameters, pagingParameters);
+      if (pin) others['version'] = pin;
       const variant = ['list', address, asked.page, asked.perPage, ...Object.entries(others).flat()];
       const validators = validatorsOf(target.version, variant);
       if (isHeld(request, validators))
