@@ -2,7 +2,7 @@
 
 import { promisify } from 'node:util';
 import { gzip, inflateRawSync } from 'node:zlib';
-import { type Block, blockRecords, blockText, recordStarts } from '../shared/block.ts';
+import { type Block, blockText, quarterRecords, quartersOf, recordStarts } from '../shared/block.ts';
 import type { ListRange } from '../shared/read-model.ts';
 import { deflateStream, gzipMember, type ListPart, type ListText, textLength } from './gzip-member.ts';
 
@@ -28,21 +28,30 @@ export function listBody(start: Buffer, part: ListRange['part'], end: Buffer): B
   if ('blocks' in part) return splicedBody({ start, parts: slices(part.blocks, part.span), end });
   const text = joined(start, part.records, end);
   // To compress so little takes longer than all the rest of an answer.
-  return part.records.length < blockRecords ? uncompressedBody(text) : plainBody(text);
+  return part.records.length < quarterRecords ? uncompressedBody(text) : plainBody(text);
 }
 
-/** Whole blocks as they are, and of the first and the last the text of those records that are wanted. */
+/** Whole blocks and quarters as they are, and of the first and the last quarter the text of those records that are wanted. */
 function slices(blocks: readonly Block[], { from, count }: { from: number; count: number }): ListPart[] {
   const parts: ListPart[] = [];
   let skip = from;
   let left = count;
   for (const block of blocks) {
     const taken = Math.min(left, block.count - skip);
-    parts.push(taken === block.count ? block : slice(block, skip, taken));
+    if (taken === block.count) parts.push(block);
+    else if (block.count > quarterRecords)
+      parts.push(...slices(quartersWith(block, skip, taken), { from: skip % quarterRecords, count: taken }));
+    else parts.push(slice(block, skip, taken));
     left -= taken;
     skip = 0;
   }
   return parts;
+}
+
+/** The quarters in which some records of a block lie. */
+function quartersWith(block: Block, skip: number, taken: number): Block[] {
+  const first = Math.floor(skip / quarterRecords);
+  return quartersOf(block).slice(first, Math.ceil((skip + taken) / quarterRecords));
 }
 
 function slice(block: Block, skip: number, taken: number): Buffer {

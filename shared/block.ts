@@ -1,29 +1,36 @@
-// A block: 50 records in list order, compressed at import so that answers can be put together from whole blocks.
-// Its deflated text (RFC 1951) ends at a byte and is not final: one deflate stream may go on with another block.
+// A block: 200 records in list order, compressed at import by quarters, so that answers can be put together from whole
+// quarters. Deflated text (RFC 1951) ends at a byte and is not final: one stream may go on with another quarter or block.
 
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
 import { combineCrc32, crcShift } from './crc32.ts';
 
-/** How many records a block has; only the last one of a list has fewer. */
-export const blockRecords = 50;
+/** How many records a block has, and a quarter of it; only the last ones of a list have fewer. */
+export const blockRecords = 200;
+export const quarterRecords = 50;
 
 /** A block of records that are larger than this is not made, in characters: it is then read by its records. */
 export const maxBlockLength = 1_000_000;
 
 const deflate = promisify(deflateRaw);
 
-/** What comes before the lengths of the records, in bytes: five numbers of 32 bits, then two of 16. */
-const fixedLength = 24;
+/** A stored block begins with how many records it has and where its deflated text begins, 16 bits each. */
+const countsLength = 4;
 
-/** A stored block ends with the CRC-32 of all before it; the CRC-32 of bytes that end with theirs is always this. */
+/** Then come the facts of all of it and of each quarter: six numbers of 32 bits, see {@link factsOf}. */
+const factsLength = 24;
+
+/** It ends with the CRC-32 of all before; the CRC-32 of bytes that end with theirs is always this. */
 const checkLength = 4;
 const residue = 0x2144df1c;
 
 const comma = Buffer.from(',');
 const newLine = 0x0a;
 
-/** A block as it was stored, checked. */
+/** A comma between two quarters, as a block of deflate that is not compressed (RFC 1951, section 3.2.4). */
+const storedComma = Buffer.from([0, 1, 0, 0xfe, 0xff, ...comma]);
+
+/** A block, or a quarter of one, as it was stored, checked. */
 export interface Block {
   readonly stored: Buffer;
   /** Where in it the records lie, joined by commas and deflated, and how long that is. */
@@ -37,69 +44,121 @@ export interface Block {
   readonly shiftAfterComma: number;
   /** In bytes. */
   readonly textLength: number;
-  /** How many records there are. */
+  /** How many records there are, and which one of the block is the first, from 0. */
   readonly count: number;
+  readonly first: number;
 }
 
 /** Compresses records, each as JSON text, into a block as it is stored. */
 export async function packBlock(records: readonly string[]): Promise<Buffer> {
-  const text = Buffer.from(records.join(','));
+  const whole = Buffer.from(records.join(','));
   const lengths: number[] = [];
-  for (const record of records) pushVarint(lengths, Buffer.byteLength(record));
-  const header = Buffer.alloc(fixedLength + lengths.length);
-  const crc = crc32(text);
-  header.writeUInt32LE(crc, 0);
-  header.writeInt32LE(crcShift(text.length), 4);
-  header.writeUInt32LE(text.length, 8);
-  header.writeUInt32LE(combineCrc32(crc32(comma), crc, crcShift(text.length)), 12);
-  header.writeInt32LE(crcShift(comma.length + text.length), 16);
-  header.writeUInt16LE(records.length, 20);
-  header.writeUInt16LE(header.length, 22);
-  header.set(lengths, fixedLength);
-  const deflated = await deflate(text, { finishFlush: constants.Z_FULL_FLUSH });
-  const stored = Buffer.concat([header, deflated], header.length + deflated.length + checkLength);
+  const quarters: Buffer[] = [];
+  let [from, to] = [0, 0];
+  for (const [n, record] of records.entries()) {
+    const length = Buffer.byteLength(record);
+    pushVarint(lengths, length);
+    to += length;
+    if ((n + 1) % quarterRecords === 0 || n + 1 === records.length) {
+      quarters.push(whole.subarray(from, to));
+      from = to + comma.length;
+    }
+    to += comma.length;
+  }
+  const deflated = await Promise.all(
+    quarters.map((text) => deflate(text, { finishFlush: constants.Z_FULL_FLUSH })),
+  );
+  const joined = Buffer.concat(deflated.flatMap((it, n) => (n === 0 ? [it] : [storedComma, it])));
+  const facts = [
+    factsOf(whole, joined.length),
+    ...quarters.map((text, n) => factsOf(text, (deflated[n] as Buffer).length)),
+  ];
+  const counts = Buffer.alloc(countsLength);
+  counts.writeUInt16LE(records.length, 0);
+  counts.writeUInt16LE(countsLength + facts.length * factsLength + lengths.length, 2);
+  const stored = Buffer.concat([counts, ...facts, Buffer.from(lengths), joined, Buffer.alloc(checkLength)]);
   const unchecked = stored.length - checkLength;
   stored.writeUInt32LE(crc32(stored.subarray(0, unchecked)), unchecked);
   return stored;
 }
 
+function factsOf(text: Buffer, deflatedLength: number): Buffer {
+  const facts = Buffer.alloc(factsLength);
+  const crc = crc32(text);
+  facts.writeUInt32LE(crc, 0);
+  facts.writeInt32LE(crcShift(text.length), 4);
+  facts.writeUInt32LE(combineCrc32(crc32(comma), crc, crcShift(text.length)), 8);
+  facts.writeInt32LE(crcShift(comma.length + text.length), 12);
+  facts.writeUInt32LE(text.length, 16);
+  facts.writeUInt32LE(deflatedLength, 20);
+  return facts;
+}
+
 /** Opens a stored block; `null` when a bit of it is not as it was stored. */
 export function openBlock(stored: Buffer): Block | null {
-  if (stored.length < fixedLength + checkLength || crc32(stored) !== residue) return null;
-  const deflatedFrom = stored.readUInt16LE(22);
+  if (stored.length < countsLength + factsLength + checkLength || crc32(stored) !== residue) return null;
+  const deflatedFrom = stored.readUInt16LE(2);
+  return pieceOf(stored, countsLength, { deflatedFrom, first: 0, count: stored.readUInt16LE(0) });
+}
+
+/** The quarters of a block. */
+export function quartersOf({ stored, count, deflatedFrom }: Block): Block[] {
+  const quarters: Block[] = [];
+  let from = deflatedFrom;
+  for (let first = 0; first < count; first += quarterRecords) {
+    const facts = countsLength + factsLength * (1 + first / quarterRecords);
+    const its = { deflatedFrom: from, first, count: Math.min(quarterRecords, count - first) };
+    const quarter = pieceOf(stored, facts, its);
+    quarters.push(quarter);
+    from += quarter.deflatedLength + storedComma.length;
+  }
+  return quarters;
+}
+
+function pieceOf(
+  stored: Buffer,
+  facts: number,
+  { deflatedFrom, first, count }: { deflatedFrom: number; first: number; count: number },
+): Block {
   return {
     stored,
     deflatedFrom,
-    deflatedLength: stored.length - checkLength - deflatedFrom,
-    crc: stored.readUInt32LE(0),
-    shift: stored.readInt32LE(4),
-    textLength: stored.readUInt32LE(8),
-    crcAfterComma: stored.readUInt32LE(12),
-    shiftAfterComma: stored.readInt32LE(16),
-    count: stored.readUInt16LE(20),
+    deflatedLength: stored.readUInt32LE(facts + 20),
+    crc: stored.readUInt32LE(facts),
+    shift: stored.readInt32LE(facts + 4),
+    crcAfterComma: stored.readUInt32LE(facts + 8),
+    shiftAfterComma: stored.readInt32LE(facts + 12),
+    textLength: stored.readUInt32LE(facts + 16),
+    count,
+    first,
   };
 }
 
-/** Where each record begins in the text of a block, and, last, where one more would begin. */
-export function recordStarts({ stored, count }: Block): number[] {
+/** Where each record begins in the text of a block or a quarter, and, last, where one more would begin. */
+export function recordStarts({ stored, first, count }: Block): number[] {
   const starts = [0];
   let start = 0;
-  for (let n = 0, at = fixedLength; n < count; n += 1) {
+  const quarterCount = Math.ceil(stored.readUInt16LE(0) / quarterRecords);
+  for (let n = 0, at = countsLength + (quarterCount + 1) * factsLength; n < first + count; n += 1) {
     let length = 0;
     for (let shift = 1, byte = 0x80; byte & 0x80; shift *= 0x80, at += 1) {
       byte = stored[at] as number;
       length += (byte & 0x7f) * shift;
     }
-    start += length + 1; // The comma.
+    if (n < first) continue;
+    start += length + comma.length;
     starts.push(start);
   }
   return starts;
 }
 
-/** The text of a block. */
-export function blockText({ stored, deflatedFrom, deflatedLength }: Block): Buffer {
+/** The text of a block or a quarter. */
+export function blockText({ stored, deflatedFrom, deflatedLength, textLength }: Block): Buffer {
   const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
-  return inflateRawSync(deflated, { finishFlush: constants.Z_SYNC_FLUSH });
+  return inflateRawSync(deflated, {
+    finishFlush: constants.Z_SYNC_FLUSH,
+    chunkSize: Math.max(64, textLength),
+  });
 }
 
 /** The records of a block, a line each. */

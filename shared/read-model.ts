@@ -1,6 +1,6 @@
 // Every read the API makes: records as the bytes that were stored at import, always of one version.
 
-import { type Block, blockLines, blockRecords, openBlock } from './block.ts';
+import { type Block, blockLines, blockRecords, openBlock, quarterRecords } from './block.ts';
 import {
   type ChangeKind,
   type ChangeList,
@@ -142,9 +142,9 @@ export class ReadModel {
         const records = await this.#recordsAt(version, part, { from, count });
         return records && { records };
       };
-      // To inflate a block takes longer than to read so few records by themselves.
-      const isLastBlock = from % blockRecords === 0 && from + count === version.totalCount;
-      const isFew = count < blockRecords && !isLastBlock;
+      // To inflate a quarter of a block takes longer than to read so few records by themselves.
+      const isLastQuarter = from % quarterRecords === 0 && from + count === version.totalCount;
+      const isFew = count < quarterRecords && !isLastQuarter;
       const [first, second] = isFew ? [byRecords, byBlocks] : [byBlocks, byRecords];
       const found = (await first()) ?? (await second());
       return found ? { version, part: found } : vanished;
@@ -359,7 +359,7 @@ export class ReadModel {
 const newLine = Buffer.from('\n');
 
 /** How many records are read at once to be streamed: some blocks. */
-const linesAtOnce = 8 * blockRecords;
+const linesAtOnce = 2 * blockRecords;
 
 /** @throws NoVersionError when nothing is live */
 function versionOfLive(served: ServedCollection, live: Version | null): Version {

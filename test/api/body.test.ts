@@ -75,7 +75,7 @@ describe('pages made of blocks', () => {
     }
   }
 
-  for (const perPage of [1, 10, 30, 49, 50, 51, 99, 100, 101, 199, 200]) {
+  for (const perPage of [1, 10, 30, 49, 50, 51, 75, 99, 100, 101, 150, 199, 200]) {
     it(`are the list by ${perPage}, as it is and compressed, with HEAD’s length too`, async () => {
       const last = Math.ceil(listed.length / perPage);
       const pages =
@@ -103,7 +103,7 @@ describe('pages made of blocks', () => {
   });
 
   it('are made of the records where a stored block is corrupted at whatever byte, and the damage is told', async () => {
-    const stored = (await redis.hgetBuffer(blocks, '1')) as Buffer;
+    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
     for (const at of [
       0,
       3,
@@ -120,19 +120,19 @@ describe('pages made of blocks', () => {
     ]) {
       const corrupted = Buffer.from(stored);
       corrupted[at] = (corrupted[at] as number) ^ 0x40;
-      await redis.hset(blocks, '1', corrupted);
+      await redis.hset(blocks, '0', corrupted);
       const told = api().damage.length;
       await expectPage(api(), 1, 200);
-      await expectPage(api(), 2, 51);
+      await expectPage(api(), 3, 51);
       expect(api().damage.slice(told), `byte ${at}`).to.have.length(8);
       for (const message of api().damage.slice(told))
-        expect(message).to.include(`Block 1 of ${blocks} is corrupted`);
+        expect(message).to.include(`Block 0 of ${blocks} is corrupted`);
     }
     for (const bytes of [Buffer.alloc(0), stored.subarray(0, 19), stored.subarray(0, -1)]) {
-      await redis.hset(blocks, '1', bytes);
+      await redis.hset(blocks, '0', bytes);
       await expectPage(api(), 1, 100);
     }
-    await redis.hset(blocks, '1', stored);
+    await redis.hset(blocks, '0', stored);
     const told = api().damage.length;
     await expectPage(api(), 1, 200);
     expect(api().damage.slice(told)).to.deep.equal([]);
@@ -141,8 +141,12 @@ describe('pages made of blocks', () => {
   it('are made of the records where a block, or all of them, are missing', async () => {
     const stored = await redis.hgetallBuffer(blocks);
     await redis.hdel(blocks, '2');
-    await expectPage(api(), 1, 200);
-    await expectPage(api(), 3, 50);
+    for (const [page, perPage] of [
+      [3, 200],
+      [9, 50],
+      [8, 51],
+    ] as const)
+      await expectPage(api(), page, perPage);
     await redis.del(blocks);
     for (const perPage of [1, 50, 200]) await expectPage(api(), 2, perPage);
     await redis.hset(blocks, ...Object.entries(stored).flat());
@@ -177,8 +181,8 @@ describe('pages of records that are too large for blocks', () => {
   it('are the list all the same, where some blocks are not made, or none', async () => {
     const redis = await connectForWriting(server().url);
     const large = (id: number) => company(id, { address: `${id} ${'ş'.repeat(600_000)}` });
-    const some: Company[] = Array.from({ length: 120 }, (_, i) =>
-      i === 60 || i === 61 ? large(i + 1) : company(i + 1),
+    const some: Company[] = Array.from({ length: 450 }, (_, i) =>
+      i === 260 || i === 261 ? large(i + 1) : company(i + 1),
     );
     for (const [list, made] of [
       [some, ['0', '2']],
@@ -192,9 +196,11 @@ describe('pages of records that are too large for blocks', () => {
       while ((await api().get('/companies/1')).headers.get('medref-version') !== String(version));
       for (const [page, perPage] of [
         [1, 200],
-        [2, 50],
-        [3, 40],
-        [1, 61],
+        [2, 150],
+        [6, 50],
+        [7, 40],
+        [5, 61],
+        [1, 2],
       ] as const) {
         const path = `/companies?page=${page}&per-page=${perPage}`;
         for (const headers of [{}, gzip]) {

@@ -1,30 +1,46 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Block, blockText, openBlock, packBlock, recordStarts } from '../../shared/block.ts';
+import {
+  type Block,
+  blockRecords,
+  blockText,
+  openBlock,
+  packBlock,
+  quartersOf,
+  recordStarts,
+} from '../../shared/block.ts';
 import { product } from '../support/records.ts';
 
-const records = fc.array(fc.json({ maxDepth: 2 }), { minLength: 1, maxLength: 50 });
+const records = fc.array(fc.json({ maxDepth: 2 }), { minLength: 1, maxLength: blockRecords, size: 'max' });
 
 async function packed(texts: readonly string[]): Promise<Block> {
   return openBlock(await packBlock(texts)) as Block;
 }
 
 describe('a block', () => {
+  /** What a block, or a quarter of one, must be for these records. */
+  function expectRecords(block: Block, texts: readonly string[]): void {
+    const text = blockText(block);
+    expect(text.toString()).to.equal(texts.join(','));
+    expect([block.count, block.textLength]).to.deep.equal([texts.length, text.length]);
+    const starts = recordStarts(block);
+    expect(starts).to.have.length(texts.length + 1);
+    const slices = texts.map((_, n) => text.subarray(starts[n], (starts[n + 1] as number) - 1).toString());
+    expect(slices).to.deep.equal(texts);
+  }
+
   it('gives back the records that were put into it, all of them and each by its place', async () => {
-    await fc.assert(
-      fc.asyncProperty(records, async (texts) => {
-        const block = await packed(texts);
-        const text = blockText(block);
-        expect(text.toString()).to.equal(texts.join(','));
-        expect([block.count, block.textLength]).to.deep.equal([texts.length, text.length]);
-        const starts = recordStarts(block);
-        expect(starts).to.have.length(texts.length + 1);
-        const slices = texts.map((_, n) =>
-          text.subarray(starts[n], (starts[n + 1] as number) - 1).toString(),
-        );
-        expect(slices).to.deep.equal(texts);
-      }),
-    );
+    await fc.assert(fc.asyncProperty(records, async (texts) => expectRecords(await packed(texts), texts)));
+  });
+
+  it('gives them back by quarters', async () => {
+    for (const count of [1, 49, 50, 51, 100, 149, 150, 151, 199, 200]) {
+      const texts = Array.from({ length: count }, (_, n) => JSON.stringify({ n, text: 'ğ'.repeat(n % 70) }));
+      const quarters = quartersOf(await packed(texts));
+      expect(quarters).to.have.length(Math.ceil(count / 50));
+      for (const [n, quarter] of quarters.entries())
+        expectRecords(quarter, texts.slice(n * 50, (n + 1) * 50));
+    }
   });
 
   it('takes records of every length that needs one byte more to be told', async () => {

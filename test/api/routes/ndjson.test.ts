@@ -136,7 +136,7 @@ describe('GET /{collection} as lines', () => {
   });
 
   it('is put together from the records where a block is corrupted', async () => {
-    const list = products(120);
+    const list = products(420);
     const version = await publish(list);
     const key = productKeys.content(version).blocks;
     const stored = (await redis.hgetBuffer(key, '1')) as Buffer;
