@@ -4,11 +4,13 @@
 import { LRUCache } from 'lru-cache';
 import type { Redis } from './redis.ts';
 
-/** How many fences are remembered, about 60 bytes each. */
-const maxRemembered = 500_000;
+/** How many characters of fences are remembered, and how much each fence takes besides its own. */
+const maxRemembered = 40_000_000;
+const fenceOverhead = 40;
 
-/** How many fences are read with one command: well under a ms of Redis's time. */
+/** How many fences are read with one command, well under a ms of Redis's time, and how many commands go out together. */
 const fencesAtOnce = 500;
+const commandsAtOnce = 16;
 
 /** The fences of an index that never changes under its name. */
 export interface FenceList {
@@ -26,31 +28,42 @@ export class Fences {
   constructor(redis: Redis) {
     this.#lists = new LRUCache({
       maxSize: maxRemembered,
-      sizeCalculation: ({ length }) => Math.max(1, length),
+      sizeCalculation: (fences) => fences.reduce((sum, { length }) => sum + length + fenceOverhead, 1),
       fetchMethod: (_name, _stale, { context }) => readFences(redis, context),
     });
   }
 
   /**
-   * All fences of an index, sorted, each as its bytes, one character each; `undefined` where one is missing: all places
-   * behind it would be told wrongly. Throws what the connection throws.
+   * All fences of an index, sorted, each as its bytes, one character each; `null` where one is missing: all places behind
+   * it would be told wrongly. Throws what the connection throws.
    */
-  get(list: FenceList): readonly string[] | Promise<readonly string[] | undefined> {
-    return (
-      this.#lists.get(list.name) ?? this.#lists.fetch(list.name, { context: list, ignoreFetchAbort: true })
-    );
+  async get(list: FenceList): Promise<readonly string[] | null> {
+    const known = this.#lists.get(list.name);
+    if (known) return known;
+    try {
+      return (await this.#lists.fetch(list.name, { context: list, ignoreFetchAbort: true })) ?? null;
+    } catch (error) {
+      if (error instanceof NotWholeError) return null;
+      throw error;
+    }
   }
 }
 
-async function readFences(redis: Redis, { key, count }: FenceList): Promise<readonly string[] | undefined> {
+/** What is thrown is not remembered. */
+class NotWholeError extends Error {}
+
+async function readFences(redis: Redis, { key, count }: FenceList): Promise<readonly string[]> {
+  if ((await redis.zcard(key)) !== count) throw new NotWholeError();
   const fences: string[] = [];
-  while (fences.length <= count) {
-    const from = fences.length;
-    const found = await redis.zrangeBuffer(key, from, String(from + fencesAtOnce - 1));
+  const read = (from: number) => redis.zrangeBuffer(key, from, String(from + fencesAtOnce - 1));
+  while (fences.length < count) {
+    const commands = Math.min(commandsAtOnce, Math.ceil((count - fences.length) / fencesAtOnce));
+    const starts = Array.from({ length: commands }, (_, n) => fences.length + n * fencesAtOnce);
+    const found = (await Promise.all(starts.map(read))).flat();
+    if (found.length === 0) throw new NotWholeError();
     for (const fence of found) fences.push(fence.toString('latin1'));
-    if (found.length < fencesAtOnce) break;
   }
-  return fences.length === count ? fences : undefined;
+  return fences;
 }
 
 /** How many of these sorted texts come before a bound. */

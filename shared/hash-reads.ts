@@ -3,7 +3,7 @@
 
 import type { Redis } from './redis.ts';
 
-/** More fields than this are not gathered for one command, which would hold up others in Redis. */
+/** A command is sent once it has this many fields: a longer one would hold up others in Redis. */
 const maxFields = 500;
 
 /** What was asked of one hash in this turn. */

@@ -50,7 +50,8 @@ export class ListOrders {
       fetchMethod: async (_name, _stale, { context: { order, from } }) => {
         const count = Math.min(rangeIds, order.count - from);
         const packed = await redis.getrangeBuffer(order.key, from * idBytes, (from + count) * idBytes - 1);
-        return packed.length === count * idBytes ? packed : undefined;
+        if (packed.length !== count * idBytes) throw new NotWholeError();
+        return Buffer.from(packed); // As it came, it would hold on to all that came with it.
       },
     });
   }
@@ -74,14 +75,22 @@ export class ListOrders {
     return ids;
   }
 
-  #range(order: ListOrder, range: number): Buffer | Promise<Buffer | undefined> {
+  async #range(order: ListOrder, range: number): Promise<Buffer | null> {
     const name = `${order.name} ${range}`;
-    return (
-      this.#ranges.get(name) ??
-      this.#ranges.fetch(name, { context: { order, from: range * rangeIds }, ignoreFetchAbort: true })
-    );
+    const known = this.#ranges.get(name);
+    if (known) return known;
+    const context = { order, from: range * rangeIds };
+    try {
+      return (await this.#ranges.fetch(name, { context, ignoreFetchAbort: true })) ?? null;
+    } catch (error) {
+      if (error instanceof NotWholeError) return null;
+      throw error;
+    }
   }
 }
+
+/** What is thrown is not remembered. */
+class NotWholeError extends Error {}
 
 /** An id as decimal digits; ids have at most 53 bits. */
 function unpackId(packed: Buffer, at: number): string {

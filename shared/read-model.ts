@@ -191,6 +191,8 @@ export class ReadModel {
         { index, search, span },
       );
       if (!found) return vanished;
+      // What lies where is remembered, so Redis may not have been asked; the records are not.
+      if (found.ids.length === 0) await this.#reach(entries);
       const records = await this.#records(version, part, found.ids);
       return records ? { version, totalCount: found.totalCount, records } : vanished;
     });
@@ -368,9 +370,9 @@ function versionOfLive(served: ServedCollection, live: Version | null): Version 
   return version;
 }
 
-/** What a key holds of a version, for ever: in case an operator empties Redis and the numbers begin again, with its time. */
-function nameOf(key: string, { publishedAt }: Version): string {
-  return `${key} ${publishedAt}`;
+/** What a key holds of a version, for ever: also where an operator empties Redis and the numbers begin again. */
+function nameOf(key: string, { checksum, publishedAt }: Version): string {
+  return `${key} ${publishedAt} ${checksum}`;
 }
 
 const noChanges: ChangeList = { ids: new Float64Array(), kinds: new Uint8Array() };

@@ -35,8 +35,7 @@ export async function searchEntries(
 ): Promise<Found | null> {
   const prefix = prefixOf(search);
   const [least, most] = [bytes(prefix), bytes(beyond(prefix))];
-  const known = fences.get(index.fences);
-  const sorted = Array.isArray(known) ? (known as readonly string[]) : await known;
+  const sorted = await fences.get(index.fences);
   if (!sorted) return null;
   const pagesUpTo = countBelow(sorted, most);
   if (pagesUpTo === 0) return nothing;

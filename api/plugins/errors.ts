@@ -82,7 +82,7 @@ const protocolErrors: Readonly<Record<string, readonly [status: number, message:
 /** How long what a client sends after its last answer is read and dropped, in ms: a reset could overtake that answer. */
 const lingerMs = 1_000;
 
-/** Answers what never becomes a request, on the raw socket, after the answers that are still under way there. */
+/** Answers what is not valid HTTP before hapi sees it: after the answers under way on its connection, which then ends. */
 function shapeProtocolErrors(server: Server): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
@@ -92,11 +92,11 @@ function shapeProtocolErrors(server: Server): void {
     return last?.closed ? undefined : last;
   };
   for (const event of ['request', 'checkContinue']) {
-    const [serve] = listener.listeners(event) as RequestListener[];
+    const serve = listener.listeners(event) as RequestListener[];
     listener.removeAllListeners(event);
     listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
       lastOf.set(request.socket, response);
-      if (hasGoodHost(request)) serve?.(request, response);
+      if (hasGoodHost(request)) for (const listen of serve) listen(request, response);
       else refuse(response, 400, 'The request needs one valid Host header.');
     });
   }
@@ -123,6 +123,7 @@ function refuse(response: ServerResponse, status: number, message: string): void
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
+    connection: 'close', // A body that follows is nobody's concern.
   });
   response.end(body);
 }

@@ -19,7 +19,16 @@ import { companies, product, products } from '../support/records.ts';
 import { startTestRedis, useRedis } from '../support/redis-server.ts';
 import { type Asked, send, sendWithoutKey, type WireAnswer } from './wire.ts';
 
-const dataPaths = ['/products', '/products?page=99', '/products/1', '/products/999'];
+const dataPaths = [
+  '/products',
+  '/products?page=99',
+  '/products?per-page=2',
+  '/products?name=drug',
+  '/products?name=!',
+  '/products?barcode=000000000000',
+  '/products/1',
+  '/products/999',
+];
 
 function expectUnavailable({ status, headers, body }: WireAnswer, what: string): void {
   expect(status, `${what}: ${body}`).to.equal(503);
@@ -180,6 +189,7 @@ describe('while Redis is away', () => {
     await importRecords(products(450), productCollection, { redisUrl: redis().url });
     await importRecords(companies(3), companyCollection, { redisUrl: redis().url });
     expect((await send(api(), '/products')).status).to.equal(200);
+    for (const path of dataPaths) await send(api(), path); // What is remembered is remembered by now.
   });
 
   it('answers 503 within 2 s when Redis was killed, and 200 by itself once it is back', async () => {

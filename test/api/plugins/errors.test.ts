@@ -182,6 +182,16 @@ describe('errors', () => {
       expectError(answer as WireAnswer, 405);
       expect(more).to.be.empty;
     });
+
+    it('does not read on where there is no Host either', async () => {
+      const [answer, ...more] = await exchange(
+        api(),
+        'POST /products HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nx',
+      );
+      expectError(answer as WireAnswer, 400);
+      expect(answer?.headers.connection).to.equal('close');
+      expect(more).to.be.empty;
+    });
   });
 
   describe('HEAD', () => {
