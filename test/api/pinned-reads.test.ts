@@ -88,6 +88,24 @@ describe('pinned reads', () => {
       }
     });
 
+    it('has a second of its own as its date, though three versions are published in less time than that takes', async () => {
+      const startedAt = Date.now();
+      const first = await publish(one);
+      const second = await publish(two);
+      const third = await goBackTo(first);
+      expect(Date.now() - startedAt, 'ms for three versions').to.be.below(2_000);
+      for (const path of ['/products', '/products/2', '/drugs']) {
+        const dates: number[] = [];
+        for (const version of [first, second, third]) {
+          const { headers } = await get(`${path}?version=${version}`);
+          dates.push(Date.parse(headers['last-modified'] ?? ''));
+        }
+        const [earliest = 0, later = 0, latest = 0] = dates;
+        expect(later - earliest, `${path}, ms between dates`).to.be.at.least(1_000);
+        expect(latest - later, `${path}, ms between dates`).to.be.at.least(1_000);
+      }
+    });
+
     it('keeps every byte and every header while others are published and rolled back to', async () => {
       const first = await publish(products(250));
       const paths = [
