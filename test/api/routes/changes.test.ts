@@ -588,6 +588,30 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
+    it('is put together once for all who ask for pages of it at the same time, and not again for who asks later', async () => {
+      const since = await publish(products(5));
+      await publish(products(400));
+      const changeSetsRead = async () =>
+        Number(/^cmdstat_hscan:calls=(\d+)/m.exec(await redis().info('commandstats'))?.[1] ?? 0);
+      const pages = Array.from(
+        { length: 20 },
+        (_, i) => `/products/changes?since=${since}&per-page=20&page=${i + 1}`,
+      );
+      const before = await changeSetsRead();
+      const answers = await Promise.all(pages.map((path) => getList(path)));
+      expect(answers.flatMap(({ data }) => data)).to.deep.equal(products(400).slice(5).map(added));
+      const once = (await changeSetsRead()) - before;
+      expect(once).to.be.above(0);
+      for (const path of pages) await getList(path);
+      expect(await changeSetsRead()).to.equal(before + once);
+
+      await publish([...products(399), product(401)]);
+      expect((await getList(pages[0] as string))._meta.totalCount).to.equal(395);
+      const version = (await get('/products')).headers['medref-version'];
+      await getList(`/products/changes?since=${since}&version=${version}&per-page=7`);
+      expect(await changeSetsRead(), 'two change sets lie between').to.equal(before + 3 * once);
+    });
+
     it('wants a key, and no method but GET and HEAD', async () => {
       await publish([product(1)]);
       const path = '/products/changes?since=1';
