@@ -1,7 +1,7 @@
 // A list of a million records: imported, changed, rolled back, and let go of, while readers page through it.
 // Out: how long reads took around each step, and which commands and events of Redis were slow.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { constants, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,10 +34,10 @@ const aroundMs = 2_000;
 
 const text = `${inDigits(size)} products, of which each import changes, adds and removes some thousands; KEEP_VERSIONS is ${keepVersions}. Two readers page without pause through one
 API, pages of 200, and compare each answer byte for byte; API and readers share a process. Redis is set up as docs/OPERATIONS.md says, but keeps nothing on
-disk, so there is no fork and no append-only file in these figures. A machine that does other work holds up every process now and then: a thread that only
-sleeps bears witness to that, and its longest hold-up around the same second is taken off before a time is judged. No command may then have taken longer
-than ${longestCommandMs} ms, no event of the latency monitor ${longestEventMs} ms, and no read may fail. Commands that a script runs are listed beside the script. Redis has the highest priority where the proof may
-give it that.`;
+disk, so there is no fork and no append-only file in these figures. No command may have taken longer than ${longestCommandMs} ms by Redis' slow log, no event of the
+latency monitor ${longestEventMs} ms, and no read may fail. Commands that a script runs are listed beside the script. Redis, the importer, API and readers share
+this machine with whatever else it does, so Redis goes before the others where the proof may have it so; and what the kernel says that Redis waited for a
+processor, at most in as long as the command took and in the same second, is taken off before a time is judged. Both times are told.`;
 
 /** One step and what readers met in it; without readers before something is live. */
 interface Step {
@@ -68,7 +68,7 @@ export async function proveMillionRecords(say: (progress: string) => void): Prom
   const server = await startTestRedis();
   const redis = await connectForWriting(server.url);
   const listener = connectForListening(server.url);
-  const witness = startWitness();
+  const witness = startWitness(await processIdOf(redis));
   try {
     const announcements = new Map<number, number>();
     listener.on('message', (_, version: string) => announcements.set(Number(version), performance.now()));
@@ -86,20 +86,28 @@ export async function proveMillionRecords(say: (progress: string) => void): Prom
 
 /** Slow commands are kept from now on, and slow events; what else the machine does is to show in them as little as may be. */
 async function watch(redis: Redis): Promise<void> {
-  await giveWay(redis);
+  await giveWay(await processIdOf(redis));
   await loadScripts(redis);
   await redis.config('SET', 'slowlog-log-slower-than', String(slowMs * 1000));
   await redis.config('SET', 'slowlog-max-len', '1000000');
   await redis.config('SET', 'latency-monitor-threshold', String(longestEventMs));
 }
 
-/** Redis goes before other processes, as on a machine of its own; where that is not ours to decide, the witness alone must do. */
-async function giveWay(redis: Redis): Promise<void> {
-  const pid = Number(/^process_id:(\d+)/m.exec(await redis.info('server'))?.[1]);
+async function processIdOf(redis: Redis): Promise<number> {
+  return Number(/^process_id:(\d+)/m.exec(await redis.info('server'))?.[1]);
+}
+
+/**
+ * Redis goes before other processes, as on a machine of its own; where that is not ours to decide, the witness alone must do.
+ * Linux may share its processors out among sessions first, and Redis has one of its own.
+ */
+async function giveWay(pid: number): Promise<void> {
+  const priority = constants.priority.PRIORITY_HIGHEST;
   try {
-    setPriority(pid, constants.priority.PRIORITY_HIGHEST);
+    setPriority(pid, priority);
+    await writeFile(`/proc/${pid}/autogroup`, String(priority));
   } catch {
-    // It takes root's rights.
+    // It takes root's rights, and sessions that are told apart.
   }
 }
 
@@ -151,7 +159,7 @@ async function step(
   act: () => Promise<Step['publication'] | undefined>,
 ): Promise<Step> {
   const from = performance.now();
-  const startedAt = unixSecond();
+  const startedAt = Date.now();
   const publication = (await act()) ?? null;
   const to = performance.now();
   const info = await redis.info('memory');
@@ -159,13 +167,9 @@ async function step(
   say(`${title}: ${inDigits((to - from) / 1000)} s`);
   return {
     ...{ title, seconds: (to - from) / 1000, publication, ...met },
-    heldUpMs: witness.heldUpMs(startedAt, unixSecond()),
+    heldUpMs: witness.longestMs(startedAt, Date.now()),
     redisBytes: Number(/^used_memory:(\d+)/m.exec(info)?.[1]),
   };
-}
-
-function unixSecond(): number {
-  return Math.floor(Date.now() / 1000);
 }
 
 /** Runs the command that makes a version live, an import or a rollback as its generation says. */
@@ -216,7 +220,7 @@ interface SlowTimes {
   readonly count: number;
   readonly medianMs: number;
   readonly longestMs: number;
-  /** The longest time less what the machine held up then. */
+  /** The longest time less what Redis waited for a processor then. */
   readonly ownMs: number;
   /** The one that this is of. */
   readonly slowest: SlowTime;
@@ -245,7 +249,7 @@ async function slowCommands({ redis, witness }: Bench): Promise<SlowTimes[]> {
 
 function slowTimes(name: string, times: readonly SlowTime[], witness: MachineWitness): SlowTimes {
   const sorted = times.map(({ ms }) => ms).sort((a, b) => a - b);
-  const own = times.map((time) => time.ms - witness.heldUpMs(time.second));
+  const own = times.map((time) => time.ms - witness.heldUpMs(time));
   const ownMs = own.reduce((longest, ms) => Math.max(longest, ms), 0);
   return {
     ...{ name, times, count: sorted.length, longestMs: sorted.at(-1) as number, ownMs },
@@ -290,7 +294,7 @@ function stepTable(steps: readonly Step[], { faults }: TimedReaders): Table {
   return {
     head: [
       ...['While', 'Seconds', 'Reads', 'Longest read, ms', around, 'Readers see it after, ms'],
-      'Machine held up, ms',
+      'Redis waited for a processor, ms',
       'Redis used_memory, MB',
     ],
     rows: [
@@ -305,7 +309,7 @@ function stepTable(steps: readonly Step[], { faults }: TimedReaders): Table {
   };
 }
 
-const timesHead = ['Median of these, ms', 'Longest, ms', 'Longest less hold-ups of the machine, ms'];
+const timesHead = ['Median of these, ms', 'Longest, ms', 'Longest less waits for a processor, ms'];
 
 function timesTable(head: readonly [name: string, count: string], times: readonly SlowTimes[]): Table {
   const rows = times.map(({ name, count, medianMs, longestMs, ownMs }) => [
