@@ -7,9 +7,10 @@ import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { type CollectionKeys, servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis.ts';
 import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
+import { printable, printableJson } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { collectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, printable } from './output.ts';
+import { count, type OutputOptions } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the difference as it is found, however large it is. @returns the exit code */
@@ -59,7 +60,7 @@ async function printJson(diff: VersionDiff, from: Version, to: Version): Promise
     await write(`,"${part}":[`);
     let separator = '';
     for await (const item of diff[part]()) {
-      await write(separator + JSON.stringify(item));
+      await write(separator + printableJson(JSON.stringify(item)));
       separator = ',';
     }
     await write(']');

@@ -16,11 +16,12 @@ import {
   RedisUnavailableError,
   serverWarnings,
 } from '../../shared/redis.ts';
+import { printable } from '../escapes.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, print, printable } from './output.ts';
+import { count, type OutputOptions, print } from './output.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(

@@ -1,5 +1,7 @@
 // How commands print: one JSON document with --json, else text for people.
 
+import { printableJson } from '../escapes.ts';
+
 /** The option that every command takes. */
 export interface OutputOptions {
   readonly json?: boolean;
@@ -7,15 +9,7 @@ export interface OutputOptions {
 
 /** Prints a result to stdout. */
 export function print(result: unknown, { json }: OutputOptions, text: () => string): void {
-  process.stdout.write(json ? `${JSON.stringify(result)}\n` : `${text()}\n`);
-}
-
-/** A line with its controls and format marks as escapes: what upstream sent must not steer the terminal. */
-export function printable(line: string): string {
-  return line.replace(
-    /[\p{Cc}\p{Cf}]/gu,
-    (mark) => `\\u{${(mark.codePointAt(0) as number).toString(16).padStart(4, '0')}}`,
-  );
+  process.stdout.write(json ? `${printableJson(JSON.stringify(result))}\n` : `${text()}\n`);
 }
 
 /** Rows of text in aligned columns, under a heading. */

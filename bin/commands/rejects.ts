@@ -3,9 +3,10 @@
 import type { Settings } from '../../config/settings.ts';
 import { type LastRejects, readLastRejects } from '../../importer/import-history.ts';
 import { collectionKeys } from '../../shared/keys.ts';
+import { printable } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, print, printable } from './output.ts';
+import { count, type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the rejects of a collection's last import. @returns the exit code */

@@ -1,15 +1,12 @@
 // Reads pinned with ?version=N: what they answer while other versions are published, rolled back to and let go.
 
 import { expect } from 'chai';
-import { rollBack } from '../../importer/rollback.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
-import { startApi, type TestApi } from '../support/api.ts';
-import { type ImportChanges, importRecords } from '../support/importing.ts';
+import { importRecords } from '../support/importing.ts';
 import { contentKeys, productKeys as keys } from '../support/keys.ts';
 import { companies, product, products } from '../support/records.ts';
-import { useRedis } from '../support/redis-server.ts';
+import { useService } from '../support/service.ts';
 import { send, type WireAnswer } from './wire.ts';
 
 interface List {
@@ -19,44 +16,8 @@ interface List {
 }
 
 describe('pinned reads', () => {
-  const server = useRedis();
-  let redis: Redis;
-  let api: TestApi;
-  before(async () => {
-    redis = await connectForWriting(server().url);
-  });
-  after(() => redis.disconnect());
-  beforeEach(async () => {
-    await redis.flushall();
-    api = await startApi({ redisUrl: server().url });
-  });
-  afterEach(() => api.stop());
-
-  /** Publishes records past all checks. @returns the new version's number */
-  async function publish(records: readonly Product[], changes: ImportChanges = {}): Promise<number> {
-    const options = { redisUrl: server().url, force: true, ...changes };
-    const { outcome, version, reason, rejected } = await importRecords(records, productCollection, options);
-    expect({ outcome, rejected }, reason ?? '').to.deep.equal({ outcome: 'published', rejected: 0 });
-    await awaitLive(version as number);
-    return version as number;
-  }
-
-  /** Goes back to a version. @returns the new version's number */
-  async function goBackTo(to: number, keepVersions = 3): Promise<number> {
-    const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions, to });
-    if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
-    await awaitLive(result.report.version as number);
-    return result.report.version as number;
-  }
-
-  async function awaitLive(version: number): Promise<void> {
-    const deadline = Date.now() + 1_000;
-    while ((await get('/products')).headers['medref-version'] !== String(version)) {
-      expect(Date.now(), `version ${version} is not answered from within a second`).to.be.below(deadline);
-    }
-  }
-
-  const get = (path: string, headers: Record<string, string> = {}) => send(api, path, { headers });
+  const { redis, redisUrl, api, publish, goBackTo } = useService();
+  const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
   const errorOf = (answer: WireAnswer) =>
     parsed<{ success: boolean; data: { name: string; message: string; status: number } }>(answer).data;
@@ -77,7 +38,7 @@ describe('pinned reads', () => {
       const { data, _links } = parsed<List>(answer);
       records.push(...data);
       versions.add(answer.headers['medref-version'] as string);
-      next = _links['next']?.href.slice(api.origin.length);
+      next = _links['next']?.href.slice(api().origin.length);
       await between(page);
     }
     return { records, versions: [...versions] };
@@ -118,12 +79,30 @@ describe('pinned reads', () => {
       for (const path of ['/products', '/products/2', '/products?page=9']) {
         const pinned = `${path}${path.includes('?') ? '&' : '?'}version=${first}`;
         for (const method of ['GET', 'HEAD']) {
-          const { status, headers } = await send(api, pinned, { method });
+          const { status, headers } = await send(api(), pinned, { method });
           expect(status).to.equal(200);
           expect(headers['medref-version'], pinned).to.equal(String(first));
           expect(headers['last-modified'], pinned).to.equal(lastModified);
         }
         expect((await get(path)).headers['medref-version']).to.equal(String(second));
+      }
+    });
+
+    it('has a second of its own as its date, though three versions are published in less time than that takes', async () => {
+      const startedAt = Date.now();
+      const first = await publish(one);
+      const second = await publish(two);
+      const third = await goBackTo(first);
+      expect(Date.now() - startedAt, 'ms for three versions').to.be.below(2_000);
+      for (const path of ['/products', '/products/2', '/drugs']) {
+        const dates: number[] = [];
+        for (const version of [first, second, third]) {
+          const { headers } = await get(`${path}?version=${version}`);
+          dates.push(Date.parse(headers['last-modified'] ?? ''));
+        }
+        const [earliest = 0, later = 0, latest = 0] = dates;
+        expect(later - earliest, `${path}, ms between dates`).to.be.at.least(1_000);
+        expect(latest - later, `${path}, ms between dates`).to.be.at.least(1_000);
       }
     });
 
@@ -166,7 +145,7 @@ describe('pinned reads', () => {
 
     it('is of one collection’s versions alone', async () => {
       const version = await publish(one);
-      const imported = await importRecords(companies(2), companyCollection, { redisUrl: server().url });
+      const imported = await importRecords(companies(2), companyCollection, { redisUrl: redisUrl() });
       const second = await publish(two);
       expect(imported.version).to.equal(version);
       expect((await get(`/companies?version=${version}`)).status).to.equal(200);
@@ -194,7 +173,7 @@ describe('pinned reads', () => {
       ]) {
         const { _links } = await getList(`/products?${query}`);
         const href = (page: number) => ({
-          href: `${api.origin}/products?version=${version}&page=${page}&per-page=2`,
+          href: `${api().origin}/products?version=${version}&page=${page}&per-page=2`,
         });
         expect(_links).to.deep.equal({
           ...{ self: href(2), first: href(1), last: href(3), next: href(3), prev: href(1) },
@@ -212,9 +191,9 @@ describe('pinned reads', () => {
       const version = await publish(products(5));
       await publish(two);
       const beyond = await getList(`/products?version=${version}&page=9&per-page=2`);
-      const back = await getList(beyond._links['prev']?.href.slice(api.origin.length) ?? '');
+      const back = await getList(beyond._links['prev']?.href.slice(api().origin.length) ?? '');
       expect(back.data).to.deep.equal(products(5).slice(4));
-      const first = await getList(back._links['first']?.href.slice(api.origin.length) ?? '');
+      const first = await getList(back._links['first']?.href.slice(api().origin.length) ?? '');
       expect(first.data).to.deep.equal(products(5).slice(0, 2));
     });
   });
@@ -271,7 +250,7 @@ describe('pinned reads', () => {
       const { _links } = await getList(`/products?version=${version}&per-page=2`);
       await publish(one);
       await publish(two);
-      const next = _links['next']?.href.slice(api.origin.length) ?? '';
+      const next = _links['next']?.href.slice(api().origin.length) ?? '';
       expect((await get(next)).status).to.equal(200);
       await publish(one);
       const answer = await get(next);
@@ -331,7 +310,7 @@ describe('pinned reads', () => {
 
     it('is answered 410 when it was never published, before what is kept, in a gap and beyond it', async () => {
       const first = await publish(one);
-      const { outcome } = await importRecords([], productCollection, { redisUrl: server().url });
+      const { outcome } = await importRecords([], productCollection, { redisUrl: redisUrl() });
       expect(outcome).to.equal('refused');
       const second = await publish(two);
       expect(second - first, 'the refused import is meant to leave a gap').to.be.greaterThan(1);
@@ -370,7 +349,7 @@ describe('pinned reads', () => {
       const fifth = await publish(products(9));
       await expectGone(first, [again, fourth, fifth]);
       expect((await getList(`/products?version=${again}`)).data).to.deep.equal(one);
-      for (const key of contentKeys(keys, first)) expect(await redis.pttl(key), key).to.equal(-1);
+      for (const key of contentKeys(keys, first)) expect(await redis().pttl(key), key).to.equal(-1);
       await publish(two);
       expect((await get(`/products?version=${again}`)).status).to.equal(410);
     });
@@ -396,7 +375,7 @@ describe('pinned reads', () => {
         [blocks, records],
         [order, records],
       ]) {
-        await redis.del(...lost);
+        await redis().del(...lost);
         for (const path of paths) {
           const answer = await get(path);
           expect(answer.status, `${path} without ${lost}`).to.equal(503);
@@ -411,21 +390,21 @@ describe('pinned reads', () => {
       const first = await publish(one);
       const second = await publish(two);
       const { blocks, records } = keys.content(first);
-      await redis.del(blocks);
-      await redis.hdel(records, '2');
+      await redis().del(blocks);
+      await redis().hdel(records, '2');
       expect((await get(`/products?version=${first}`)).status).to.equal(503);
-      await redis.hset(records, '2', JSON.stringify(product(2)));
+      await redis().hset(records, '2', JSON.stringify(product(2)));
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
       const { blocks: otherBlocks, order } = keys.content(second);
-      await redis.del(otherBlocks);
-      await redis.set(order, ((await redis.getBuffer(order)) as Buffer).subarray(8));
+      await redis().del(otherBlocks);
+      await redis().set(order, ((await redis().getBuffer(order)) as Buffer).subarray(8));
       expect((await get(`/products?version=${second}`)).status).to.equal(503);
     });
 
     it('are answered when only the live version’s content was deleted by hand', async () => {
       const first = await publish(one);
       const second = await publish(two);
-      await redis.del(...contentKeys(keys, second));
+      await redis().del(...contentKeys(keys, second));
       expect((await get('/products')).status).to.equal(503);
       expect((await getList(`/products?version=${first}`)).data).to.deep.equal(one);
     });

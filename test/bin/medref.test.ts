@@ -226,6 +226,45 @@ describe('the command line', function () {
       });
       expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     });
+
+    it('does not begin the next collection when it is asked to stop between two, and says so', async () => {
+      const upstream = await startUpstream((response, request) => {
+        if (request.url === '/companies') response.end(JSON.stringify(companies(1)));
+        else response.write('[');
+      });
+      const command = startMedref(['import', 'products', 'companies', '--json'], {
+        PRODUCTS_URL: upstream.url('/products').href,
+        COMPANIES_URL: upstream.url('/companies').href,
+      });
+      while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      command.process.kill('SIGINT');
+      const { code, json } = await command.ended;
+      expect(code).to.equal(1);
+      expect(json<Imports>().imports.map((it) => [it.collection, it.outcome, it.reason])).to.deep.equal([
+        ['products', 'failed', 'It was stopped by SIGINT.'],
+        ['companies', 'failed', 'It was stopped before it began.'],
+      ]);
+      expect(upstream.requests.map(({ url }) => url)).to.deep.equal(['/products']);
+      const left = (await redis.keys('medref:{companies}:*')).concat(await redis.keys('*:lock'));
+      expect(left, 'no number, no history, no lock').to.deep.equal([]);
+    });
+
+    it('ends at once when it is asked to stop a second time, by the signal itself, which shells show as 130', async () => {
+      const upstream = await startUpstream((response) => response.write('['));
+      const command = startMedref(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
+      while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      server().pause(); // What is to be put in order cannot be.
+      try {
+        command.process.kill('SIGINT');
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        expect(command.process.exitCode).to.equal(null);
+        command.process.kill('SIGINT');
+        expect(await command.ended).to.deep.include({ code: null, stdout: '' });
+        expect(command.process.signalCode).to.equal('SIGINT');
+      } finally {
+        server().resume();
+      }
+    });
   });
 
   describe('status', () => {
@@ -391,5 +430,25 @@ describe('the command line', function () {
         expect(upstream.requests).to.have.length(requests);
       }
     });
+
+    const skipped: [outcome: string, key: string, value: object, reason: RegExp][] = [
+      ['locked', keys.lock, { holder: 'another', since: 'then', token: 'x' }, /^.*another.* since then/],
+      ['held', keys.hold, { since: 'then', version: 7 }, /^.*rollback/],
+    ];
+    for (const [outcome, key, value, reason] of skipped) {
+      it(`warns in its log of an import that is skipped because it is ${outcome}, and does not end for that`, async () => {
+        const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+        await redis.set(key, JSON.stringify(value));
+        const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
+        while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
+        command.process.kill('SIGTERM');
+        const { code, stderr } = await command.ended;
+        expect(code).to.equal(0);
+        expect(upstream.requests).to.deep.equal([]);
+        const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
+        expect(logged).to.deep.include({ level: 40, msg: `Import of products: ${outcome}.`, outcome });
+        expect(logged.reason).to.match(reason);
+      });
+    }
   });
 });

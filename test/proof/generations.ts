@@ -21,6 +21,8 @@ export interface Subject {
   readonly anId: number;
   /** JSON texts of a generation's records in order, by id. */
   list(generation: number): ReadonlyMap<number, string>;
+  /** The same texts alone. */
+  texts(generation: number): readonly string[];
 }
 
 /** Products of which a list has this many. */
@@ -48,6 +50,7 @@ function markedProduct(record: Product, name: string): Product {
 /** By how many records the lists of different generations are shifted against each other at most. */
 const shifts = 2;
 const maxLists = 5;
+const markPlace = 'MARK OF A GENERATION';
 
 function subject<Shape>(
   collection: Collection,
@@ -56,10 +59,29 @@ function subject<Shape>(
   marked: (record: Shape, mark: string) => Shape,
 ): Subject {
   const size = records.length - shifts;
-  const lists = new Map<number, ReadonlyMap<number, string>>();
+  interface List {
+    readonly byId: ReadonlyMap<number, string>;
+    readonly texts: readonly string[];
+  }
+  const lists = new Map<number, List>();
+  /** What each record's text has before and after its mark: a list of thousands is made in no time. */
+  const around = records.map((record, index) => {
+    const [before = '', after = ''] = JSON.stringify(marked(record, markPlace)).split(markPlace);
+    return { id: idOf(record), before, after, isSteady: index % 3 === 0 };
+  });
   const entry = (generation: number, index: number): [number, string] => {
-    const record = records[index] as Shape;
-    return [idOf(record), JSON.stringify(marked(record, index % 3 === 0 ? 'STEADY' : `G${generation}`))];
+    const { id, before, after, isSteady } = around[index] as (typeof around)[number];
+    return [id, `${before}${isSteady ? 'STEADY' : `G${generation}`}${after}`];
+  };
+  const listOf = (generation: number): List => {
+    const known = lists.get(generation);
+    if (known) return known;
+    const first = generation % (shifts + 1);
+    const byId = new Map(Array.from({ length: size }, (_, i) => entry(generation, first + i)));
+    const list = { byId, texts: [...byId.values()] };
+    lists.set(generation, list);
+    if (lists.size > maxLists) lists.delete([...lists.keys()][0] as number);
+    return list;
   };
   const middle = Math.floor(size / 2);
   return {
@@ -67,16 +89,15 @@ function subject<Shape>(
     size,
     perPage: 7,
     anId: idOf(records[middle + (middle % 3 === 0 ? 1 : 0)] as Shape),
-    list(generation) {
-      const known = lists.get(generation);
-      if (known) return known;
-      const first = generation % (shifts + 1);
-      const list = new Map(Array.from({ length: size }, (_, i) => entry(generation, first + i)));
-      lists.set(generation, list);
-      if (lists.size > maxLists) lists.delete([...lists.keys()][0] as number);
-      return list;
-    },
+    list: (generation) => listOf(generation).byId,
+    texts: (generation) => listOf(generation).texts,
   };
+}
+
+/** The generation whose mark comes first in a text. */
+export function generationIn(text: string): number | undefined {
+  const digits = /"G(\d+)"/.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** The generations whose marks are in a text. */
@@ -99,7 +120,7 @@ export async function startGenerations(subject: Subject): Promise<GenerationUpst
       response.writeHead(304, { etag }).end();
       return;
     }
-    const text = `{"data":[${[...subject.list(upstream.generation).values()].join(',')}]}`;
+    const text = `{"data":[${subject.texts(upstream.generation).join(',')}]}`;
     response.writeHead(200, { etag, 'content-type': 'application/json' });
     if (upstream.sends) upstream.sends(response, text);
     else response.end(text);

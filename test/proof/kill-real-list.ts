@@ -16,12 +16,13 @@ import {
   startLane,
   totalCommands,
 } from './kill-matrix.ts';
+import { pauseMs } from './readers.ts';
 import type { Finding } from './reliability-page.ts';
 
 const moments = ['before', 'after'] as const;
 
 const text = `A process of medref is killed (SIGKILL) right before or right after one of its Redis commands, at each of them in turn, while
-readers read. After each kill the old version or the new one must be live, whole, with nothing beside it that stays; no
+readers read, each ${pauseMs} ms after it had its last answer. After each kill the old version or the new one must be live, whole, with nothing beside it that stays; no
 reader may have seen anything else; and the next import must do its work.`;
 
 /** What a row is made of: what was killed, at which points, and how long that took. */

@@ -37,7 +37,7 @@ export async function proveManyImports(say: (progress: string) => void): Promise
   const server = await startTestRedis();
   const redis = await connectForWriting(server.url);
   const upstream = await startUpstreamServer((response, request, nth) => {
-    sending(`{"data":[${[...subject.list(nth).values()].join(',')}]}`)(response, request, nth);
+    sending(`{"data":[${subject.texts(nth).join(',')}]}`)(response, request, nth);
   });
   const importer = startImporter(server.url, upstream.url());
   const measurements: Measurement[] = [];

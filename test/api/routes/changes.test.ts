@@ -1,16 +1,12 @@
 // GET /{collection}/changes?since=N: what is listed, exactly; its envelope, paging and links; since when it can be asked.
 
 import { expect } from 'chai';
-import { rollBack } from '../../../importer/rollback.ts';
-import type { Collection } from '../../../shared/collections/collection.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis.ts';
-import { startApi, type TestApi } from '../../support/api.ts';
-import { type ImportChanges, importRecords } from '../../support/importing.ts';
+import { importRecords } from '../../support/importing.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { company, product, products } from '../../support/records.ts';
-import { useRedis } from '../../support/redis-server.ts';
+import { useService } from '../../support/service.ts';
 import { send, type WireAnswer } from '../wire.ts';
 
 interface Change {
@@ -26,50 +22,10 @@ interface ChangeList {
 }
 
 describe('GET /{collection}/changes', () => {
-  const server = useRedis();
-  let redis: Redis;
-  let api: TestApi;
-  before(async () => {
-    redis = await connectForWriting(server().url);
-  });
-  after(() => redis.disconnect());
-  beforeEach(async () => {
-    await redis.flushall();
-    api = await startApi({ redisUrl: server().url });
-  });
-  afterEach(() => api.stop());
-
-  const get = (path: string, headers: Record<string, string> = {}) => send(api, path, { headers });
+  const { redis, redisUrl, api, publish, goBackTo } = useService();
+  const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
   const messageOf = (answer: WireAnswer) => parsed<{ data: { message: string } }>(answer).data.message;
-
-  async function awaitLive(version: number, collection: Collection = productCollection): Promise<void> {
-    const deadline = Date.now() + 1_000;
-    while ((await get(`/${collection.name}`)).headers['medref-version'] !== String(version)) {
-      expect(Date.now(), `version ${version} is not answered from within a second`).to.be.below(deadline);
-    }
-  }
-
-  /** Publishes records past all checks. @returns the new version's number */
-  async function publish(
-    records: readonly unknown[],
-    collection = productCollection,
-    changes: ImportChanges = {},
-  ): Promise<number> {
-    const options = { redisUrl: server().url, force: true, ...changes };
-    const { outcome, version, reason, rejected } = await importRecords(records, collection, options);
-    expect({ outcome, rejected }, reason ?? '').to.deep.equal({ outcome: 'published', rejected: 0 });
-    await awaitLive(version as number, collection);
-    return version as number;
-  }
-
-  /** Goes back to a version. @returns the new version's number */
-  async function goBackTo(to: number): Promise<number> {
-    const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions: 3, to });
-    if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
-    await awaitLive(result.report.version as number);
-    return result.report.version as number;
-  }
 
   async function getList(path: string): Promise<ChangeList> {
     const answer = await get(path);
@@ -91,7 +47,7 @@ describe('GET /{collection}/changes', () => {
       const { data, _links } = parsed<ChangeList>(answer);
       changes.push(...data);
       versions.add(String(answer.headers['medref-version']));
-      next = _links['next']?.href.slice(api.origin.length);
+      next = _links['next']?.href.slice(api().origin.length);
       await between(page);
     }
     return { changes, versions: [...versions] };
@@ -112,7 +68,7 @@ describe('GET /{collection}/changes', () => {
         `{"id":3,"change":"changed","record":${JSON.stringify(other(3))}}`,
         `{"id":4,"change":"added","record":${JSON.stringify(product(4))}}`,
       ];
-      const href = `${api.origin}/products/changes?since=${since}&version=${version}&page=1&per-page=200`;
+      const href = `${api().origin}/products/changes?since=${since}&version=${version}&page=1&per-page=200`;
       expect(answer.body.toString()).to.equal(
         `{"data":[${data}],"_links":{"self":{"href":"${href}"},"first":{"href":"${href}"},"last":{"href":"${href}"}},` +
           `"_meta":{"totalCount":3,"pageCount":1,"currentPage":1,"perPage":200},"success":true}`,
@@ -124,7 +80,7 @@ describe('GET /{collection}/changes', () => {
       const version = await publish([product(2)]);
       const live = await get('/products');
       for (const method of ['GET', 'HEAD']) {
-        const { status, headers } = await send(api, `/products/changes?since=${since}`, { method });
+        const { status, headers } = await send(api(), `/products/changes?since=${since}`, { method });
         expect(status).to.equal(200);
         expect(headers['medref-version']).to.equal(String(version));
         expect(headers['content-type']).to.equal('application/json');
@@ -148,8 +104,8 @@ describe('GET /{collection}/changes', () => {
     it('is of companies too, with their own numbers', async () => {
       await publish([product(1)]);
       await publish([product(2)]);
-      const since = await publish([company(1), company(2)], companyCollection);
-      await publish([company(2, { fax: '1' }), company(3)], companyCollection);
+      const since = await publish([company(1), company(2)], { collection: companyCollection });
+      await publish([company(2, { fax: '1' }), company(3)], { collection: companyCollection });
       expect((await getList(`/companies/changes?since=${since}`)).data).to.deep.equal([
         { id: 1, change: 'removed' },
         { id: 2, change: 'changed', record: company(2, { fax: '1' }) },
@@ -271,7 +227,7 @@ describe('GET /{collection}/changes', () => {
 
     it('takes no notice of imports that published nothing between them', async () => {
       const first = await publish([stays, product(1)]);
-      const options = { redisUrl: server().url };
+      const options = { redisUrl: redisUrl() };
       expect((await importRecords([], productCollection, options)).outcome).to.equal('refused');
       const same = await importRecords([stays, product(1)], productCollection, options);
       expect(same.outcome).to.equal('unchanged');
@@ -371,7 +327,7 @@ describe('GET /{collection}/changes', () => {
         `version=${version}&per-page=100&since=${since}&page=2`,
       ]) {
         const { _links } = await getList(`/products/changes?${query}`);
-        const address = `${api.origin}/products/changes?since=${since}&version=${version}`;
+        const address = `${api().origin}/products/changes?since=${since}&version=${version}`;
         const to = (page: number) => ({ href: `${address}&page=${page}&per-page=100` });
         expect(Object.entries(_links)).to.deep.equal([
           ...[
@@ -388,7 +344,7 @@ describe('GET /{collection}/changes', () => {
     it('leads back from beyond the end', async () => {
       const { _links } = await getList(`/products/changes?since=${since}&page=99`);
       expect(_links).not.to.have.property('next');
-      const last = await getList(_links['prev']?.href.slice(api.origin.length) ?? '');
+      const last = await getList(_links['prev']?.href.slice(api().origin.length) ?? '');
       expect(last.data).to.deep.equal(all.slice(400));
     });
 
@@ -412,7 +368,7 @@ describe('GET /{collection}/changes', () => {
         for (; isPublishing || published < 4; published += 1) {
           const records =
             published % 2 === 0 ? products(449) : products(450).map((it) => other(it.product.id));
-          await publish(records, productCollection, { keepVersions: 1_000 });
+          await publish(records, { keepVersions: 1_000 });
         }
       })();
       try {
@@ -492,11 +448,11 @@ describe('GET /{collection}/changes', () => {
     });
 
     it('that was never published is answered 410 that says from which version changes are kept', async () => {
-      expect((await importRecords([], productCollection, { redisUrl: server().url })).outcome).to.equal(
+      expect((await importRecords([], productCollection, { redisUrl: redisUrl() })).outcome).to.equal(
         'refused',
       );
       const first = await publish([product(1)]);
-      await importRecords([], productCollection, { redisUrl: server().url });
+      await importRecords([], productCollection, { redisUrl: redisUrl() });
       const second = await publish([product(2)]);
       const never = [first - 1, second - 1];
       expect(second - first, 'the refused import is meant to leave a gap').to.equal(2);
@@ -537,11 +493,11 @@ describe('GET /{collection}/changes', () => {
       await publish([product(500)]);
       expect((await get(`/products/changes?since=${second}`)).status).to.equal(410);
       expect((await get(`/products/changes?since=${third}`)).status).to.equal(200);
-      const sets = (await redis.keys('medref:{products}:*:changes')).filter(
+      const sets = (await redis().keys('medref:{products}:*:changes')).filter(
         (key) => !key.includes(':drugs:'),
       );
       expect(sets, 'change sets in Redis').to.have.length.within(100, 102);
-      const ofDrugs = await redis.keys('medref:{products}:drugs:*:changes');
+      const ofDrugs = await redis().keys('medref:{products}:drugs:*:changes');
       expect(ofDrugs, 'change sets of drugs in Redis').to.have.length.within(100, 102);
     });
   });
@@ -550,13 +506,13 @@ describe('GET /{collection}/changes', () => {
     it('is 503 when records of the version it ends at are gone', async () => {
       const since = await publish([product(1)]);
       const version = await publish([product(2)]);
-      await redis.del(keys.content(version).records);
+      await redis().del(keys.content(version).records);
       expect((await get(`/products/changes?since=${since}`)).status).to.equal(503);
     });
 
     for (const [what, lose] of [
-      ['a change set', (key: string) => redis.del(key)],
-      ['a part of one', (key: string) => redis.hdel(key, '1')],
+      ['a change set', (key: string) => redis().del(key)],
+      ['a part of one', (key: string) => redis().hdel(key, '1')],
     ] as const) {
       it(`is 410 when ${what} is gone, and never a list without it`, async () => {
         const first = await publish([product(1)]);
@@ -575,7 +531,7 @@ describe('GET /{collection}/changes', () => {
     it('begins anew with a version that could not be compared with the one before', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
-      await redis.del(keys.content(second).records);
+      await redis().del(keys.content(second).records);
       const third = await publish([product(3)]);
       for (const since of [first, second]) {
         const answer = await get(`/products/changes?since=${since}`);
@@ -632,11 +588,35 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
+    it('is put together once for all who ask for pages of it at the same time, and not again for who asks later', async () => {
+      const since = await publish(products(5));
+      await publish(products(400));
+      const changeSetsRead = async () =>
+        Number(/^cmdstat_hscan:calls=(\d+)/m.exec(await redis().info('commandstats'))?.[1] ?? 0);
+      const pages = Array.from(
+        { length: 20 },
+        (_, i) => `/products/changes?since=${since}&per-page=20&page=${i + 1}`,
+      );
+      const before = await changeSetsRead();
+      const answers = await Promise.all(pages.map((path) => getList(path)));
+      expect(answers.flatMap(({ data }) => data)).to.deep.equal(products(400).slice(5).map(added));
+      const once = (await changeSetsRead()) - before;
+      expect(once).to.be.above(0);
+      for (const path of pages) await getList(path);
+      expect(await changeSetsRead()).to.equal(before + once);
+
+      await publish([...products(399), product(401)]);
+      expect((await getList(pages[0] as string))._meta.totalCount).to.equal(395);
+      const version = (await get('/products')).headers['medref-version'];
+      await getList(`/products/changes?since=${since}&version=${version}&per-page=7`);
+      expect(await changeSetsRead(), 'two change sets lie between').to.equal(before + 3 * once);
+    });
+
     it('wants a key, and no method but GET and HEAD', async () => {
       await publish([product(1)]);
       const path = '/products/changes?since=1';
       expect((await get(path, { authorization: 'Bearer x' })).status).to.equal(401);
-      const posted = await send(api, path, { method: 'POST' });
+      const posted = await send(api(), path, { method: 'POST' });
       expect([posted.status, posted.headers['allow']]).to.deep.equal([405, 'GET, HEAD']);
     });
   });

@@ -1,15 +1,14 @@
 // GET /drugs: what products hold, under the numbers of their versions.
 
 import { expect } from 'chai';
-import { rollBack } from '../../../importer/rollback.ts';
 import type { Drug } from '../../../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis.ts';
-import { startApi, type TestApi } from '../../support/api.ts';
-import { type ImportChanges, importFrom, importRecords } from '../../support/importing.ts';
+import { startApi } from '../../support/api.ts';
+import { importFrom } from '../../support/importing.ts';
 import { describeWithRealLists, readRealList, realListUrl } from '../../support/real-lists.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
+import { useService } from '../../support/service.ts';
 import { send } from '../wire.ts';
 
 interface List<Item = Drug> {
@@ -36,44 +35,19 @@ const [aspirin, beta, zinc, iron] = [
 const one = [of(3, aspirin), of(1, beta), of(2, aspirin), of(8, zinc)];
 
 describe('GET /drugs', () => {
-  const server = useRedis();
-  let redis: Redis;
-  let api: TestApi;
-  before(async () => {
-    redis = await connectForWriting(server().url);
-  });
-  after(() => redis.disconnect());
-  beforeEach(async () => {
-    await redis.flushall();
-    api = await startApi({ redisUrl: server().url });
-  });
-  afterEach(() => api.stop());
-
-  const importList = (records: readonly Product[], changes: ImportChanges = {}) =>
-    importRecords(records, productCollection, { redisUrl: server().url, force: true, ...changes });
-
-  async function publish(records: readonly Product[], changes: ImportChanges = {}): Promise<number> {
-    const { outcome, version, reason } = await importList(records, changes);
-    expect(outcome, reason ?? '').to.equal('published');
-    await awaitLive(version as number);
-    return version as number;
-  }
-
-  async function awaitLive(version: number): Promise<void> {
-    while ((await api.get('/drugs?per-page=1')).headers.get('medref-version') !== String(version));
-  }
+  const { redis, api, importList, publish, goBackTo, awaitLive } = useService();
 
   async function list<Item = Drug>(path = '/drugs'): Promise<List<Item>> {
-    const answer = await api.get(path);
+    const answer = await api().get(path);
     expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
     return answer.json<List<Item>>();
   }
-  const statusOf = async (path: string) => (await api.get(path)).status;
+  const statusOf = async (path: string) => (await api().get(path)).status;
 
   it('lists each drug of all products once, in order of first appearance, in the usual envelope', async () => {
     await publish(one);
-    const { text } = await api.get('/drugs');
-    const link = `{"href":"${api.origin}/drugs?page=1&per-page=200"}`;
+    const { text } = await api().get('/drugs');
+    const link = `{"href":"${api().origin}/drugs?page=1&per-page=200"}`;
     expect(text).to.equal(
       '{"data":[{"drug":{"id":70,"name":"ASPİRİN"}},{"drug":{"id":9,"name":"Beta Bloker"}},{"drug":{"id":100,"name":"Aspirin Plus"}}],' +
         `"_links":{"self":${link},"first":${link},"last":${link}},` +
@@ -83,7 +57,7 @@ describe('GET /drugs', () => {
 
   it('finds a drug by its id, and is 404, 400, 401 and 405 as any other collection', async () => {
     await publish(one);
-    expect((await api.get('/drugs/9')).text).to.equal(
+    expect((await api().get('/drugs/9')).text).to.equal(
       '{"data":{"drug":{"id":9,"name":"Beta Bloker"}},"success":true}',
     );
     expect(await statusOf('/drugs/0070')).to.equal(200);
@@ -97,12 +71,12 @@ describe('GET /drugs', () => {
       },
       ...{ '/drugs/9?version=9': 410, '/drugs/changes?since=1&version=9': 410, '/drugs/9/x': 404 },
     })) {
-      const answer = await api.get(path);
+      const answer = await api().get(path);
       expect(answer.status, `${path}: ${answer.text}`).to.equal(status);
     }
-    expect((await api.get('/drugs/3')).json()).to.deep.include({ success: false });
-    expect((await send({ ...api, key: 'another' }, '/drugs')).status).to.equal(401);
-    expect((await send(api, '/drugs', { method: 'POST' })).status).to.equal(405);
+    expect((await api().get('/drugs/3')).json()).to.deep.include({ success: false });
+    expect((await send({ ...api(), key: 'another' }, '/drugs')).status).to.equal(401);
+    expect((await send(api(), '/drugs', { method: 'POST' })).status).to.equal(405);
   });
 
   it('is 503 while nothing of products is published', async () => {
@@ -119,15 +93,15 @@ describe('GET /drugs', () => {
 
   it('has the number, the time and other ETags than products, and pages along its links', async () => {
     const version = await publish(one);
-    const [ours, theirs] = await Promise.all([send(api, '/drugs'), send(api, '/products')]);
+    const [ours, theirs] = await Promise.all([send(api(), '/drugs'), send(api(), '/products')]);
     expect(ours.headers['medref-version']).to.equal(String(version));
     for (const name of ['medref-version', 'last-modified'])
       expect(ours.headers[name]).to.equal(theirs.headers[name]);
     expect(ours.headers.etag).not.to.equal(theirs.headers.etag);
     const headers = { 'if-none-match': ours.headers.etag as string };
-    expect((await send(api, '/drugs', { headers })).status).to.equal(304);
+    expect((await send(api(), '/drugs', { headers })).status).to.equal(304);
     const first = await list('/drugs?per-page=2');
-    const next = await list(first._links['next']?.href.slice(api.origin.length));
+    const next = await list(first._links['next']?.href.slice(api().origin.length));
     expect([...first.data, ...next.data]).to.deep.equal([aspirin, beta, zinc]);
   });
 
@@ -137,7 +111,7 @@ describe('GET /drugs', () => {
     const second = await publish([of(3, aspirin), of(1, renamed), of(4, iron), of(2, aspirin)]);
     expect((await list()).data).to.deep.equal([aspirin, renamed, iron]);
     expect((await list(`/drugs?version=${first}`)).data).to.deep.equal([aspirin, beta, zinc]);
-    expect((await api.get(`/drugs/100?version=${first}`)).status).to.equal(200);
+    expect((await api().get(`/drugs/100?version=${first}`)).status).to.equal(200);
     expect(await statusOf('/drugs/100')).to.equal(404);
     expect((await list(`/drugs?name=beta&version=${first}`)).data).to.deep.equal([beta]);
     const changes = await list<Change>(`/drugs/changes?since=${first}`);
@@ -148,12 +122,7 @@ describe('GET /drugs', () => {
     ]);
     expect(changes._links['self']?.href).to.include(`/drugs/changes?since=${first}&version=${second}&`);
 
-    const rolled = await rollBack(productCollection, {
-      ...{ redis, keyPrefix: 'medref', keepVersions: 3, to: null },
-    });
-    expect(rolled.outcome).to.equal('rolled-back');
-    const third = second + 1;
-    await awaitLive(third);
+    const third = await goBackTo(first);
     expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
     expect((await list<Change>(`/drugs/changes?since=${first}`)).data).to.deep.equal([]);
     expect((await list<Change>(`/drugs/changes?since=${second}`)).data).to.deep.equal([
@@ -173,10 +142,10 @@ describe('GET /drugs', () => {
 
   it('has a new number and the same drugs where products changed in something else', async () => {
     const first = await publish(one);
-    const before = await send(api, '/drugs');
+    const before = await send(api(), '/drugs');
     const second = await publish(one.map((it) => ({ ...it, published: false })));
     expect((await list<Change>(`/drugs/changes?since=${first}`)).data).to.deep.equal([]);
-    const after = await send(api, '/drugs');
+    const after = await send(api(), '/drugs');
     expect(after.headers['medref-version']).to.equal(String(second));
     expect(after.body).to.deep.equal(before.body);
     expect(after.headers.etag, 'made of the checksum of drugs').to.equal(before.headers.etag);
@@ -192,7 +161,7 @@ describe('GET /drugs', () => {
       .and.to.include('id 70, at position 1 not {"drug":{"id":70,"name":"ASPIRIN"}} as at 5');
     await awaitLive(report.version as number);
     expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
-    expect((await api.get('/drugs/70')).json()).to.deep.include({ data: aspirin });
+    expect((await api().get('/drugs/70')).json()).to.deep.include({ data: aspirin });
     expect((await list('/drugs?name=asprin')).data, 'a name that did not stay').to.deep.equal([]);
   });
 
@@ -212,16 +181,16 @@ describe('GET /drugs', () => {
 
   it('stays as it is when products are refused, fail, or are tried in a dry run', async () => {
     await publish(one);
-    const before = await send(api, '/drugs');
+    const before = await send(api(), '/drugs');
     expect((await importList([of(3, iron)], { force: false })).outcome).to.equal('refused');
     expect((await importList([of(3, iron)], { dryRun: true })).outcome).to.equal('dry-run');
     const broken = { url: new URL('http://127.0.0.1:1/'), token: undefined };
     const limits = { backoffMs: 1 };
     expect((await importList(one, { upstream: broken, upstreamLimits: limits })).outcome).to.equal('failed');
-    const after = await send(api, '/drugs');
+    const after = await send(api(), '/drugs');
     expect(after.body).to.deep.equal(before.body);
     expect(after.headers.etag).to.equal(before.headers.etag);
-    expect(await redis.keys('medref:{products}:drugs:[^1]*')).to.deep.equal([]);
+    expect(await redis().keys('medref:{products}:drugs:[^1]*')).to.deep.equal([]);
   });
 });
 

@@ -1,0 +1,71 @@
+// A Redis and an API on it, both as new for each test of a suite. Out: versions that are published, and seen by readers.
+
+import { expect } from 'chai';
+import type { ImportReport } from '../../importer/import-report.ts';
+import { rollBack } from '../../importer/rollback.ts';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { startApi, type TestApi } from './api.ts';
+import { type ImportChanges, importRecords } from './importing.ts';
+import { useRedis } from './redis-server.ts';
+
+/** What may differ from an import of products past all checks. */
+export type ImportOptions = ImportChanges & { readonly collection?: Collection };
+
+export interface Service {
+  redis(): Redis;
+  redisUrl(): string;
+  api(): TestApi;
+  /** Imports records, however that ends. */
+  importList(records: readonly unknown[], options?: ImportOptions): Promise<ImportReport>;
+  /** Publishes records, all of which are valid, and waits until readers see them. @returns the new version's number */
+  publish(records: readonly unknown[], options?: ImportOptions): Promise<number>;
+  /** Goes back to a version of products, and waits until readers see it. @returns the new version's number */
+  goBackTo(version: number, keepVersions?: number): Promise<number>;
+  /** Waits until readers see a version, which takes a second at most. */
+  awaitLive(version: number, collection?: Collection): Promise<void>;
+}
+
+/** One service for a mocha suite: nothing of a test before is left. */
+export function useService(): Service {
+  const server = useRedis();
+  let redis: Redis;
+  let api: TestApi;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    api = await startApi({ redisUrl: server().url });
+  });
+  afterEach(() => api.stop());
+
+  const service: Service = {
+    redis: () => redis,
+    redisUrl: () => server().url,
+    api: () => api,
+    importList: (records, { collection = productCollection, ...changes } = {}) =>
+      importRecords(records, collection, { redisUrl: server().url, force: true, ...changes }),
+    async publish(records, options = {}) {
+      const { outcome, version, reason, rejected } = await service.importList(records, options);
+      expect({ outcome, rejected }, reason ?? '').to.deep.equal({ outcome: 'published', rejected: 0 });
+      await service.awaitLive(version as number, options.collection);
+      return version as number;
+    },
+    async goBackTo(to, keepVersions = 3) {
+      const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions, to });
+      if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
+      await service.awaitLive(result.report.version as number);
+      return result.report.version as number;
+    },
+    async awaitLive(version, { name } = productCollection) {
+      const deadline = Date.now() + 1_000;
+      while ((await api.get(`/${name}?per-page=1`)).headers.get('medref-version') !== String(version)) {
+        expect(Date.now(), `version ${version} is not answered from within a second`).to.be.below(deadline);
+      }
+    },
+  };
+  return service;
+}
