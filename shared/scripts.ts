@@ -117,15 +117,18 @@ export async function arrange(
   heldReply(reply);
 }
 
-/** Takes entries of a staged search index, in any order, to be sorted by Redis. @throws LockLostError */
+/** A piece of a sorted run of entries: its name, and the entries. */
+export type RunPiece = readonly [name: string, entries: Buffer];
+
+/** Lets Redis keep pieces of sorted runs of a staged search index, until they are merged. @throws LockLostError */
 export async function sort(
   redis: Redis,
   { keys, token, name, lifetimeMs }: Staging,
   part: PartKeys,
-  entries: readonly string[],
+  pieces: readonly RunPiece[],
 ): Promise<void> {
   const sorted = [keys.lock, keys.staged, part.workspace(name).sorting];
-  heldReply(await run(redis, scripts.sort, sorted, [token, name, lifetimeMs, ...entries]));
+  heldReply(await run(redis, scripts.sort, sorted, [token, name, lifetimeMs, ...pieces.flat()]));
 }
 
 /** A page of a search index. */
