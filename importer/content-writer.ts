@@ -65,8 +65,8 @@ export class ContentWriter {
     const order = packIds(records.map(({ id }) => id));
     const entries: string[] = [];
     const packing: Promise<NumberedBlock>[] = [];
+    this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
     for (const { json, id, position, record } of records) {
-      this.#checksum.update(json).update('\n');
       entries.push(...entriesOf(this.#collection, { record, id, position }));
       const full = this.#addToBlock(json);
       if (full) packing.push(full);

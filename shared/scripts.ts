@@ -23,6 +23,7 @@ export interface StagedRecord {
   /** Position upstream, from 1. */
   readonly position: number;
   readonly id: number;
+  /** On one line. */
   readonly json: string;
 }
 
@@ -75,11 +76,14 @@ export async function stage(
   part: PartKeys,
   records: readonly StagedRecord[],
 ): Promise<Duplicate[]> {
+  // Few large arguments: each one costs this process and Redis about as much as a record.
+  const places = records.map(({ position, id }) => `${position} ${id}`).join(' ');
+  const lines = records.map(({ json }) => `${json}\n`).join('');
   const reply = await run(
     redis,
     scripts.stage,
     [keys.lock, keys.staged, part.workspace(name).positions, part.content(name).records],
-    [token, name, lifetimeMs, ...records.flatMap(({ position, id, json }) => [position, id, json])],
+    [token, name, lifetimeMs, places, Buffer.from(lines)],
   );
   const flat = heldReply(reply) as number[];
   const duplicates: Duplicate[] = [];

@@ -49,7 +49,7 @@ describe('the scripts', () => {
       expect(await stage(1, [record(1, 9), record(2, 4)])).to.deep.equal([]);
       const { records } = keys.content(1);
       const { positions } = keys.workspace(1);
-      expect(await redis.zrange(positions, 0, '-1')).to.deep.equal(['9', '4']);
+      expect(await redis.hgetall(positions)).to.deep.equal({ 9: '1', 4: '2' });
       expect(await redis.hgetall(records)).to.deep.equal({ 9: '{"id":9}', 4: '{"id":4}' });
       for (const key of [positions, records]) expect(await redis.pttl(key)).to.be.within(1, lifetimeMs);
       expect(await redis.smembers(keys.staged)).to.deep.equal(['1']);
