@@ -20,15 +20,14 @@ type Shaper = (value: unknown, path: string, unknownMembers: string[]) => unknow
 
 /**
  * Makes the validator of a collection.
- * @returns a function from a parsed JSON value to its {@link Verdict}; it changes the value where the collection
- * accepts another JSON type (`Collection.accept`), and throws nothing.
+ * @returns a function from a parsed JSON value, which it leaves as it is, to its {@link Verdict}; it throws nothing.
  */
 export function createValidator(collection: Collection): (value: unknown) => Verdict {
   const shape = shaperOf(collection.schema.describe() as Description);
   // Told once: told with each value, the rules would be put together for each.
   const schema = collection.schema.prefs(judgement);
-  return (value) => {
-    collection.accept?.(value);
+  return (source) => {
+    const value = collection.accept ? collection.accept(source) : source;
     const { error } = schema.validate(value);
     const detail = error?.details[0];
     if (detail) return { valid: false, path: jsonPath(detail.path), reason: detail.message.trim() };
