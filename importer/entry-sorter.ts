@@ -15,6 +15,7 @@ const piecesAtOnce = 8;
 /** Between the entries of a piece; folded names have no white space but spaces, and barcodes have none. */
 const separator = '\n';
 const separatorBytes = Buffer.from(separator);
+const separatorCode = separatorBytes[0] as number;
 
 /** Sorts the entries of one staged search index by their bytes, one character each. Throws LockLostError, and whatever Redis answers with. */
 export class EntrySorter {
@@ -138,8 +139,16 @@ function piecesOf(
   return pieces;
 }
 
+/** Each as a string of its own: a part of a longer one takes twice as long to compare. */
 function entriesIn(piece: Buffer): string[] {
-  return piece.toString('latin1').split(separator);
+  const entries: string[] = [];
+  for (let from = 0; from <= piece.length; ) {
+    const next = piece.indexOf(separatorCode, from);
+    const to = next === -1 ? piece.length : next;
+    entries.push(piece.toString('latin1', from, to));
+    from = to + 1;
+  }
+  return entries;
 }
 
 function nameOf(run: number, piece: number): string {
