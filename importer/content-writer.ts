@@ -122,7 +122,7 @@ export class ContentWriter {
       writing.catch(() => undefined); // Thrown by the next await.
     };
     for await (const sorted of this.#entries.sorted()) {
-      left.push(...sorted);
+      left = left.concat(sorted); // Of many runs these are too many for the arguments of a call.
       for (; left.length >= atOnce; left = left.slice(atOnce)) await write(left.slice(0, atOnce));
     }
     if (left.length > 0) await write(left);
