@@ -1,5 +1,5 @@
 // In: records of one collection, in order. Out: a staged content: records, order, blocks, search index, checksum.
-// Memory does not grow with the list: duplicates are found, and entries sorted, by Redis.
+// Memory does not grow with the list: duplicates are found by Redis, and entries sorted with its help.
 
 import { createHash } from 'node:crypto';
 import { blockRecords, maxBlockLength, packBlock } from '../shared/block.ts';
@@ -15,19 +15,18 @@ import {
   type StagedRecord,
   type Staging,
   seal,
-  sort,
   stage,
 } from '../shared/scripts.ts';
 import { entriesOf, packEntries, pageEntries } from '../shared/search-index.ts';
 import type { ContentFacts } from '../shared/versions.ts';
+import { EntrySorter } from './entry-sorter.ts';
 
 /** A record with what it is found by. */
 export interface ContentRecord extends StagedRecord {
   readonly record: unknown;
 }
 
-/** How many entries are sent with one command, and how many pages of them: some ms of work for Redis at most. */
-const entriesAtOnce = 150;
+/** How many pages of entries are sent with one command: less than a ms of work for Redis. */
 const pagesAtOnce = 32;
 
 type NumberedBlock = readonly [number: number, stored: Buffer];
@@ -39,6 +38,7 @@ export class ContentWriter {
   readonly #part: PartKeys;
   readonly #collection: Collection;
   readonly #checksum = createHash('sha256');
+  readonly #entries: EntrySorter;
   #count = 0;
   #blocks = 0;
   /** Records of the block that is not full yet, as JSON texts; `null` when they are too large for one. */
@@ -50,6 +50,7 @@ export class ContentWriter {
     this.#staging = staging;
     this.#part = part;
     this.#collection = collection;
+    this.#entries = new EntrySorter(redis, staging, part);
   }
 
   /** Writes the records of one batch. @returns those whose id came before; they are not written */
@@ -64,14 +65,14 @@ export class ContentWriter {
     const order = packIds(records.map(({ id }) => id));
     const entries: string[] = [];
     const packing: Promise<NumberedBlock>[] = [];
+    this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
     for (const { json, id, position, record } of records) {
-      this.#checksum.update(json).update('\n');
       entries.push(...entriesOf(this.#collection, { record, id, position }));
       const full = this.#addToBlock(json);
       if (full) packing.push(full);
     }
     await Promise.all([
-      this.#sort(entries),
+      this.#entries.add(entries),
       Promise.all(packing).then((blocks) => this.#arrange({ firstRank, order, blocks })),
     ]);
   }
@@ -107,37 +108,35 @@ export class ContentWriter {
     return arrange(this.#redis, this.#staging, this.#part, arrangement);
   }
 
-  async #sort(entries: readonly string[]): Promise<void> {
-    for (let from = 0; from < entries.length; from += entriesAtOnce) {
-      await sort(this.#redis, this.#staging, this.#part, entries.slice(from, from + entriesAtOnce));
-    }
-  }
-
-  /** Reads the entries as Redis has sorted them, and writes them by pages. @returns how many there are */
+  /** Writes the entries, sorted, by pages. @returns how many there are */
   async #seal(): Promise<number> {
-    const { sorting } = this.#part.workspace(this.#staging.name);
     const atOnce = pagesAtOnce * pageEntries;
-    const read = (first: number) => this.#redis.zrangeBuffer(sorting, first, String(first + atOnce - 1));
     let count = 0;
+    let left: string[] = [];
     let writing: Promise<void> = Promise.resolve();
-    for (let found = await read(0); found.length > 0; found = await read(count)) {
-      const pages = pagesOf(found, count / pageEntries);
-      count += found.length;
+    const write = async (entries: readonly string[]) => {
+      const pages = pagesOf(entries, count / pageEntries);
+      count += entries.length;
       await writing;
       writing = seal(this.#redis, this.#staging, this.#part, pages);
       writing.catch(() => undefined); // Thrown by the next await.
+    };
+    for await (const sorted of this.#entries.sorted()) {
+      left = left.concat(sorted); // Of many runs these are too many for the arguments of a call.
+      for (; left.length >= atOnce; left = left.slice(atOnce)) await write(left.slice(0, atOnce));
     }
+    if (left.length > 0) await write(left);
     await writing;
     return count;
   }
 }
 
-function pagesOf(sorted: readonly Buffer[], firstNumber: number): EntryPage[] {
+function pagesOf(sorted: readonly string[], firstNumber: number): EntryPage[] {
   const pages: EntryPage[] = [];
   for (let at = 0; at < sorted.length; at += pageEntries) {
     const page = sorted.slice(at, at + pageEntries);
-    const stored = packEntries(page.map((entry) => entry.toString('latin1')));
-    pages.push({ number: firstNumber + pages.length, stored, fence: page[0] as Buffer });
+    const fence = Buffer.from(page[0] as string, 'latin1');
+    pages.push({ number: firstNumber + pages.length, stored: packEntries(page), fence });
   }
   return pages;
 }

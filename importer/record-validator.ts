@@ -1,6 +1,6 @@
 // In: one value as it came from upstream. Out: the record as JSON text in its public shape, or the reason to reject it.
 
-import type { Collection } from '../shared/collections/collection.ts';
+import { type Collection, valueAt } from '../shared/collections/collection.ts';
 import { judgement } from '../shared/collections/rules.ts';
 
 /** What the validator says of one value. */
@@ -15,27 +15,32 @@ export type Verdict =
     }
   | { readonly valid: false; readonly path: string; readonly reason: string };
 
-/** Builds the public shape of a valid value: declared members in declared order, and tells which others there were. */
+/** Whether a valid value has the public shape: the declared members in declared order, and no others. */
+type ShapeTest = (value: unknown) => boolean;
+
+/** Builds the public shape of a valid value that does not have it, and tells which other members there were. */
 type Shaper = (value: unknown, path: string, unknownMembers: string[]) => unknown;
 
 /**
  * Makes the validator of a collection.
- * @returns a function from a parsed JSON value to its {@link Verdict}; it changes the value where the collection
- * accepts another JSON type (`Collection.accept`), and throws nothing.
+ * @returns a function from a parsed JSON value, which it leaves as it is, to its {@link Verdict}; it throws nothing.
  */
 export function createValidator(collection: Collection): (value: unknown) => Verdict {
-  const shape = shaperOf(collection.schema.describe() as Description);
+  const description = collection.schema.describe() as Description;
+  const isShaped = shapeTestOf(description);
+  const shape = shaperOf(description);
   // Told once: told with each value, the rules would be put together for each.
   const schema = collection.schema.prefs(judgement);
-  return (value) => {
-    collection.accept?.(value);
+  return (source) => {
+    const value = collection.accept ? collection.accept(source) : source;
     const { error } = schema.validate(value);
     const detail = error?.details[0];
     if (detail) return { valid: false, path: jsonPath(detail.path), reason: detail.message.trim() };
     const unknownMembers: string[] = [];
-    const record = shape(value, '$', unknownMembers);
+    const record = isShaped(value) ? value : shape(value, '$', unknownMembers);
     const json = JSON.stringify(record);
-    return { valid: true, id: idOf(collection, record), record, json, unknownMembers };
+    const id = valueAt(record, collection.idPath) as number;
+    return { valid: true, id, record, json, unknownMembers };
   };
 }
 
@@ -48,6 +53,25 @@ interface Description {
   type: string;
   keys?: Record<string, Description>;
   items?: Description[];
+}
+
+function shapeTestOf({ keys, items }: Description): ShapeTest {
+  if (keys) {
+    const names = Object.keys(keys);
+    const tests = Object.values(keys).map(shapeTestOf);
+    return (value) => {
+      let n = 0;
+      for (const name in value as object) {
+        if (name !== names[n] || !tests[n]?.((value as Record<string, unknown>)[name])) return false;
+        n += 1;
+      }
+      return n === names.length;
+    };
+  }
+  const item = items?.[0];
+  if (!item) return () => true;
+  const isItemShaped = shapeTestOf(item);
+  return (value) => (value as unknown[]).every(isItemShaped);
 }
 
 function shaperOf(description: Description): Shaper {
@@ -78,13 +102,6 @@ function objectShaper(keys: [string, Description][]): Shaper {
 function arrayShaper(item: Shaper): Shaper {
   return (value, path, unknownMembers) =>
     (value as unknown[]).map((element) => item(element, `${path}[*]`, unknownMembers));
-}
-
-function idOf(collection: Collection, record: unknown): number {
-  return collection.idPath.reduce(
-    (value, member) => (value as Record<string, unknown>)[member],
-    record,
-  ) as number;
 }
 
 function jsonPath(path: readonly (string | number)[]): string {

@@ -23,6 +23,7 @@ export interface StagedRecord {
   /** Position upstream, from 1. */
   readonly position: number;
   readonly id: number;
+  /** On one line. */
   readonly json: string;
 }
 
@@ -75,11 +76,14 @@ export async function stage(
   part: PartKeys,
   records: readonly StagedRecord[],
 ): Promise<Duplicate[]> {
+  // Few large arguments: each one costs this process and Redis about as much as a record.
+  const places = records.map(({ position, id }) => `${position} ${id}`).join(' ');
+  const lines = records.map(({ json }) => `${json}\n`).join('');
   const reply = await run(
     redis,
     scripts.stage,
     [keys.lock, keys.staged, part.workspace(name).positions, part.content(name).records],
-    [token, name, lifetimeMs, ...records.flatMap(({ position, id, json }) => [position, id, json])],
+    [token, name, lifetimeMs, places, Buffer.from(lines)],
   );
   const flat = heldReply(reply) as number[];
   const duplicates: Duplicate[] = [];
@@ -117,15 +121,18 @@ export async function arrange(
   heldReply(reply);
 }
 
-/** Takes entries of a staged search index, in any order, to be sorted by Redis. @throws LockLostError */
+/** A piece of a sorted run of entries: its name, and the entries. */
+export type RunPiece = readonly [name: string, entries: Buffer];
+
+/** Lets Redis keep pieces of sorted runs of a staged search index, until they are merged. @throws LockLostError */
 export async function sort(
   redis: Redis,
   { keys, token, name, lifetimeMs }: Staging,
   part: PartKeys,
-  entries: readonly string[],
+  pieces: readonly RunPiece[],
 ): Promise<void> {
   const sorted = [keys.lock, keys.staged, part.workspace(name).sorting];
-  heldReply(await run(redis, scripts.sort, sorted, [token, name, lifetimeMs, ...entries]));
+  heldReply(await run(redis, scripts.sort, sorted, [token, name, lifetimeMs, ...pieces.flat()]));
 }
 
 /** A page of a search index. */

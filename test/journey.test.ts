@@ -172,7 +172,8 @@ describeWithRealLists('the whole road, with the real lists', function () {
     const expiring = [...contentKeys(keys, name), ...workspaceKeys(keys, name)];
     const there = (await redis.keys('medref:{products}:*')).filter((key) => expiring.includes(key));
     const { records, order, blocks } = keys.content(name);
-    expect(there).to.include.members([records, order, blocks, ...Object.values(keys.workspace(name))]);
+    // The search index is sorted by runs: fewer entries than one are with the importer only.
+    expect(there).to.include.members([records, order, blocks, keys.workspace(name).positions]);
     for (const key of there) expect(await redis.pttl(key), key).to.be.within(1, 60_000);
     expect(await (await get('/products?page=3')).text()).to.equal(before);
 

@@ -16,7 +16,7 @@ import { connectForWriting, type Redis } from '../shared/redis.ts';
 import { liftHold, readKeptVersions, readLiveVersion } from '../shared/versions.ts';
 import { type ApiAnswer, startApi, type TestApi } from './support/api.ts';
 import { type ImportChanges, importRecords } from './support/importing.ts';
-import { contentKeys, productKeys as keys, workspaceKeys } from './support/keys.ts';
+import { contentKeys, productKeys as keys } from './support/keys.ts';
 import { product } from './support/records.ts';
 import { useRedis } from './support/redis-server.ts';
 
@@ -276,9 +276,10 @@ async function dieImporting(
     for (const part of keys.parts) {
       const { records, order, ...others } = part.content(number);
       for (const key of [records, order]) model.dead.add(key);
-      if (isFinished) for (const key of Object.values<string>(others)) model.dead.add(key);
+      const { positions, sorting } = part.workspace(number);
+      model.dead.add(positions);
+      if (isFinished) for (const key of [...Object.values<string>(others), sorting]) model.dead.add(key);
     }
-    for (const key of workspaceKeys(keys, number)) model.dead.add(key);
     if (!isFinished) return;
     const { content: facts, derived } = await writer.finish();
     const live = await readLiveVersion(redis, keys);

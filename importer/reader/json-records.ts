@@ -7,7 +7,7 @@ import { createTokenizer, type Flaw, type Token, ValueAssembler, writeTokens } f
 export interface SourceRecord {
   /** Place in the list, from 1, counted over all pages. */
   readonly position: number;
-  /** The parsed value, which need not be an object. A number that could only be kept rounded is NaN. */
+  /** The parsed value, which need not be an object, and is left as it is. A number that could only be kept rounded is NaN. */
   readonly value: unknown;
   /** A reason to reject the record that its JSON text shows and its value does not, or null. */
   readonly flaw: Flaw | null;
@@ -49,10 +49,8 @@ class ParsedRecord implements SourceRecord {
   readonly position: number;
   readonly value: unknown;
   readonly flaw: Flaw | null;
-  private readonly earlierText: string;
-  private readonly tokens: readonly Token[];
-  private readonly from: number;
-  private readonly to: number;
+  /** `null` where the value tells it: tokens take several times as much memory, and records wait to be written. */
+  private readonly text: string | null;
 
   constructor(
     position: number,
@@ -64,14 +62,11 @@ class ParsedRecord implements SourceRecord {
     this.position = position;
     this.value = assembler.value;
     this.flaw = assembler.flaw;
-    this.earlierText = assembler.earlierText;
-    this.tokens = tokens;
-    this.from = from;
-    this.to = to;
+    this.text = assembler.isPlain ? null : writeTokens(assembler.earlierText, tokens, from, to);
   }
 
   raw(): string {
-    return writeTokens(this.earlierText, this.tokens, this.from, this.to);
+    return this.text ?? JSON.stringify(this.value);
   }
 }
 

@@ -35,6 +35,8 @@ export class ValueAssembler {
   flaw: Flaw | null = null;
   /** The text of the value's tokens from earlier batches. */
   earlierText = '';
+  /** Whether the last value, written as JSON by JavaScript, is the text that its tokens are written as. */
+  isPlain = true;
 
   private depth = 0;
   private readonly containers: (unknown[] | Record<string, unknown>)[] = [];
@@ -54,6 +56,7 @@ export class ValueAssembler {
     if (!this.isOpen) {
       this.flaw = null;
       this.earlierText = '';
+      this.isPlain = true;
     }
     for (let index = from; index < tokens.length; index++) {
       this.takeToken(tokens[index] as Token);
@@ -76,7 +79,7 @@ export class ValueAssembler {
         this.put(token.value);
         break;
       case 'numberValue':
-        this.put(exactNumber(token.value));
+        this.put(this.numberOf(token.value));
         break;
       case 'startObject':
         this.enter({});
@@ -98,6 +101,7 @@ export class ValueAssembler {
     } else if (this.depth === maxDepth) {
       this.put(null);
       this.flaw ??= { path: this.path(), reason: `is nested deeper than ${maxDepth} levels` };
+      this.isPlain = false;
     }
     this.depth++;
   }
@@ -108,7 +112,10 @@ export class ValueAssembler {
     this.keys[level] = key;
     if (Object.hasOwn(this.containers[level] as object, key)) {
       this.flaw ??= { path: this.path(), reason: 'is given more than once' };
+      this.isPlain = false;
     }
+    // Members named like an index of an array come first in an object, wherever they were given.
+    if (isDigit(key.charCodeAt(0))) this.isPlain = false;
   }
 
   private put(value: unknown): void {
@@ -130,6 +137,13 @@ export class ValueAssembler {
     } else {
       container[key] = value;
     }
+  }
+
+  private numberOf(lexeme: string): number {
+    const number = Number(lexeme);
+    if (String(number) === lexeme) return number;
+    this.isPlain = false;
+    return exactNumber(lexeme, number);
   }
 
   private path(): string {
@@ -185,11 +199,13 @@ function tokenText(token: Token): string {
   }
 }
 
-/** The number a lexeme stands for; NaN where rounding would make of it an integer that it is not. */
-function exactNumber(lexeme: string): number {
-  const number = Number(lexeme);
-  if (!Number.isSafeInteger(number) || String(number) === lexeme || isExactly(lexeme, number)) return number;
-  return Number.NaN;
+/** The number a lexeme stands for, which is read as such; NaN where rounding made of it an integer that it is not. */
+function exactNumber(lexeme: string, number: number): number {
+  return !Number.isSafeInteger(number) || isExactly(lexeme, number) ? number : Number.NaN;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 function isExactly(lexeme: string, integer: number): boolean {

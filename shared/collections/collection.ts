@@ -14,8 +14,8 @@ export interface Collection {
   readonly namePath: readonly string[];
   /** The barcodes by which a valid record is searched; absent where a collection has none. */
   readonly barcodesOf?: (record: unknown) => readonly string[];
-  /** Mends, in place, what the contract allows to come in another JSON type; the validator judges what is left. */
-  readonly accept?: (value: unknown) => void;
+  /** Gives a value with that mended which the contract allows to come in another JSON type; the validator judges it. */
+  readonly accept?: (value: unknown) => unknown;
   /** Collections that are made of this one's records, in the same import and under the same version numbers. */
   readonly derived?: readonly DerivedCollection[];
 }

@@ -41,13 +41,14 @@ export const products: Collection = {
 };
 
 /** A barcode is declared an integer and carried as a string: an integer of 12 or 13 digits is taken as its digits. */
-function integerBarcodesToStrings(value: unknown): void {
+function integerBarcodesToStrings(value: unknown): unknown {
   const barcodes = (value as { barcodes?: unknown } | null)?.barcodes;
-  if (!Array.isArray(barcodes)) return;
-  for (const entry of barcodes as ({ barcode?: unknown } | null)[]) {
-    const digits = entry?.barcode;
-    if (Number.isInteger(digits) && (digits as number) >= 1e11 && (digits as number) < 1e13) {
-      (entry as { barcode: unknown }).barcode = String(digits);
-    }
-  }
+  if (!Array.isArray(barcodes) || !barcodes.some(hasInteger)) return value;
+  const mended = barcodes.map((it) => (hasInteger(it) ? { ...it, barcode: String(it.barcode) } : it));
+  return { ...(value as object), barcodes: mended };
+}
+
+function hasInteger(entry: unknown): entry is { barcode: number } {
+  const digits = (entry as { barcode?: unknown } | null)?.barcode as number;
+  return Number.isInteger(digits) && digits >= 1e11 && digits < 1e13;
 }

@@ -1,37 +1,45 @@
 -- Writes one batch of valid records into a staged content; the first record of an id stays, later ones are named.
 -- May be repeated with the same arguments: the outcome is the same.
 -- KEYS  1 lock  2 staged  3 positions of the staged content  4 its records
--- ARGV  1 lock token  2 staged name  3 lifetime in ms  then per record: position, id, JSON
+-- ARGV  1 lock token  2 staged name  3 lifetime in ms  4 position and id of each record, "1 9 2 4"  5 their JSON, a line each
 -- Gives the duplicates, a flat list of (index in the batch from 1, position of the first record with that id, 1 when that
 --   one is the same, else 0); or -1 when the lock is not the caller's.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
-local members, ids = {}, {}
-for i = 4, #ARGV, 3 do
-  members[#members + 1] = ARGV[i]
-  members[#members + 1] = ARGV[i + 1]
-  ids[#ids + 1] = ARGV[i + 1]
+local positions, ids = {}, {}
+for position, id in string.gmatch(ARGV[4], '(%d+) (%d+)') do
+  positions[#positions + 1] = position
+  ids[#ids + 1] = id
 end
-redis.call('ZADD', KEYS[3], 'NX', unpack(members))
 
-local positions = redis.call('ZMSCORE', KEYS[3], unpack(ids))
-local later, fields = {}, {}
+local known = redis.call('HMGET', KEYS[3], unpack(ids))
+local firsts, seen, fields, later = {}, {}, {}, {}
+local from = 1
 for n, id in ipairs(ids) do
-  local at = n * 3 + 1
-  if tonumber(positions[n]) == tonumber(ARGV[at]) then
+  local to = string.find(ARGV[5], '\n', from, true)
+  local json = string.sub(ARGV[5], from, to - 1)
+  from = to + 1
+  local first = known[n] or seen[id]
+  if not first then
+    seen[id] = positions[n]
+    firsts[#firsts + 1] = id
+    firsts[#firsts + 1] = positions[n]
+  end
+  if not first or first == positions[n] then
     fields[#fields + 1] = id
-    fields[#fields + 1] = ARGV[at + 2]
+    fields[#fields + 1] = json
   else
-    later[#later + 1] = n
+    later[#later + 1] = {n, first, json}
   end
 end
+if #firsts > 0 then redis.call('HSET', KEYS[3], unpack(firsts)) end
 if #fields > 0 then redis.call('HSET', KEYS[4], unpack(fields)) end
 
 local duplicates = {}
-for _, n in ipairs(later) do
-  duplicates[#duplicates + 1] = n
-  duplicates[#duplicates + 1] = tonumber(positions[n])
-  duplicates[#duplicates + 1] = redis.call('HGET', KEYS[4], ids[n]) == ARGV[n * 3 + 3] and 1 or 0
+for _, it in ipairs(later) do
+  duplicates[#duplicates + 1] = it[1]
+  duplicates[#duplicates + 1] = tonumber(it[2])
+  duplicates[#duplicates + 1] = redis.call('HGET', KEYS[4], ids[it[1]]) == it[3] and 1 or 0
 end
 
 redis.call('SADD', KEYS[2], ARGV[2])

@@ -65,6 +65,13 @@ describe('the record validator', () => {
     }
   });
 
+  it('leaves the value as it came, which a reject tells', () => {
+    const value = productWith('barcodes', [{ barcode: 8_699_622_270_041, skrsStatus: null }]);
+    const before = JSON.stringify(value);
+    judgeProduct(value);
+    expect(JSON.stringify(value)).to.equal(before);
+  });
+
   it('accepts what is unusual but right', () => {
     const unusual: readonly (readonly [string, unknown])[] = [
       ['barcodes', []],

@@ -200,6 +200,13 @@ describe('record reader', () => {
       expect((await only(`1${zeros}`)).value).to.equal(Number.POSITIVE_INFINITY);
     });
 
+    it('in members that are named like numbers, in the order in which they came', async () => {
+      const text = '{"b":[{"2":0,"1":0}],"0":1,"a":1.5}';
+      const record = await only(text);
+      expect(record.value).to.deep.equal(JSON.parse(text));
+      expect(record.raw()).to.equal(text);
+    });
+
     it('where a member is given twice', async () => {
       const text = '{"product":{"id":1,"name":"a"},"product":{"id":2}}';
       const record = await only(text);
