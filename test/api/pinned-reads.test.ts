@@ -16,7 +16,7 @@ interface List {
 }
 
 describe('pinned reads', () => {
-  const { redis, redisUrl, api, publish, goBackTo } = useService();
+  const { redis, redisUrl, api, importList, publish, goBackTo } = useService();
   const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
   const errorOf = (answer: WireAnswer) =>
@@ -388,17 +388,21 @@ describe('pinned reads', () => {
 
     it('are answered 503 when a part of the content was deleted by hand, never with a shorter list', async () => {
       const first = await publish(one);
-      const second = await publish(two);
+      await publish(two);
       const { blocks, records } = keys.content(first);
       await redis().del(blocks);
       await redis().hdel(records, '2');
       expect((await get(`/products?version=${first}`)).status).to.equal(503);
       await redis().hset(records, '2', JSON.stringify(product(2)));
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
-      const { blocks: otherBlocks, order } = keys.content(second);
-      await redis().del(otherBlocks);
+    });
+
+    it('are answered 503 when the order was cut by hand before anything was read by it', async () => {
+      const { version } = await importList(one);
+      const { blocks, order } = keys.content(version as number);
+      await redis().del(blocks);
       await redis().set(order, ((await redis().getBuffer(order)) as Buffer).subarray(8));
-      expect((await get(`/products?version=${second}`)).status).to.equal(503);
+      expect((await get(`/products?version=${version}`)).status).to.equal(503);
     });
 
     it('are answered when only the live version’s content was deleted by hand', async () => {
