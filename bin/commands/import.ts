@@ -103,9 +103,10 @@ export async function importCollections({
 
 /** Lets those who serve go first where a machine has too few cores, and takes no memory for the sake of speed. */
 function giveWay(): void {
-  // Nearly all that an import makes is garbage at once: room for more of it costs 30 MB and wins nothing, and threads
+  // Nearly all that an import makes is garbage at once: room for more of it costs tens of MB and wins little, and threads
   // that help to collect it cost more CPU time than they save.
   setFlagsFromString('--semi-space-growth-factor=1');
+  setFlagsFromString('--heap-growing-percent=150');
   setFlagsFromString('--no-parallel-scavenge');
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
