@@ -1,7 +1,5 @@
 // medref import: imports collections now, one after the other.
 
-import { constants, setPriority } from 'node:os';
-import { setFlagsFromString } from 'node:v8';
 import { type Settings, urlSetting } from '../../config/settings.ts';
 import { importCollection } from '../../importer/import-cycle.ts';
 import { type ImportOutcome, type ImportReport, startReport } from '../../importer/import-report.ts';
@@ -18,6 +16,7 @@ import {
 } from '../../shared/redis.ts';
 import { printable } from '../escapes.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
+import { giveWay } from '../give-way.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
@@ -99,20 +98,6 @@ export async function importCollections({
     reports.push(report);
   }
   return reports;
-}
-
-/** Lets those who serve go first where a machine has too few cores, and takes no memory for the sake of speed. */
-function giveWay(): void {
-  // Nearly all that an import makes is garbage at once: room for more of it costs tens of MB and wins little, and threads
-  // that help to collect it cost more CPU time than they save.
-  setFlagsFromString('--semi-space-growth-factor=1');
-  setFlagsFromString('--heap-growing-percent=150');
-  setFlagsFromString('--no-parallel-scavenge');
-  try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  } catch {
-    // Not every system lets a process say so.
-  }
 }
 
 /** What an operator should look at is a warning. */

@@ -23,12 +23,14 @@ export interface RunningCommand {
   line(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Starts `medref` with these arguments and settings. */
+/** Starts `medref` with these arguments and settings, in a session of its own where it is detached. */
 export function startMedref(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
+  { detached = false } = {},
 ): RunningCommand {
   const child = spawn(process.execPath, [entry, ...args], {
+    detached,
     env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ADMIN_PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,0 +1,57 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { constants, getPriority } from 'node:os';
+import { expect } from 'chai';
+import { startMedref } from '../support/medref.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { upstreamServers } from '../support/upstream-server.ts';
+
+const low = constants.priority.PRIORITY_BELOW_NORMAL;
+
+/** What Linux takes off the weight of a process's session; `null` where it weighs processes alone. */
+function sessionPriority(pid: number): number | null {
+  const file = `/proc/${pid}/autogroup`;
+  return existsSync(file) ? Number(/nice (-?\d+)/.exec(readFileSync(file, 'utf8'))?.[1]) : null;
+}
+
+describe('an import that runs', () => {
+  const redis = useRedis();
+  const serve = upstreamServers();
+
+  /** Runs an import of a list that does not end, and looks at its process meanwhile. */
+  async function whileImporting(
+    collection: 'products' | 'companies',
+    options: { detached: boolean },
+    look: (pid: number) => void,
+  ): Promise<void> {
+    let begun = () => {};
+    const begins = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const upstream = await serve((response) => {
+      response.write('[');
+      begun();
+    });
+    const settings = { REDIS_URL: redis().url, [`${collection.toUpperCase()}_URL`]: upstream.url().href };
+    const command = startMedref(['import', collection], settings, options);
+    try {
+      await begins;
+      look(command.process.pid as number);
+    } finally {
+      command.process.kill('SIGKILL');
+      await command.ended;
+    }
+  }
+
+  it('lets other processes go first, and other sessions where it has one of its own', async () => {
+    await whileImporting('products', { detached: true }, (pid) => {
+      expect(getPriority(pid)).to.equal(low);
+      expect(sessionPriority(pid)).to.be.oneOf([low, null]);
+    });
+  });
+
+  it('leaves the session of those who started it as it was', async () => {
+    const before = sessionPriority(process.pid);
+    await whileImporting('companies', { detached: false }, (pid) => expect(getPriority(pid)).to.equal(low));
+    expect(sessionPriority(process.pid)).to.equal(before);
+  });
+});
