@@ -29,24 +29,30 @@ export class HashReads {
     const from = gathered.fields.length;
     for (const field of fields) gathered.fields.push(field);
     const until = gathered.fields.length;
-    if (until >= maxFields) gathered.send();
+    if (until >= maxFields) this.#send(key, gathered);
     const values = await gathered.reply;
     return values.length === fields.length ? values : values.slice(from, until);
   }
 
   #gather(key: string): Gathered {
+    // What comes first sends all that comes in this turn, so that it goes out in one write.
+    if (this.#gathered.size === 0) setImmediate(() => this.#sendAll());
     const fields: string[] = [];
     let send = () => {};
     const reply = new Promise<(Buffer | null)[]>((resolve, reject) => {
-      send = () => {
-        if (this.#gathered.get(key) !== gathered) return;
-        this.#gathered.delete(key);
-        this.#redis.hmgetBuffer(key, ...fields).then(resolve, reject);
-      };
+      send = () => void this.#redis.hmgetBuffer(key, ...fields).then(resolve, reject);
     });
     const gathered: Gathered = { fields, reply, send };
     this.#gathered.set(key, gathered);
-    setImmediate(send);
     return gathered;
+  }
+
+  #send(key: string, gathered: Gathered): void {
+    this.#gathered.delete(key);
+    gathered.send();
+  }
+
+  #sendAll(): void {
+    for (const [key, gathered] of this.#gathered) this.#send(key, gathered);
   }
 }

@@ -147,7 +147,7 @@ export function describeServer(url: string): string {
 }
 
 /**
- * Lets what is asked in one turn of the event loop go out in one write: each write wakes Redis, and costs more than the
+ * Lets what is asked in one step of the event loop go out in one write: each write wakes Redis, and costs more than the
  * writing of an answer.
  */
 function gathered(redis: Redis): Redis {
@@ -157,7 +157,7 @@ function gathered(redis: Redis): Redis {
     stream.write = (...args: unknown[]) => {
       if (stream.writableCorked === 0) {
         stream.cork();
-        setImmediate(() => stream.uncork());
+        process.nextTick(() => stream.uncork());
       }
       return write(...args);
     };
