@@ -7,6 +7,7 @@ import Accept from '@hapi/accept';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
+import { onTheFly } from './body.ts';
 
 const mediaType = 'application/x-ndjson';
 
@@ -44,7 +45,7 @@ export function answerLines(
   }
   res.setTimeout(stallMs, () => res.destroy());
   const source = Readable.from(lines, { objectMode: false });
-  const sent = isGzip ? pipeline(source, createGzip(), res) : pipeline(source, res);
+  const sent = isGzip ? pipeline(source, createGzip(onTheFly), res) : pipeline(source, res);
   sent.catch((error: NodeJS.ErrnoException) => {
     // A client that has gone is no fault.
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE')
