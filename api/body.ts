@@ -2,7 +2,14 @@
 
 import { promisify } from 'node:util';
 import { gzip, inflateRawSync, type ZlibOptions } from 'node:zlib';
-import { type Block, blockText, quarterRecords, quartersOf, recordStarts } from '../shared/block.ts';
+import {
+  type Block,
+  blockText,
+  inflatedRoom,
+  quarterRecords,
+  quartersOf,
+  recordStarts,
+} from '../shared/block.ts';
 import type { ListRange } from '../shared/read-model.ts';
 import { deflateStream, gzipMember, type ListPart, type ListText, textLength } from './gzip-member.ts';
 
@@ -76,7 +83,7 @@ function splicedBody(text: ListText): Body {
   return {
     length,
     // One stream for all blocks costs less than one for each, and than another thread.
-    text: () => inflateRawSync(deflateStream(text), { chunkSize: Math.max(length, 64) }),
+    text: () => inflateRawSync(deflateStream(text), { chunkSize: inflatedRoom(length) }),
     gzip: () => gzipMember(text),
   };
 }

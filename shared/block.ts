@@ -157,8 +157,13 @@ export function blockText({ stored, deflatedFrom, deflatedLength, textLength }: 
   const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
   return inflateRawSync(deflated, {
     finishFlush: constants.Z_SYNC_FLUSH,
-    chunkSize: Math.max(64, textLength),
+    chunkSize: inflatedRoom(textLength),
   });
+}
+
+/** Room for a text that is inflated: zlib takes 64 bytes at least, and where all are filled it makes as much room again. */
+export function inflatedRoom(textLength: number): number {
+  return Math.max(64, textLength + 1);
 }
 
 /** The records of a block, a line each. */
