@@ -8,7 +8,7 @@ import type { PartKeys } from '../shared/keys.ts';
 import { packIds } from '../shared/list-order.ts';
 import type { Redis } from '../shared/redis.ts';
 import {
-  type Arrangement,
+  type ArrangedBlock,
   arrange,
   type Duplicate,
   type EntryPage,
@@ -29,8 +29,6 @@ export interface ContentRecord extends StagedRecord {
 /** How many pages of entries are sent with one command: less than a ms of work for Redis. */
 const pagesAtOnce = 32;
 
-type NumberedBlock = readonly [number: number, stored: Buffer];
-
 /** Stages the content of one collection. Every method throws LockLostError, and whatever Redis answers with. */
 export class ContentWriter {
   readonly #redis: Redis;
@@ -41,9 +39,10 @@ export class ContentWriter {
   readonly #entries: EntrySorter;
   #count = 0;
   #blocks = 0;
-  /** Records of the block that is not full yet, as JSON texts; `null` when they are too large for one. */
-  #pending: string[] | null = [];
-  #pendingLength = 0;
+  /** Of the block that is not full yet: the ids, and the records as JSON texts, `null` when they are too large for one. */
+  #ids: number[] = [];
+  #texts: string[] | null = [];
+  #textLength = 0;
 
   constructor(redis: Redis, staging: Staging, part: PartKeys, collection: Collection) {
     this.#redis = redis;
@@ -61,51 +60,46 @@ export class ContentWriter {
   /** Writes what staged records are read by; each record that is not a duplicate is given once, in order. */
   async arrange(records: readonly ContentRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const firstRank = this.#count;
-    const order = packIds(records.map(({ id }) => id));
     const entries: string[] = [];
-    const packing: Promise<NumberedBlock>[] = [];
+    const packing: Promise<ArrangedBlock>[] = [];
     this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
     for (const { json, id, position, record } of records) {
       entries.push(...entriesOf(this.#collection, { record, id, position }));
-      const full = this.#addToBlock(json);
-      if (full) packing.push(full);
+      this.#addToBlock(id, json);
+      if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
     }
-    await Promise.all([
-      this.#entries.add(entries),
-      Promise.all(packing).then((blocks) => this.#arrange({ firstRank, order, blocks })),
-    ]);
+    await Promise.all([this.#entries.add(entries), this.#arrange(packing)]);
   }
 
   /** Writes what is left, and the search index, sorted. */
   async finish(): Promise<ContentFacts> {
-    const last = this.#endBlock();
-    if (last) await this.#arrange({ firstRank: 0, order: Buffer.alloc(0), blocks: [await last] });
+    if (this.#ids.length > 0) await this.#arrange([this.#endBlock()]);
     const entries = await this.#seal();
     const checksum = this.#checksum.digest('hex');
     return { totalCount: this.#count, checksum, blocks: this.#blocks, entries };
   }
 
-  #addToBlock(json: string): Promise<NumberedBlock> | null {
+  #addToBlock(id: number, json: string): void {
     this.#count += 1;
-    this.#pendingLength += json.length;
-    if (this.#pendingLength > maxBlockLength) this.#pending = null;
-    this.#pending?.push(json);
-    return this.#count % blockRecords === 0 ? this.#endBlock() : null;
+    this.#ids.push(id);
+    this.#textLength += json.length;
+    if (this.#textLength > maxBlockLength) this.#texts = null;
+    this.#texts?.push(json);
   }
 
-  #endBlock(): Promise<NumberedBlock> | null {
-    const texts = this.#pending;
+  async #endBlock(): Promise<ArrangedBlock> {
     const number = Math.ceil(this.#count / blockRecords) - 1;
-    this.#pending = [];
-    this.#pendingLength = 0;
-    if (!texts || texts.length === 0) return null;
-    this.#blocks += 1;
-    return packBlock(texts).then((stored) => [number, stored] as const);
+    const [order, texts] = [packIds(this.#ids), this.#texts];
+    this.#ids = [];
+    this.#texts = [];
+    this.#textLength = 0;
+    if (texts) this.#blocks += 1;
+    return { number, order, stored: texts && (await packBlock(texts)) };
   }
 
-  #arrange(arrangement: Arrangement): Promise<void> {
-    return arrange(this.#redis, this.#staging, this.#part, arrangement);
+  async #arrange(packing: readonly Promise<ArrangedBlock>[]): Promise<void> {
+    if (packing.length === 0) return;
+    await arrange(this.#redis, this.#staging, this.#part, await Promise.all(packing));
   }
 
   /** Writes the entries, sorted, by pages. @returns how many there are */

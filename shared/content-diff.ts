@@ -1,6 +1,7 @@
 // What differs between two contents: counted by Redis in bounded batches, and kept as a change set.
 
 import type { ContentName, PartKeys } from './keys.ts';
+import { rangeIds } from './list-order.ts';
 import type { Redis } from './redis.ts';
 import { compare, type Staging } from './scripts.ts';
 
@@ -21,8 +22,6 @@ export interface DiffCounts {
 export interface SizedVersion extends SizedContent {
   readonly derived: Readonly<Record<string, { readonly totalCount: number }>>;
 }
-
-const batch = 200;
 
 /** What differs between two versions. */
 export interface VersionDiffCounts extends DiffCounts {
@@ -66,30 +65,20 @@ async function compareContents(
 ): Promise<DiffCounts> {
   if (!before) return { added: after.totalCount, changed: 0, removed: 0 };
   const counts = { added: 0, changed: 0, removed: 0 };
-  for (const range of ranges(after.totalCount)) {
+  for (let range = 0; range * rangeIds < after.totalCount; range += 1) {
     const found = await compare(redis, staging, {
-      ...{ part, walked: after.content, other: before.content, walks: 'after', ...range },
+      ...{ part, walked: after.content, other: before.content, walks: 'after', range },
     });
     counts.added += found.alone;
     counts.changed += found.different;
   }
   counts.removed = before.totalCount - (after.totalCount - counts.added);
   let left = counts.removed;
-  for (const range of ranges(before.totalCount)) {
-    if (left === 0) break;
+  for (let range = 0; range * rangeIds < before.totalCount && left > 0; range += 1) {
     const found = await compare(redis, staging, {
-      ...{ part, walked: before.content, other: after.content, walks: 'before', ...range },
+      ...{ part, walked: before.content, other: after.content, walks: 'before', range },
     });
     left -= found.alone;
   }
   return counts;
-}
-
-interface Range {
-  readonly first: number;
-  readonly last: number;
-}
-
-function* ranges(totalCount: number): Generator<Range, void> {
-  for (let first = 0; first < totalCount; first += batch) yield { first, last: first + batch - 1 };
 }

@@ -1,10 +1,15 @@
-// The order of a list: the ids of its records, packed into one string, so that a page of them is one range of bytes.
+// The order of a list: the ids of its records, packed, by ranges of as many as a block has.
 
 import { LRUCache } from 'lru-cache';
+import { blockRecords } from './block.ts';
+import { HashReads } from './hash-reads.ts';
 import type { Redis } from './redis.ts';
 
+/** How many ids are in one field of the order; only the last one of a list has fewer. */
+export const rangeIds = blockRecords;
+
 /** How many bytes an id takes: an unsigned integer, the highest byte first. */
-export const idBytes = 8;
+const idBytes = 8;
 
 /** Packs ids as they are stored. */
 export function packIds(ids: readonly number[]): Buffer {
@@ -16,15 +21,13 @@ export function packIds(ids: readonly number[]): Buffer {
 /** Ids by their places in a list, from 0, as decimal digits; fewer than asked for where the order is not whole. */
 export async function readIds(
   redis: Redis,
-  order: string,
+  key: string,
   { from, count }: { readonly from: number; readonly count: number },
 ): Promise<string[]> {
-  const packed = await redis.getrangeBuffer(order, from * idBytes, (from + count) * idBytes - 1);
-  return Array.from({ length: Math.floor(packed.length / idBytes) }, (_, n) => unpackId(packed, n * idBytes));
+  return new ListOrders(new HashReads(redis)).ids({ key, name: key, count: from + count }, { from, count });
 }
 
-/** How many ids are read at once, and how many bytes of them are remembered. */
-const rangeIds = 1_024;
+/** How many bytes of ids are remembered. */
 const maxRemembered = 16_000_000;
 
 /** An order that never changes under its name. */
@@ -38,22 +41,14 @@ export interface ListOrder {
 
 /** Orders of lists, for one process that serves: the ranges that were asked for last are remembered. */
 export class ListOrders {
-  readonly #redis: Redis;
-  readonly #ranges: LRUCache<string, Buffer, { order: ListOrder; from: number }>;
+  readonly #hashes: HashReads;
+  readonly #ranges = new LRUCache<string, Buffer>({
+    maxSize: maxRemembered,
+    sizeCalculation: ({ length }) => length,
+  });
 
-  /** @param redis is borrowed */
-  constructor(redis: Redis) {
-    this.#redis = redis;
-    this.#ranges = new LRUCache({
-      maxSize: maxRemembered,
-      sizeCalculation: ({ length }) => length,
-      fetchMethod: async (_name, _stale, { context: { order, from } }) => {
-        const count = Math.min(rangeIds, order.count - from);
-        const packed = await redis.getrangeBuffer(order.key, from * idBytes, (from + count) * idBytes - 1);
-        if (packed.length !== count * idBytes) throw new NotWholeError();
-        return Buffer.from(packed); // As it came, it would hold on to all that came with it.
-      },
-    });
+  constructor(hashes: HashReads) {
+    this.#hashes = hashes;
   }
 
   /**
@@ -66,31 +61,33 @@ export class ListOrders {
     const ids: string[] = [];
     for (let at = from; at < from + count; ) {
       const range = Math.floor(at / rangeIds);
-      const packed = await this.#range(order, range);
-      // A range that is not whole is not remembered; these ids may be there all the same.
-      if (!packed) return readIds(this.#redis, order.key, { from, count });
+      const packed = this.#ranges.get(nameOf(order, range)) ?? (await this.#read(order, range));
       const until = Math.min(from + count, (range + 1) * rangeIds);
-      for (; at < until; at += 1) ids.push(unpackId(packed, (at % rangeIds) * idBytes));
+      const there = Math.min(until, range * rangeIds + Math.floor(packed.length / idBytes));
+      for (; at < there; at += 1) ids.push(unpackId(packed, (at % rangeIds) * idBytes));
+      if (there < until) break;
     }
     return ids;
   }
 
-  async #range(order: ListOrder, range: number): Promise<Buffer | null> {
-    const name = `${order.name} ${range}`;
-    const known = this.#ranges.get(name);
-    if (known) return known;
-    const context = { order, from: range * rangeIds };
-    try {
-      return (await this.#ranges.fetch(name, { context, ignoreFetchAbort: true })) ?? null;
-    } catch (error) {
-      if (error instanceof NotWholeError) return null;
-      throw error;
-    }
+  /** A range; it is remembered where it is whole. */
+  async #read(order: ListOrder, range: number): Promise<Buffer> {
+    const [packed = null] = await this.#hashes.get(order.key, [String(range)]);
+    if (!packed) return nothing;
+    if (packed.length !== Math.min(rangeIds, order.count - range * rangeIds) * idBytes) return packed;
+    // As it came, it would hold on to all that came with it.
+    const own = Buffer.allocUnsafeSlow(packed.length);
+    packed.copy(own);
+    this.#ranges.set(nameOf(order, range), own);
+    return own;
   }
 }
 
-/** What is thrown is not remembered. */
-class NotWholeError extends Error {}
+const nothing = Buffer.alloc(0);
+
+function nameOf({ name }: ListOrder, range: number): string {
+  return `${name} ${range}`;
+}
 
 /** An id as decimal digits; ids have at most 53 bits. */
 function unpackId(packed: Buffer, at: number): string {

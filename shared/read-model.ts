@@ -112,7 +112,7 @@ export class ReadModel {
   constructor({ redis, live, keyPrefix, onDamage }: ReadModelOptions) {
     this.#redis = redis;
     this.#hashes = new HashReads(redis);
-    this.#orders = new ListOrders(redis);
+    this.#orders = new ListOrders(this.#hashes);
     this.#fences = new Fences(redis);
     this.#live = live;
     this.#keyPrefix = keyPrefix;

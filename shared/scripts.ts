@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { CollectionKeys, ContentName, PartKeys } from './keys.ts';
-import { idBytes } from './list-order.ts';
 
 /** The caller's lock has expired or was taken over; nothing was written. */
 export class LockLostError extends Error {
@@ -94,14 +93,14 @@ export async function stage(
   return duplicates;
 }
 
-/** What records of a staged content are listed by. */
-export interface Arrangement {
-  /** Where in the list the ids begin, from 0. */
-  readonly firstRank: number;
-  /** Ids in list order, packed as in list-order.ts. */
+/** What the records of one block of a staged content are listed by. */
+export interface ArrangedBlock {
+  /** From 0. */
+  readonly number: number;
+  /** Their ids in list order, packed as in list-order.ts. */
   readonly order: Buffer;
-  /** Blocks by their number, from 0. */
-  readonly blocks: readonly (readonly [number: number, stored: Buffer])[];
+  /** As in block.ts; `null` where the records are too large for one. */
+  readonly stored: Buffer | null;
 }
 
 /** Writes what staged records are listed by. @throws LockLostError */
@@ -109,14 +108,17 @@ export async function arrange(
   redis: Redis,
   { keys, token, name, lifetimeMs }: Staging,
   part: PartKeys,
-  { firstRank, order, blocks }: Arrangement,
+  blocks: readonly ArrangedBlock[],
 ): Promise<void> {
   const content = part.content(name);
   const reply = await run(
     redis,
     scripts.arrange,
     [keys.lock, keys.staged, content.order, content.blocks],
-    [token, name, lifetimeMs, firstRank * idBytes, order, ...blocks.flat()],
+    [
+      ...[token, name, lifetimeMs],
+      ...blocks.flatMap(({ number, order, stored }) => [number, order, stored ?? '']),
+    ],
   );
   heldReply(reply);
 }
@@ -161,15 +163,15 @@ export async function seal(
   heldReply(reply);
 }
 
-/** A step of a comparison: which content of a part is walked, from which rank to which, against which other one. */
+/** A step of a comparison: which content of a part is walked, and where, against which other one. */
 export interface Comparison {
   readonly part: PartKeys;
   readonly walked: ContentName;
   readonly other: ContentName;
   /** Whether the walked content is the newer one, or the older one. */
   readonly walks: 'after' | 'before';
-  readonly first: number;
-  readonly last: number;
+  /** Number of the part of the order that is walked, from 0. */
+  readonly range: number;
 }
 
 /**
@@ -180,14 +182,14 @@ export interface Comparison {
 export async function compare(
   redis: Redis,
   { keys, token, name, lifetimeMs }: Staging,
-  { part, walked, other, walks, first, last }: Comparison,
+  { part, walked, other, walks, range }: Comparison,
 ): Promise<{ alone: number; different: number }> {
   const { order, records } = part.content(walked);
   const reply = await run(
     redis,
     scripts.compare,
     [keys.lock, keys.staged, order, records, part.content(other).records, part.changeSet(name)],
-    [token, name, lifetimeMs, first, last, walks],
+    [token, name, lifetimeMs, range, walks],
   );
   const [alone, different] = heldReply(reply) as [number, number];
   return { alone, different };
@@ -211,7 +213,7 @@ export async function release(redis: Redis, { keys, token }: Held): Promise<void
 /** How large a key must be. */
 export interface KeySize {
   readonly key: string;
-  readonly command: 'HLEN' | 'STRLEN' | 'ZCARD';
+  readonly command: 'HLEN' | 'ZCARD';
   readonly size: number;
 }
 

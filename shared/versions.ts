@@ -2,7 +2,7 @@
 
 import type { ServedCollection } from './collections/collection.ts';
 import type { CollectionKeys, ContentKeys, PartKeys } from './keys.ts';
-import { idBytes } from './list-order.ts';
+import { rangeIds } from './list-order.ts';
 import type { Redis } from './redis.ts';
 import { type Conclusion, discard, type Held, type KeySize, publish, retain } from './scripts.ts';
 import { pageEntries } from './search-index.ts';
@@ -107,11 +107,7 @@ export async function isUndone(redis: Redis, keys: CollectionKeys, checksum: str
 export async function isWhole(redis: Redis, keys: CollectionKeys, version: Version): Promise<boolean> {
   const measured = await Promise.all(
     sizesOf(keys, version).map(async ({ key, command, size }) => {
-      const found = await (command === 'HLEN'
-        ? redis.hlen(key)
-        : command === 'STRLEN'
-          ? redis.strlen(key)
-          : redis.zcard(key));
+      const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key));
       return found === size;
     }),
   );
@@ -134,7 +130,7 @@ function contentSizes(keys: ContentKeys, { totalCount, blocks, entries }: Conten
   const pages = Math.ceil(entries / pageEntries);
   return [
     { key: keys.records, command: 'HLEN', size: totalCount },
-    { key: keys.order, command: 'STRLEN', size: totalCount * idBytes },
+    { key: keys.order, command: 'HLEN', size: Math.ceil(totalCount / rangeIds) },
     { key: keys.blocks, command: 'HLEN', size: blocks },
     { key: keys.entries, command: 'HLEN', size: pages },
     { key: keys.fences, command: 'ZCARD', size: pages },

@@ -272,12 +272,11 @@ async function dieImporting(
     await writer.write({ records: content.map(sourceRecord), bytes: 1 });
     await writer.flush();
     const isFinished = death !== 'staged';
-    // Blocks and the search index are written when all records are there, since these lists have less than a block.
+    // Order, blocks and the search index are written when all records are there, since these lists have less than a block.
     for (const part of keys.parts) {
-      const { records, order, ...others } = part.content(number);
-      for (const key of [records, order]) model.dead.add(key);
+      const { records, ...others } = part.content(number);
       const { positions, sorting } = part.workspace(number);
-      model.dead.add(positions);
+      for (const key of [records, positions]) model.dead.add(key);
       if (isFinished) for (const key of [...Object.values<string>(others), sorting]) model.dead.add(key);
     }
     if (!isFinished) return;

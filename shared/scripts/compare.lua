@@ -1,14 +1,14 @@
 -- Compares a part of one content with another one, and writes what differs into a change set.
 -- A change set maps an id to the digests of its record before and after, "-" where there is none.
 -- KEYS  1 lock  2 staged  3 order of the content that is walked  4 its records  5 records of the other  6 change set
--- ARGV  1 lock token  2 staged name  3 lifetime in ms  4 first rank  5 last rank
---       6 "after": the walked content is the newer one, and what it has is compared;
+-- ARGV  1 lock token  2 staged name  3 lifetime in ms  4 number of the part of the order
+--       5 "after": the walked content is the newer one, and what it has is compared;
 --         "before": it is the older one, and what the newer one lacks is told
 -- Gives {only in the walked content, different in both}; or -1 when the lock is not the caller's.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
-local packed = redis.call('GETRANGE', KEYS[3], ARGV[4] * 8, ARGV[5] * 8 + 7)
-if packed == '' then return {0, 0} end
+local packed = redis.call('HGET', KEYS[3], ARGV[4])
+if not packed then return {0, 0} end
 local ids = {}
 for at = 1, #packed, 8 do ids[#ids + 1] = string.format('%.0f', (struct.unpack('>I8', packed, at))) end
 local walked = redis.call('HMGET', KEYS[4], unpack(ids))
@@ -21,8 +21,8 @@ end
 for n, id in ipairs(ids) do
   if not others[n] then
     alone = alone + 1
-    if ARGV[6] == 'after' then note(id, nil, walked[n]) else note(id, walked[n], nil) end
-  elseif ARGV[6] == 'after' and walked[n] ~= others[n] then
+    if ARGV[5] == 'after' then note(id, nil, walked[n]) else note(id, walked[n], nil) end
+  elseif ARGV[5] == 'after' and walked[n] ~= others[n] then
     different = different + 1
     note(id, others[n], walked[n])
   end

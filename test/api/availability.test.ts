@@ -332,14 +332,17 @@ describe('when Redis has lost data', () => {
   it('answers 503, not a shorter page, when blocks are missing and the order has lost its end', async () => {
     const order = await contentKey('order');
     await connection.del(await contentKey('blocks'));
-    await connection.set(order, ((await connection.getBuffer(order)) as Buffer).subarray(0, -80));
+    const last = (await connection.hgetBuffer(order, '1')) as Buffer;
+    await connection.hset(order, '1', last.subarray(0, -80));
     expectUnavailable(await send(api(), '/products?page=2'), '/products?page=2');
     expect((await send(api(), '/products')).status).to.equal(200);
   });
 
   it('answers 503, not another record in its place, when blocks are missing and the order names an unknown id', async () => {
     await connection.del(await contentKey('blocks'));
-    await connection.setrange(await contentKey('order'), 8 * 6, packIds([7_777]));
+    const order = await contentKey('order');
+    const first = (await connection.hgetBuffer(order, '0')) as Buffer;
+    await connection.hset(order, '0', Buffer.concat([packIds([7_777]), first.subarray(8)]));
     expectUnavailable(await send(api(), '/products'), '/products');
   });
 

@@ -401,7 +401,7 @@ describe('pinned reads', () => {
       const { version } = await importList(one);
       const { blocks, order } = keys.content(version as number);
       await redis().del(blocks);
-      await redis().set(order, ((await redis().getBuffer(order)) as Buffer).subarray(8));
+      await redis().hset(order, '0', ((await redis().hgetBuffer(order, '0')) as Buffer).subarray(8));
       expect((await get(`/products?version=${version}`)).status).to.equal(503);
     });
 

@@ -3,7 +3,7 @@
 import { expect } from 'chai';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
-import { idBytes } from '../../shared/list-order.ts';
+import { rangeIds } from '../../shared/list-order.ts';
 import type { Redis } from '../../shared/redis.ts';
 import { isWhole, type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
 import { contentKeys } from '../support/keys.ts';
@@ -60,9 +60,9 @@ export async function checkKeySpace(
   for (const version of kept) {
     const { order, records } = keys.content(version.content);
     expect(
-      [await redis.strlen(order), await redis.hlen(records), await isWhole(redis, keys, version)],
+      [await redis.hlen(order), await redis.hlen(records), await isWhole(redis, keys, version)],
       `content of version ${version.version}`,
-    ).to.deep.equal([version.totalCount * idBytes, version.totalCount, true]);
+    ).to.deep.equal([Math.ceil(version.totalCount / rangeIds), version.totalCount, true]);
   }
   const changeSets = await redis.zrange(keys.changeSets, 0, '-1');
   // The first one may be that of the very first publication, which has none.

@@ -1,53 +1,78 @@
 import { expect } from 'chai';
-import { ListOrders, packIds } from '../../shared/list-order.ts';
+import { HashReads } from '../../shared/hash-reads.ts';
+import { ListOrders, packIds, rangeIds, readIds } from '../../shared/list-order.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
 import { useRedis } from '../support/redis-server.ts';
 
 describe('the order of a list', () => {
   const server = useRedis();
   let redis: Redis;
-  const ids = Array.from({ length: 2_500 }, (_, n) => (n % 2 === 0 ? n + 1 : Number.MAX_SAFE_INTEGER - n));
+  let orders: ListOrders;
+  const ids = Array.from({ length: 950 }, (_, n) => (n % 2 === 0 ? n + 1 : Number.MAX_SAFE_INTEGER - n));
   const order = { key: 'order', name: 'first', count: ids.length };
   const expected = (from: number, count: number) => ids.slice(from, from + count).map(String);
+  const write = async (all: readonly number[]) => {
+    await redis.del(order.key);
+    for (let from = 0; from < all.length; from += rangeIds)
+      await redis.hset(order.key, from / rangeIds, packIds(all.slice(from, from + rangeIds)));
+  };
   before(async () => {
     redis = await connectForWriting(server().url);
   });
-  beforeEach(() => redis.set(order.key, packIds(ids)));
+  beforeEach(async () => {
+    await write(ids);
+    orders = new ListOrders(new HashReads(redis));
+  });
   after(() => redis.disconnect());
 
-  it('gives the ids of any span, also where it goes on beyond what is read at once', async () => {
-    const orders = new ListOrders(redis);
-    for (const [from, count] of [
-      [0, 1],
-      [0, 2_500],
-      [1_000, 24],
-      [1_000, 25],
-      [1_023, 2],
-      [1_024, 1],
-      [2_047, 453],
-      [2_499, 1],
-      [700, 0],
-    ] as const)
-      expect(await orders.ids(order, { from, count }), `${count} from ${from}`).to.deep.equal(
-        expected(from, count),
-      );
-  });
+  for (const [from, count] of [
+    [0, 1],
+    [0, 950],
+    [190, 10],
+    [190, 11],
+    [199, 2],
+    [200, 1],
+    [399, 402],
+    [949, 1],
+    [700, 0],
+  ] as const) {
+    it(`gives ${count} ids from ${from} on`, async () => {
+      expect(await orders.ids(order, { from, count })).to.deep.equal(expected(from, count));
+      expect(await readIds(redis, order.key, { from, count })).to.deep.equal(expected(from, count));
+    });
+  }
 
   it('is remembered by its name', async () => {
-    const orders = new ListOrders(redis);
-    const span = { from: 1_020, count: 10 };
+    const span = { from: 195, count: 10 };
     await orders.ids(order, span);
-    await redis.set(order.key, packIds([...ids].reverse()));
-    expect(await orders.ids(order, span)).to.deep.equal(expected(1_020, 10));
-    expect(await orders.ids({ ...order, name: 'second' }, span)).not.to.deep.equal(expected(1_020, 10));
+    await write([...ids].reverse());
+    expect(await orders.ids(order, span)).to.deep.equal(expected(195, 10));
+    expect(await orders.ids({ ...order, name: 'second' }, span)).not.to.deep.equal(expected(195, 10));
   });
 
   it('is not remembered where it is not whole: what is there is given, until it is mended', async () => {
-    const orders = new ListOrders(redis);
-    await redis.set(order.key, packIds(ids.slice(0, 1_500)));
-    expect(await orders.ids(order, { from: 1_490, count: 5 })).to.deep.equal(expected(1_490, 5));
-    expect(await orders.ids(order, { from: 1_490, count: 50 })).to.deep.equal(expected(1_490, 10));
-    await redis.set(order.key, packIds(ids));
-    expect(await orders.ids(order, { from: 1_490, count: 50 })).to.deep.equal(expected(1_490, 50));
+    for (const there of [480, 400, 0]) {
+      await write(ids.slice(0, there));
+      expect(await orders.ids(order, { from: 390, count: 5 })).to.deep.equal(
+        expected(390, Math.min(5, there)),
+      );
+      const span = { from: 390, count: 200 };
+      expect(await orders.ids(order, span)).to.deep.equal(
+        expected(390, Math.max(0, there - 390)).slice(0, 200),
+      );
+      orders = new ListOrders(new HashReads(redis));
+    }
+    await write(ids.slice(0, 480));
+    await orders.ids(order, { from: 390, count: 200 });
+    await write(ids);
+    expect(await orders.ids(order, { from: 390, count: 200 })).to.deep.equal(expected(390, 200));
+  });
+
+  it('is asked for again after Redis failed', async () => {
+    await redis.set(order.key, 'no hash');
+    const failure = await orders.ids(order, { from: 0, count: 1 }).catch((error: Error) => error);
+    expect(failure).to.be.an('error');
+    await write(ids);
+    expect(await orders.ids(order, { from: 0, count: 1 })).to.deep.equal(expected(0, 1));
   });
 });

@@ -28,16 +28,17 @@ describe('the scripts', () => {
   const staging = (name: ContentName): scripts.Staging => ({ keys, token, name, lifetimeMs });
   const stage = (name: ContentName, records: scripts.StagedRecord[]) =>
     scripts.stage(redis, staging(name), keys, records);
-  const arrange = (name: ContentName, arrangement: Partial<scripts.Arrangement>, part: PartKeys = keys) =>
-    scripts.arrange(redis, staging(name), part, {
-      ...{ firstRank: 0, order: Buffer.alloc(0), blocks: [], ...arrangement },
-    });
+  const arrange = (name: ContentName, blocks: scripts.ArrangedBlock[], part: PartKeys = keys) =>
+    scripts.arrange(redis, staging(name), part, blocks);
+  const block = (number: number, ids: number[], stored: Buffer | null = Buffer.from('block')) => ({
+    ...{ number, stored, order: packIds(ids) },
+  });
   /** Stages all that a content has: what is in blocks and in the index does not matter here. */
   const stageWhole = async (name: ContentName, records: scripts.StagedRecord[]) => {
     for (const part of keys.parts) {
       await scripts.stage(redis, staging(name), part, records);
-      const order = packIds(records.map(({ id }) => id));
-      await arrange(name, { order, blocks: [[0, Buffer.from('block')]] }, part);
+      const ids = records.map(({ id }) => id);
+      await arrange(name, [block(0, ids)], part);
       await scripts.sort(redis, staging(name), part, [['0:0', Buffer.from('entry')]]);
       const page = { number: 0, stored: Buffer.from('page'), fence: Buffer.from('entry') };
       await scripts.seal(redis, staging(name), part, [page]);
@@ -114,33 +115,27 @@ describe('the scripts', () => {
   });
 
   describe('arrange', () => {
-    it('writes the order at its place and blocks by their number, with an expiry', async () => {
-      await arrange(1, { firstRank: 2, order: packIds([Number.MAX_SAFE_INTEGER]) });
-      await arrange(1, {
-        order: packIds([7, 1]),
-        blocks: [[3, Buffer.from([0, 255])]],
-      });
+    it('writes blocks and their part of the order by their number, with an expiry', async () => {
+      const ids = Array.from({ length: 200 }, (_, n) => n + 1);
+      await arrange(1, [block(1, [Number.MAX_SAFE_INTEGER], Buffer.from([0, 255]))]);
+      await arrange(1, [block(0, ids, null)]);
       const { order, blocks } = keys.content(1);
-      expect(await readOrder(redis, order)).to.deep.equal(['7', '1', String(Number.MAX_SAFE_INTEGER)]);
-      expect(await redis.hgetallBuffer(blocks)).to.deep.equal({ 3: Buffer.from([0, 255]) });
+      expect(await readOrder(redis, order)).to.deep.equal([...ids, Number.MAX_SAFE_INTEGER].map(String));
+      expect(await redis.hgetallBuffer(blocks)).to.deep.equal({ 1: Buffer.from([0, 255]) });
       for (const key of [order, blocks]) expect(await redis.pttl(key)).to.be.within(1, lifetimeMs);
     });
 
     it('may be repeated when a reply was lost: the outcome is the same', async () => {
-      const arrangement = {
-        firstRank: 1,
-        order: packIds([7]),
-        blocks: [[0, Buffer.from('b')]],
-      } as const;
-      await arrange(1, arrangement);
+      const blocks = [block(0, [7]), block(1, [8], null)];
+      await arrange(1, blocks);
       const once = await readKeySpace(redis);
-      await arrange(1, arrangement);
+      await arrange(1, blocks);
       expect(await readKeySpace(redis)).to.deep.equal(once);
     });
 
     it('writes nothing without the lock', async () => {
       await redis.set(keys.lock, 'another token');
-      await expectError(arrange(1, { order: packIds([7]) }), scripts.LockLostError);
+      await expectError(arrange(1, [block(0, [7])]), scripts.LockLostError);
       expect(await redis.keys('*')).to.deep.equal([keys.lock]);
     });
   });
@@ -194,7 +189,7 @@ describe('the scripts', () => {
 
   describe('compare', () => {
     const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
-    const whole = { first: 0, last: 9 };
+    const whole = { range: 0 };
 
     it('counts what is added, changed and removed, and writes it as a change set that expires', async () => {
       await stageWhole(1, [record(1, 1), record(2, 2), record(3, 3)]);
@@ -211,11 +206,17 @@ describe('the scripts', () => {
       expect(await redis.pttl(keys.changeSet(2))).to.be.within(1, lifetimeMs);
     });
 
-    it('compares just the ranks it is given', async () => {
+    it('compares just the part of the order that it is given', async () => {
       await stageWhole(2, [record(1, 1), record(2, 2), record(3, 3)]);
-      const part = { part: keys, walked: 2, other: 1, walks: 'after', first: 1, last: 1 } as const;
-      expect(await scripts.compare(redis, staging(2), part)).to.deep.equal({ alone: 1, different: 0 });
+      await arrange(2, [block(1, [2])]);
+      const part = { part: keys, walked: 2, other: 1, walks: 'after' } as const;
+      expect(await scripts.compare(redis, staging(2), { ...part, range: 1 })).to.deep.equal({
+        ...{ alone: 1, different: 0 },
+      });
       expect(await redis.hkeys(keys.changeSet(2))).to.deep.equal(['2']);
+      expect(await scripts.compare(redis, staging(2), { ...part, range: 2 })).to.deep.equal({
+        ...{ alone: 0, different: 0 },
+      });
     });
 
     it('writes nothing without the lock', async () => {
@@ -233,8 +234,7 @@ describe('the scripts', () => {
     keys.parts.flatMap((part) => {
       const { records, order, blocks, entries, fences } = part.content(content);
       return [
-        ...[records, blocks, entries].map((key) => ({ key, command: 'HLEN' as const, size: 1 })),
-        { key: order, command: 'STRLEN', size: 8 },
+        ...[records, order, blocks, entries].map((key) => ({ key, command: 'HLEN' as const, size: 1 })),
         { key: fences, command: 'ZCARD', size: 1 },
       ];
     });
@@ -351,7 +351,7 @@ describe('the scripts', () => {
       'when another version went live meanwhile': () => redis.set(keys.live, document(7)),
       'when a record is missing': () => redis.hdel(keys.content(2).records, '1'),
       'when the order is missing': () => redis.del(keys.content(2).order),
-      'when there is more than there should be': () => redis.append(keys.content(2).order, '12345678'),
+      'when there is more than there should be': () => redis.hset(keys.content(2).order, '1', '12345678'),
       'when a block is missing': () => redis.del(keys.content(2).blocks),
       'when a page of the search index is missing': () => redis.del(keys.content(2).entries),
       'when what tells the pages apart is missing': () => redis.del(keys.content(2).fences),
