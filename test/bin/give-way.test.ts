@@ -7,10 +7,14 @@ import { upstreamServers } from '../support/upstream-server.ts';
 
 const low = constants.priority.PRIORITY_BELOW_NORMAL;
 
-/** What Linux takes off the weight of a process's session; `null` where it weighs processes alone. */
+/**
+ * What Linux takes off the weight of a process's session; `null` where it weighs processes alone, and for a process that
+ * is in no session's group: its file is empty.
+ */
 function sessionPriority(pid: number): number | null {
   const file = `/proc/${pid}/autogroup`;
-  return existsSync(file) ? Number(/nice (-?\d+)/.exec(readFileSync(file, 'utf8'))?.[1]) : null;
+  const nice = existsSync(file) ? /nice (-?\d+)/.exec(readFileSync(file, 'utf8')) : null;
+  return nice === null ? null : Number(nice[1]);
 }
 
 describe('an import that runs', () => {
