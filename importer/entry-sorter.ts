@@ -3,7 +3,7 @@
 
 import type { PartKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis.ts';
-import { type RunPiece, type Staging, sort } from '../shared/scripts.ts';
+import { type RunPiece, StagedLostError, type Staging, sort } from '../shared/scripts.ts';
 
 /** How many entries are sorted at once, and how many of them are a piece; all pieces of the merge take some MB. */
 const runEntries = 32_768;
@@ -17,7 +17,7 @@ const separator = '\n';
 const separatorBytes = Buffer.from(separator);
 const separatorCode = separatorBytes[0] as number;
 
-/** Sorts the entries of one staged search index by their bytes, one character each. Throws LockLostError, and whatever Redis answers with. */
+/** Sorts the entries of one staged search index by their bytes, one character each. Throws LockLostError, StagedLostError, and whatever Redis answers with. */
 export class EntrySorter {
   readonly #redis: Redis;
   readonly #staging: Staging;
@@ -73,7 +73,7 @@ export class EntrySorter {
   async #read(run: number, piece: number): Promise<readonly string[]> {
     const { sorting } = this.#part.workspace(this.#staging.name);
     const stored = await this.#redis.hgetBuffer(sorting, nameOf(run, piece));
-    if (!stored) throw new Error('Redis has lost a part of the search index that was staged. Run it again.');
+    if (!stored) throw new StagedLostError();
     return entriesIn(stored);
   }
 }

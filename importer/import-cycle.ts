@@ -4,6 +4,7 @@ import type { Collection } from '../shared/collections/collection.ts';
 import { compareVersions, type VersionDiffCounts } from '../shared/content-diff.ts';
 import { collectionKeys } from '../shared/keys.ts';
 import { plainReason } from '../shared/redis.ts';
+import { NotPublishedError } from '../shared/scripts.ts';
 import * as versions from '../shared/versions.ts';
 import { refusalsOf } from './checks/checks.ts';
 import { conclude, conclusion, endDryRun, endLocked, fail } from './import-ending.ts';
@@ -11,6 +12,7 @@ import { takeLock } from './import-lock.ts';
 import { type ImportReport, startReport } from './import-report.ts';
 import { type ImportContext, type ImportRun, stagingOf } from './import-run.ts';
 import { knownValidators, storedValidators } from './known-validators.ts';
+import { UpstreamChangedError } from './reader/record-reader.ts';
 import { stageVersion } from './staging.ts';
 import type { StagedVersion } from './version-writer.ts';
 
@@ -32,7 +34,7 @@ export async function importCollection(
     const started = { startedAt: new Date(), staging: null, validators: null };
     const run: ImportRun = { collection, context, keys, lock, report, ...started };
     try {
-      return await cycle(run);
+      return await untilItHolds(run);
     } catch (error) {
       return await fail(run, error as Error);
     } finally {
@@ -41,6 +43,23 @@ export async function importCollection(
   } catch (error) {
     context.logger.error({ collection: collection.name, err: error }, 'The import failed outside its cycle.');
     return report.end('failed', { reason: plainReason(error as Error) });
+  }
+}
+
+/** How often an import starts again. */
+const maxRestarts = 3;
+
+/** The road, from its start again when upstream changed under it, or Redis lost a part of what it needs. */
+async function untilItHolds(run: ImportRun): Promise<ImportReport> {
+  for (let restarts = 0; ; restarts += 1) {
+    try {
+      return await cycle(run);
+    } catch (error) {
+      const mayHold = error instanceof UpstreamChangedError || error instanceof NotPublishedError;
+      if (!mayHold || restarts === maxRestarts) throw error;
+      const { logger } = run.context;
+      logger.warn({ collection: run.collection.name, reason: error.message }, 'The import starts again.');
+    }
   }
 }
 

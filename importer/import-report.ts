@@ -38,7 +38,7 @@ export interface ImportReport {
 /** A report under way: facts are noted as they become known, and `end` makes the report of them. */
 export interface ReportDraft {
   note(facts: Partial<ImportReport>): void;
-  /** Adds plain sentences about what is odd but no reason to fail. */
+  /** Adds plain sentences about what is odd but no reason to fail; each is told once. */
   warn(...warnings: string[]): void;
   end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
 }
@@ -47,12 +47,14 @@ export interface ReportDraft {
 export function startReport(collection: string): ReportDraft {
   const start = performance.now();
   let known: Partial<ImportReport> = {};
-  const odd: string[] = [];
+  const odd = new Set<string>();
   return {
     note: (facts) => {
       known = { ...known, ...facts };
     },
-    warn: (...warnings) => void odd.push(...warnings),
+    warn: (...warnings) => {
+      for (const warning of warnings) odd.add(warning);
+    },
     end: (outcome, facts) => ({
       ...{ collection, outcome, version: null, previousVersion: null },
       ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },

@@ -1,14 +1,12 @@
 // In: an import under its lock. Out: everything upstream has, staged as one version that readers do not see.
 
-import { sweepStaged } from '../shared/versions.ts';
-import type { ImportRun } from './import-run.ts';
-import { readRecords, UpstreamChangedError } from './reader/record-reader.ts';
+import { StagedLostError } from '../shared/scripts.ts';
+import { isWhole, sweepStaged } from '../shared/versions.ts';
+import { type ImportRun, stagingOf } from './import-run.ts';
+import { readRecords } from './reader/record-reader.ts';
 import type { Validators } from './upstream/terms.ts';
 import { createUpstream } from './upstream/upstream.ts';
 import { type StagedVersion, VersionWriter } from './version-writer.ts';
-
-/** How often a walk starts again when upstream changes under it. */
-const maxRestarts = 3;
 
 /** What upstream had. */
 export interface StagedFromUpstream {
@@ -19,22 +17,11 @@ export interface StagedFromUpstream {
 }
 
 /**
- * Upstream → reader → validator → version writer; from the start again when upstream changes under the walk.
+ * Upstream → reader → validator → version writer.
  * @param known validators of the live version, if upstream may be asked whether anything has changed
+ * @throws UpstreamChangedError when upstream changed under the walk; StagedLostError
  */
 export async function stageVersion(run: ImportRun, known: Validators | null): Promise<StagedFromUpstream> {
-  for (let restarts = 0; ; restarts += 1) {
-    try {
-      return await stageOnce(run, known);
-    } catch (error) {
-      if (!(error instanceof UpstreamChangedError) || restarts === maxRestarts) throw error;
-      const { logger } = run.context;
-      logger.warn({ collection: run.collection.name, reason: error.message }, 'The walk starts again.');
-    }
-  }
-}
-
-async function stageOnce(run: ImportRun, known: Validators | null): Promise<StagedFromUpstream> {
   const { context } = run;
   const { url, token } = context.upstream;
   const signal = AbortSignal.any([run.lock.signal, ...(context.signal ? [context.signal] : [])]);
@@ -49,6 +36,7 @@ async function stageOnce(run: ImportRun, known: Validators | null): Promise<Stag
         run.report.warn(...value.warnings);
         if (value.notModified) return { staged: null, validators: known };
         const staged = await writer.finish();
+        await checkStaged(run, staged);
         run.report.warn(...unknownMembers(staged), ...staged.warnings);
         return { staged, validators: value.validators };
       }
@@ -58,6 +46,13 @@ async function stageOnce(run: ImportRun, known: Validators | null): Promise<Stag
   } finally {
     await upstream.close();
   }
+}
+
+/** What Redis has lost would look like records that upstream has lost. @throws StagedLostError */
+async function checkStaged(run: ImportRun, { content, derived }: StagedVersion): Promise<void> {
+  const { redis } = run.context;
+  if (await isWhole(redis, run.keys, { content: stagingOf(run).name, ...content, derived })) return;
+  throw new StagedLostError();
 }
 
 /** A writer for a new version, where nothing staged before is left. */

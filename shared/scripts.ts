@@ -17,6 +17,13 @@ export class LockLostError extends Error {
 /** A staged version that could not be published; nothing of it was made visible. */
 export class NotPublishedError extends Error {}
 
+/** Redis has lost a part of what was staged, such as the last writes before a crash; staged again, it may stay. */
+export class StagedLostError extends NotPublishedError {
+  constructor() {
+    super('Redis has lost a part of what was staged. Run it again.');
+  }
+}
+
 /** One record on its way into a staged version. */
 export interface StagedRecord {
   /** Position upstream, from 1. */
@@ -262,7 +269,7 @@ export interface Conclusion {
 
 /**
  * Publishes a version in one step; may be repeated when a reply was lost.
- * @throws LockLostError; NotPublishedError when another version went live or the content is not whole
+ * @throws LockLostError; NotPublishedError when another version went live; StagedLostError when the content is not whole
  */
 export async function publish(
   redis: Redis,
@@ -280,6 +287,7 @@ export async function publish(
     [
       ...[keys.lock, keys.live, keys.versions, keys.versionDocuments, keys.staged],
       ...[keys.imports, keys.rejects, keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
+      keys.next,
       ...[...sizes.map(({ key }) => key), ...changeSets, ...workspace],
       ...leaving.contents.flatMap((leaves) => contentKeys(keys, leaves)),
       ...leaving.changeSets.flatMap((leaves) => keys.parts.map((part) => part.changeSet(leaves))),
@@ -365,8 +373,7 @@ function requirePublished(code: number): void {
   if (code === 1 || code === 2) return;
   if (code === -1) throw new LockLostError();
   if (code === -2) throw new NotPublishedError('Another version went live meanwhile. Run it again.');
-  if (code === -3)
-    throw new NotPublishedError('Redis has lost keys of the version to be published. Run it again.');
+  if (code === -3) throw new StagedLostError();
   throw new Error(`publish.lua gave the unknown code ${code}.`);
 }
 

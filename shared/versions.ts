@@ -1,7 +1,7 @@
 // The life of a version: its number, its document, what is live, what is kept, what is let go and what is swept away.
 
 import type { ServedCollection } from './collections/collection.ts';
-import type { CollectionKeys, ContentKeys, PartKeys } from './keys.ts';
+import type { CollectionKeys, ContentKeys, ContentName, PartKeys } from './keys.ts';
 import { rangeIds } from './list-order.ts';
 import type { Redis } from './redis.ts';
 import { type Conclusion, discard, type Held, type KeySize, publish, retain } from './scripts.ts';
@@ -37,6 +37,9 @@ export interface Version extends ContentFacts {
   /** What it has of the collections that are derived from its own, by their names. */
   readonly derived: Readonly<Record<string, ContentFacts>>;
 }
+
+/** A content, and that of each collection which is derived from it. */
+type StoredContent = ContentFacts & Pick<Version, 'derived'> & { readonly content: ContentName };
 
 /** A version with the facts of a served collection, which may be derived; `null` when it has nothing of that. */
 export function versionOf<It extends Version>(
@@ -103,8 +106,8 @@ export async function isUndone(redis: Redis, keys: CollectionKeys, checksum: str
   return (await redis.sismember(keys.undone, checksum)) === 1;
 }
 
-/** Whether all of a version's content is there. */
-export async function isWhole(redis: Redis, keys: CollectionKeys, version: Version): Promise<boolean> {
+/** Whether all of a content is there, of a version or as it was staged. */
+export async function isWhole(redis: Redis, keys: CollectionKeys, version: StoredContent): Promise<boolean> {
   const measured = await Promise.all(
     sizesOf(keys, version).map(async ({ key, command, size }) => {
       const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key));
@@ -114,11 +117,8 @@ export async function isWhole(redis: Redis, keys: CollectionKeys, version: Versi
   return !measured.includes(false);
 }
 
-/** Every key of a version's content with the size that it must have. */
-function sizesOf(
-  keys: CollectionKeys,
-  { content, derived, ...facts }: Pick<Version, 'content' | 'derived' | keyof ContentFacts>,
-): KeySize[] {
+/** Every key of a content with the size that it must have. */
+function sizesOf(keys: CollectionKeys, { content, derived, ...facts }: StoredContent): KeySize[] {
   const parts: (readonly [PartKeys, ContentFacts])[] = [
     [keys, facts],
     ...Object.entries(derived).map(([name, its]) => [keys.derived(name), its] as const),
@@ -166,7 +166,7 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
 
 /**
  * Makes a version live, under a lock.
- * @throws LockLostError; NotPublishedError when another version went live or the content is not whole
+ * @throws LockLostError; NotPublishedError when another version went live; StagedLostError when the content is not whole
  */
 export async function publishVersion(
   redis: Redis,

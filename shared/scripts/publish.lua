@@ -2,7 +2,7 @@
 -- writes the history and announces. The content is one that was staged, or, for a rollback, one that is kept.
 -- Nothing is done unless everything can be.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
---       10 change sets  11 checked  12 validators
+--       10 change sets  11 checked  12 validators  13 next
 --       then the keys of the content; the change sets; what was needed only to stage; what leaves
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
 --         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
@@ -16,10 +16,10 @@ if redis.call('ZSCORE', KEYS[3], it.number) then return 2 end
 if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
 if (redis.call('GET', KEYS[2]) or '') ~= it.expectedLive then return -2 end
 for i, size in ipairs(it.sizes) do
-  if redis.call(size[1], KEYS[12 + i]) ~= size[2] then return -3 end
+  if redis.call(size[1], KEYS[13 + i]) ~= size[2] then return -3 end
 end
 
-local changeSets = 12 + #it.sizes
+local changeSets = 13 + #it.sizes
 for i, size in ipairs(it.changes) do
   if size >= 0 and redis.call('HLEN', KEYS[changeSets + i]) ~= size then return -3 end
 end
@@ -32,11 +32,13 @@ end
 
 -- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
 for i = workspace + 1, leaving do redis.call('UNLINK', KEYS[i]) end
-for i = 13, workspace do redis.call('PERSIST', KEYS[i]) end
+for i = 14, workspace do redis.call('PERSIST', KEYS[i]) end
 for i, size in ipairs(it.changes) do
   if size >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', size) end
 end
 redis.call('DEL', KEYS[5])
+-- Of a Redis that has lost its last writes: a number that is live must not be given out again.
+if tonumber(redis.call('GET', KEYS[13]) or 0) < it.number then redis.call('SET', KEYS[13], it.number) end
 redis.call('ZADD', KEYS[3], it.number, it.number)
 redis.call('HSET', KEYS[4], it.number, it.document)
 redis.call('ZADD', KEYS[10], it.number, it.number)

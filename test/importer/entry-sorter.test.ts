@@ -63,7 +63,7 @@ describe('the sorter of entries', () => {
     await redis.hdel(sorting, '0:9');
     await all(its).then(
       () => expect.fail('Nothing was thrown.'),
-      (error: Error) => expect(error.message).to.include('has lost a part of the search index'),
+      (error: Error) => expect(error.message).to.include('has lost a part of what was staged'),
     );
   });
 

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readHistory } from '../../importer/import-history.ts';
 import type { ImportReport } from '../../importer/import-report.ts';
+import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { stagedKeys } from '../../shared/scripts.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importFrom } from '../support/importing.ts';
@@ -192,6 +194,81 @@ describe('a Redis that fails', function () {
       expect(points).to.be.at.least(15);
     });
   }
+
+  /** As if Redis had crashed before its last writes were on its disk. */
+  const losses: Record<string, (keys: CollectionKeys) => Promise<unknown>> = {
+    'what was staged': async (keys) => {
+      const names = await redis.smembers(keys.staged);
+      await redis.del(keys.staged, ...names.flatMap((name) => stagedKeys(keys, name)));
+    },
+    'that it gave out a number': async (keys) => {
+      if ((await redis.exists(keys.staged)) === 1) await redis.decr(keys.next);
+    },
+  };
+  for (const [loss, lose] of Object.entries(losses)) {
+    it(`that loses ${loss}, before each command of an import: each of them publishes, and no reader notices`, async () => {
+      const readers = read(companies, { unavailable: false });
+      let points = 0;
+      for (let nth = 1, ended = false; !ended; nth++) {
+        ended = true;
+        const report = await importThrough(
+          companies,
+          strikeOnce(nthOfImport(nth), {
+            moment: 'before',
+            act: async () => {
+              ended = false;
+              await lose(keysOf('companies'));
+            },
+          }),
+        );
+        await expectPublished(companies, report, readers);
+        if (!ended) points += 1;
+      }
+      expect(points).to.be.at.least(15);
+    });
+  }
+
+  for (const part of Object.keys(keysOf('products').content(1)) as (keyof ContentKeys)[]) {
+    it(`that loses the staged ${part} right before the publication: staged again, and published`, async () => {
+      const readers = read(products, { unavailable: false });
+      const report = await importThrough(
+        products,
+        strikeOnce(({ name }) => name === 'publish', {
+          moment: 'before',
+          act: async () => {
+            const keys = keysOf('products');
+            for (const name of await redis.smembers(keys.staged)) await redis.del(keys.content(name)[part]);
+          },
+        }),
+      );
+      await expectPublished(products, report, readers);
+    });
+  }
+
+  it('that loses what was staged again and again: failed with a plain reason after four tries, and reads go on', async () => {
+    const readers = read(companies, { unavailable: false });
+    const live = await liveDocument(companies);
+    let losses = 0;
+    const report = await importThrough(companies, ({ name }) =>
+      name === 'publish'
+        ? {
+            moment: 'before',
+            act: async () => {
+              losses += 1;
+              const keys = keysOf('companies');
+              for (const staged of await redis.smembers(keys.staged))
+                await redis.del(keys.content(staged).records);
+            },
+          }
+        : undefined,
+    );
+    expect([report.outcome, report.reason]).to.deep.equal([
+      'failed',
+      'Redis has lost a part of what was staged. Run it again.',
+    ]);
+    expect(losses).to.equal(4);
+    await expectOldLive(companies, live, readers);
+  });
 
   for (const seconds of [3, 10]) {
     it(`that stands still for ${seconds} s during an import and reads: 503, then 200, and the import publishes`, async () => {

@@ -334,6 +334,18 @@ describe('the scripts', () => {
       expect(await redis.exists(keys.hold)).to.equal(0);
     });
 
+    it('sees to it that its number is not given out again by a Redis that has lost that it was', async () => {
+      await redis.set(keys.next, 2);
+      for (const [number, next] of [
+        [1, '2'],
+        [4, '4'],
+      ] as const) {
+        await stageWhole(number, [record(1, number)]);
+        await publish(number, { expectedLive: number === 1 ? '' : document(1) });
+        expect(await redis.get(keys.next)).to.equal(next);
+      }
+    });
+
     it('caps the history', async () => {
       let expectedLive = '';
       for (const number of [1, 2, 3, 4, 5]) {
