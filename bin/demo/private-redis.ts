@@ -10,7 +10,7 @@ import { type Child, startChild } from './child.ts';
 export interface PrivateRedisOptions {
   /** Where the server keeps its files; made when missing. */
   dataFolder: string;
-  /** Every write is logged to disk, so that a restart finds the data; without it nothing is written. */
+  /** Every write is on disk before it is answered, so that a restart finds the data; without it nothing is written. */
   appendOnly?: boolean;
   /** This port and no other; without it, any free one. */
   port?: number;
@@ -58,6 +58,7 @@ function serverArguments({ dataFolder, appendOnly = false }: PrivateRedisOptions
     daemonize: 'no',
     dir: dataFolder,
     appendonly: appendOnly ? 'yes' : 'no',
+    appendfsync: 'always', // Else the last writes before a crash may be lost.
     save: '',
     'maxmemory-policy': 'noeviction',
     'lazyfree-lazy-expire': 'yes',
