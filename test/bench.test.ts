@@ -174,7 +174,7 @@ describe('the memory of a list', () => {
   });
 
   it('is read from the system where that tells it', function () {
-    if (process.platform !== 'linux') this.skip();
+    if (process.platform !== 'linux') this.skip(); // It is Linux's /proc that tells.
     expect(peakMemory(process.pid)).to.be.above(10_000_000);
     expect(cpuMicros(process.pid)).to.be.above(0);
     expect(cpuMicros(0x7fffffff)).to.equal(null);

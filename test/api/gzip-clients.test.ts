@@ -62,6 +62,7 @@ describe('a page of blocks', () => {
     expect(dataOf(text.toString())).to.deep.equal(expected);
   });
 
+  // The clients below are not needed to build or run medref, so a machine may be without them.
   it('is read by curl', async function () {
     if (!isInstalled('curl')) this.skip();
     const key = `Authorization: Bearer ${api().key}`;

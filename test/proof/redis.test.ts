@@ -8,7 +8,14 @@ import { stagedKeys } from '../../shared/scripts.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importFrom } from '../support/importing.ts';
-import { type Fate, type ProxiedCommand, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import {
+  type Fate,
+  type Link,
+  type ProxiedCommand,
+  type Strike,
+  startRedisProxy,
+  strikeOnce,
+} from '../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import {
   companySubject,
@@ -146,52 +153,45 @@ describe('a Redis that fails', function () {
     await expectRecovery(readers);
   });
 
+  /** Imports again and again, each time struck at the next one of its commands, until none is left. */
+  async function expectPublishedWhateverIsStruck(
+    { moment, act }: Strike,
+    tolerance: { unavailable: boolean },
+  ): Promise<void> {
+    let points = 0;
+    for (let nth = 1, ended = false; !ended; nth++) {
+      const readers = read(companies, tolerance);
+      ended = true;
+      const strike: Strike = {
+        moment,
+        act: (link, reply) => {
+          ended = false;
+          return act(link, reply);
+        },
+      };
+      const report = await importThrough(companies, strikeOnce(nthOfImport(nth), strike));
+      await expectPublished(companies, report, readers);
+      await readers.stop(); // Else there were two more of them with each command.
+      if (!ended) points += 1;
+    }
+    expect(points).to.be.at.least(15);
+  }
+
   for (const moment of ['before', 'after'] as const) {
     it(`that is killed ${moment} each command of an import and started again: each of them publishes`, async () => {
-      let points = 0;
-      for (let nth = 1, ended = false; !ended; nth++) {
-        const readers = read(companies, { unavailable: true });
-        ended = true;
-        const report = await importThrough(
-          companies,
-          strikeOnce(nthOfImport(nth), {
-            moment,
-            act: async (link) => {
-              ended = false;
-              await server.kill();
-              link.cut();
-              await server.restart();
-            },
-          }),
-        );
-        await expectPublished(companies, report, readers);
-        await readers.stop(); // Else there were two more of them with each command.
-        if (!ended) points += 1;
-      }
-      expect(points).to.be.at.least(15);
+      const act = async (link: Link) => {
+        await server.kill();
+        link.cut();
+        await server.restart();
+      };
+      await expectPublishedWhateverIsStruck({ moment, act }, { unavailable: true });
     });
   }
 
   for (const moment of ['before', 'after'] as const) {
     it(`whose connection is cut ${moment} each command of an import: each of them publishes, and no reader notices`, async () => {
-      const readers = read(companies, { unavailable: false });
-      let points = 0;
-      for (let nth = 1, ended = false; !ended; nth++) {
-        ended = true;
-        const report = await importThrough(
-          companies,
-          strikeOnce(nthOfImport(nth), {
-            moment,
-            act: (link) => {
-              ended = false;
-              link.cut();
-            },
-          }),
-        );
-        await expectPublished(companies, report, readers);
-        if (!ended) points += 1;
-      }
-      expect(points).to.be.at.least(15);
+      const act = (link: Link) => link.cut();
+      await expectPublishedWhateverIsStruck({ moment, act }, { unavailable: false });
     });
   }
 
@@ -207,24 +207,8 @@ describe('a Redis that fails', function () {
   };
   for (const [loss, lose] of Object.entries(losses)) {
     it(`that loses ${loss}, before each command of an import: each of them publishes, and no reader notices`, async () => {
-      const readers = read(companies, { unavailable: false });
-      let points = 0;
-      for (let nth = 1, ended = false; !ended; nth++) {
-        ended = true;
-        const report = await importThrough(
-          companies,
-          strikeOnce(nthOfImport(nth), {
-            moment: 'before',
-            act: async () => {
-              ended = false;
-              await lose(keysOf('companies'));
-            },
-          }),
-        );
-        await expectPublished(companies, report, readers);
-        if (!ended) points += 1;
-      }
-      expect(points).to.be.at.least(15);
+      const act = () => lose(keysOf('companies'));
+      await expectPublishedWhateverIsStruck({ moment: 'before', act }, { unavailable: false });
     });
   }
 
