@@ -1,6 +1,6 @@
 // An import can wait: it lets those who serve go first where a machine has too few cores, and takes little memory.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
@@ -13,12 +13,24 @@ export function giveWay(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=150');
   setFlagsFromString('--no-parallel-scavenge');
-  allowed(() => setPriority(PRIORITY_BELOW_NORMAL));
+  for (const thread of ownThreads()) allowed(() => setPriority(thread, PRIORITY_BELOW_NORMAL));
   // Linux may weigh sessions and not processes (sched(7), "The autogroup feature"). A session that others began, such as
   // that of a shell, is theirs.
   allowed(() => {
     if (isSessionLeader()) writeFileSync('/proc/self/autogroup', String(PRIORITY_BELOW_NORMAL));
   });
+}
+
+/**
+ * Linux has a priority for each thread (setpriority(2), "C library/kernel differences"), which those that it starts inherit;
+ * the threads that compile, collect garbage and deflate have been started by now. Elsewhere: the process, which is 0.
+ */
+function ownThreads(): number[] {
+  try {
+    return readdirSync('/proc/self/task').map(Number);
+  } catch {
+    return [0];
+  }
 }
 
 /** proc_pid_stat(5): the session is the fourth field after the name of the program, which ends with the last bracket. */

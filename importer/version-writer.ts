@@ -44,12 +44,12 @@ const maxTextLength = 4_096;
 const maxUnknownMembers = 100;
 const maxMemberLength = 200;
 
-/** A batch is written when it has this many records, or took this much of upstream's text. */
-const batchRecords = 200;
+/** A batch is written when it has this many records, or took this much of upstream's text; readers of Redis wait for it. */
+const batchRecords = 100;
 const batchBytes = 1_000_000;
 
 /** How many batches Redis may be behind. */
-const maxUnderWay = 4;
+const maxUnderWay = 8;
 
 /** Stages one version, batch by batch, in order. */
 export class VersionWriter {
