@@ -1,7 +1,7 @@
 // An import can wait: it lets those who serve go first where a machine has too few cores, and takes little memory.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
@@ -13,12 +13,17 @@ export function giveWay(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=150');
   setFlagsFromString('--no-parallel-scavenge');
-  for (const thread of ownThreads()) allowed(() => setPriority(thread, PRIORITY_BELOW_NORMAL));
+  for (const thread of ownThreads()) allowed(() => lower(thread));
   // Linux may weigh sessions and not processes (sched(7), "The autogroup feature"). A session that others began, such as
   // that of a shell, is theirs.
   allowed(() => {
     if (isSessionLeader()) writeFileSync('/proc/self/autogroup', String(PRIORITY_BELOW_NORMAL));
   });
+}
+
+/** Never raises it: who starts an import may have chosen a priority that is lower still. */
+function lower(thread: number): void {
+  if (getPriority(thread) < PRIORITY_BELOW_NORMAL) setPriority(thread, PRIORITY_BELOW_NORMAL);
 }
 
 /**

@@ -44,7 +44,7 @@ const maxTextLength = 4_096;
 const maxUnknownMembers = 100;
 const maxMemberLength = 200;
 
-/** A batch is written when it has this many records, or took this much of upstream's text; readers of Redis wait for it. */
+/** A batch is written when it has this many records, or took this much of upstream's text. Redis answers no one meanwhile. */
 const batchRecords = 100;
 const batchBytes = 1_000_000;
 

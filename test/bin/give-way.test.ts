@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { constants, getPriority } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -57,6 +59,17 @@ describe('an import that runs', () => {
       expect(new Set(priorities(pid))).to.deep.equal(new Set([low]));
       expect(sessionPriority(pid)).to.be.oneOf([low, null]);
     });
+  });
+
+  it('keeps a lower priority that it was started with', () => {
+    const program = `
+      const { giveWay } = await import('./bin/give-way.ts');
+      giveWay();
+      console.log((await import('node:os')).getPriority());`;
+    const node = [process.execPath, '--import', 'tsx', '--input-type=module', '--eval', program];
+    const cwd = fileURLToPath(new URL('../..', import.meta.url));
+    const priority = execFileSync('nice', ['-n', '15', ...node], { cwd, encoding: 'utf8' });
+    expect(Number(priority)).to.equal(Math.min(19, getPriority() + 15));
   });
 
   it('leaves the session of those who started it as it was', async () => {
