@@ -3,12 +3,12 @@
 import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import type { ApiKeyring } from '../shared/api-keys.ts';
 import type { ServedCollection } from '../shared/collections/collection.ts';
-import type { ReadModel } from '../shared/read-model.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import type { ApiKeyring } from './reads/keyring.ts';
+import type { ReadModel } from './reads/read-model.ts';
 import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
 import { listRoute } from './routes/list.ts';

@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { sampleProducts } from '../bin/demo/sample-catalogue.ts';
+import { sampleProducts } from '../demo/sample-catalogue.ts';
 import type { Product } from '../shared/collections/product.ts';
 import type { Workspace } from './workspace.ts';
 

@@ -1,7 +1,7 @@
 // medref as a black box: its built command line, run with settings of the bench's own and no others.
 
 import { join } from 'node:path';
-import type { Child } from '../bin/demo/child.ts';
+import type { Child } from '../demo/child.ts';
 import { project } from './project.ts';
 import type { Ready, Workspace } from './workspace.ts';
 

@@ -2,7 +2,7 @@
 // Out: its rows.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectForWriting, type Redis } from '../shared/redis.ts';
+import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import type { BenchRun } from './bench-run.ts';
 import { importProducts } from './medref.ts';
 import { readProducts } from './peers/paged-list.ts';

@@ -4,8 +4,8 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Child, startChild } from '../bin/demo/child.ts';
-import { type PrivateRedis, startPrivateRedis } from '../bin/demo/private-redis.ts';
+import { type Child, startChild } from '../demo/child.ts';
+import { type PrivateRedis, startPrivateRedis } from '../demo/private-redis.ts';
 
 /** What a program prints when it is ready, as JSON in a line. */
 export interface Ready {

@@ -5,7 +5,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readSettings, type Settings, SettingsError } from '../config/settings.ts';
 import { isCronLine } from '../importer/schedule.ts';
-import { RedisUnavailableError } from '../shared/redis.ts';
+import { RedisUnavailableError } from '../shared/redis/failures.ts';
 import { createKey, listKeys, parseExpiry, parseRate, revokeKey } from './commands/keys.ts';
 import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
 

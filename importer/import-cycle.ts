@@ -1,20 +1,25 @@
 // The import of one collection, from upstream to the live version: who reads this file knows the importer.
 
 import type { Collection } from '../shared/collections/collection.ts';
-import { compareVersions, type VersionDiffCounts } from '../shared/content-diff.ts';
 import { collectionKeys } from '../shared/keys.ts';
-import { plainReason } from '../shared/redis.ts';
-import { NotPublishedError } from '../shared/scripts.ts';
-import * as versions from '../shared/versions.ts';
-import { refusalsOf } from './checks/checks.ts';
-import { conclude, conclusion, endDryRun, endLocked, fail } from './import-ending.ts';
-import { takeLock } from './import-lock.ts';
-import { type ImportReport, startReport } from './import-report.ts';
-import { type ImportContext, type ImportRun, stagingOf } from './import-run.ts';
-import { knownValidators, storedValidators } from './known-validators.ts';
-import { UpstreamChangedError } from './reader/record-reader.ts';
-import { stageVersion } from './staging.ts';
-import type { StagedVersion } from './version-writer.ts';
+import { plainReason } from '../shared/redis/failures.ts';
+import { judge } from './checks/judge.ts';
+import { conclude, conclusion, endDryRun, endLocked, fail } from './job/import-ending.ts';
+import { begunOf, type ImportContext, type ImportJob } from './job/import-job.ts';
+import { takeLock } from './job/import-lock.ts';
+import { type ImportReport, startReport } from './job/import-report.ts';
+import { knownValidators, storedValidators } from './job/known-validators.ts';
+import { untilItHolds } from './job/restarts.ts';
+import { type Hold, readHold } from './publishing/hold.ts';
+import { findLive } from './publishing/live-content.ts';
+import { type NextVersion, publishVersion } from './publishing/publish-version.ts';
+import { retainVersions } from './publishing/retention.ts';
+import { sweepStaged } from './publishing/sweep.ts';
+import { requireWhole } from './publishing/wholeness.ts';
+import { readRecords } from './reader/record-reader.ts';
+import type { Validators } from './upstream/document.ts';
+import { createUpstream } from './upstream/upstream.ts';
+import { type StagedVersion, unknownMembersWarning, VersionWriter } from './writing/version-writer.ts';
 
 /**
  * Imports one collection: publishes a new version, or says why not; unless it publishes, what is live stays live.
@@ -27,16 +32,14 @@ export async function importCollection(
   const keys = collectionKeys(context.keyPrefix, collection);
   const report = startReport(collection.name);
   try {
-    const lock = await takeLock(context.redis, keys);
-    if ('holder' in lock) {
-      return await endLocked({ context, keys, report }, lock);
-    }
-    const started = { startedAt: new Date(), staging: null, validators: null };
-    const run: ImportRun = { collection, context, keys, lock, report, ...started };
+    const lock = await takeLock(context.redis, keys, context.lifetimes);
+    if ('holder' in lock) return await endLocked({ context, keys, report }, lock);
+    const started = { startedAt: new Date(), begun: null, validators: null };
+    const job: ImportJob = { collection, context, keys, lock, report, ...started };
     try {
-      return await untilItHolds(run);
+      return await untilItHolds(job, cycle);
     } catch (error) {
-      return await fail(run, error as Error);
+      return await fail(job, error as Error);
     } finally {
       await lock.release().catch((err) => context.logger.warn({ err }, 'The lock could not be given back.'));
     }
@@ -46,105 +49,91 @@ export async function importCollection(
   }
 }
 
-/** How often an import starts again. */
-const maxRestarts = 3;
+/** The road: stage what upstream has, judge it beside what is live, publish it. */
+async function cycle(job: ImportJob): Promise<ImportReport> {
+  const { context, keys, lock, report } = job;
+  const { redis, keepVersions } = context;
+  const held = { keys, token: lock.token };
+  const hold = context.scheduled ? await readHold(redis, keys) : null;
+  if (hold) return conclude(job, 'held', { reason: heldBecause(hold) }, 'keep');
+  if (!context.dryRun) await retainVersions(redis, held, keepVersions);
+  const found = await findLive(redis, keys);
+  const { live } = found;
+  report.note({ previousVersion: live?.version ?? null });
+  report.warn(...found.warnings);
 
-/** The road, from its start again when upstream changed under it, or Redis lost a part of what it needs. */
-async function untilItHolds(run: ImportRun): Promise<ImportReport> {
-  for (let restarts = 0; ; restarts += 1) {
-    try {
-      return await cycle(run);
-    } catch (error) {
-      const mayHold = error instanceof UpstreamChangedError || error instanceof NotPublishedError;
-      if (!mayHold || restarts === maxRestarts) throw error;
-      const { logger } = run.context;
-      logger.warn({ collection: run.collection.name, reason: error.message }, 'The import starts again.');
+  await sweepStaged(redis, held);
+  const { staged, validators } = await stage(job, await knownValidators(job, found.whole));
+  job.validators = validators;
+  if (!staged) return conclude(job, 'unchanged', { version: live?.version ?? null }, 'keep');
+  const { isLive, changeSets, refusal } = await judge(job, staged, found);
+
+  const stored = storedValidators(job, validators);
+  if (context.dryRun) return endDryRun(job, refusal);
+  if (refusal) return conclude(job, 'refused', { reason: refusal }, null);
+  if (isLive) return conclude(job, 'unchanged', { version: live?.version ?? null }, stored);
+  return publish(job, staged, { live, changeSets, validators: stored });
+}
+
+/** What upstream had. */
+interface FromUpstream {
+  /** `null` where upstream says that nothing has changed since the validators it was sent. */
+  readonly staged: StagedVersion | null;
+  /** Of a list that is a single document. */
+  readonly validators: Validators | null;
+}
+
+/**
+ * Upstream → reader → version writer, until upstream has no more.
+ * @param known validators of the live version, if upstream may be asked whether anything has changed
+ * @throws UpstreamChangedError when upstream changed under the walk; StagedLostError
+ */
+async function stage(job: ImportJob, known: Validators | null): Promise<FromUpstream> {
+  const { collection, context, keys, lock, report } = job;
+  const { redis, upstream: source } = context;
+  const signal = AbortSignal.any([lock.signal, ...(context.signal ? [context.signal] : [])]);
+  const upstream = createUpstream({ token: source.token, signal, limits: context.upstreamLimits });
+  try {
+    const begun = await lock.begin(context.dryRun ? 'dry-run' : '');
+    const writer = new VersionWriter(redis, begun, collection);
+    job.begun = { ...begun, writer };
+    const walk = readRecords({ url: source.url, upstream, validators: known });
+    for (;;) {
+      const { done, value } = await walk.next();
+      signal.throwIfAborted();
+      if (!done) {
+        await writer.write(value);
+        context.onProgress?.(writer.counts.read);
+        continue;
+      }
+      report.warn(...value.warnings);
+      if (value.notModified) return { staged: null, validators: known };
+      const staged = await writer.finish();
+      await requireWhole(redis, keys, { content: begun.name, ...staged.content, derived: staged.derived });
+      report.warn(...unknownMembersWarning(staged), ...staged.warnings);
+      return { staged, validators: value.validators };
     }
+  } finally {
+    await upstream.close();
   }
 }
 
-/** The road: stage what upstream has, judge it beside what is live, publish it. */
-async function cycle(run: ImportRun): Promise<ImportReport> {
-  const { context, keys } = run;
-  const hold = context.scheduled ? await versions.readHold(context.redis, keys) : null;
-  if (hold) return conclude(run, 'held', { reason: heldBecause(hold) }, 'keep');
-  if (!context.dryRun)
-    await versions.retainVersions(context.redis, { keys, token: run.lock.token }, context.keepVersions);
-  const { live, whole } = await readLive(run);
-
-  const { staged, validators } = await stageVersion(run, await knownValidators(run, whole));
-  run.validators = validators;
-  if (!staged) return conclude(run, 'unchanged', { version: live?.version ?? null }, 'keep');
-  const { isLive, changeSets, refusal } = await judge(run, staged, { live, whole });
-
-  const stored = storedValidators(run, validators);
-  if (context.dryRun) return endDryRun(run, refusal);
-  if (refusal) return conclude(run, 'refused', { reason: refusal }, null);
-  if (isLive) return conclude(run, 'unchanged', { version: live?.version ?? null }, stored);
-  return publish(run, staged, { live, changeSets, validators: stored });
-}
-
-/** What is live, and whether it is whole: with what Redis has lost a part of nothing is compared, so any import mends it. */
-async function readLive({ context, keys, report }: ImportRun): Promise<{
-  live: versions.LiveVersion | null;
-  whole: versions.LiveVersion | null;
-}> {
-  const live = await versions.readLiveVersion(context.redis, keys);
-  report.note({ previousVersion: live?.version ?? null });
-  if (!live || (await versions.isWhole(context.redis, keys, live))) return { live, whole: live };
-  report.warn(`Version ${live.version} is not whole in Redis; it was not compared with.`);
-  return { live, whole: null };
-}
-
-/** Compares what was staged with what is live, and runs the checks: why it would be refused, `null` when it passes. */
-async function judge(
-  run: ImportRun,
-  staged: StagedVersion,
-  { live, whole }: { live: versions.LiveVersion | null; whole: versions.LiveVersion | null },
-): Promise<{ isLive: boolean; changeSets: VersionDiffCounts['changeSets']; refusal: string | null }> {
-  const { context, keys, report } = run;
-  const { checksum } = staged.content;
-  report.note(run.staging?.writer.counts ?? {});
-  const isLive = checksum === whole?.checksum;
-  const { changeSets, ...diff } = isLive ? unchanged : await compare(run, staged, { live, whole });
-  report.note(diff);
-  const undone = !isLive && (await versions.isUndone(context.redis, keys, checksum));
-  const refusals = refusalsOf({ ...context, staged, live, diff, undone }, context);
-  return { isLive, changeSets, refusal: refusals.join(' ') || null };
-}
-
-const unchanged: VersionDiffCounts = { added: 0, changed: 0, removed: 0, changeSets: [] };
-
-/** What was staged against what is live; where that is not whole, by the counts alone, which is the least that differs. */
-async function compare(
-  run: ImportRun,
-  staged: StagedVersion,
-  { live, whole }: { live: versions.LiveVersion | null; whole: versions.LiveVersion | null },
-): Promise<VersionDiffCounts> {
-  const staging = stagingOf(run);
-  const after = { content: staging.name, ...staged.content, derived: staged.derived };
-  const counts = await compareVersions(run.context.redis, staging, { before: whole, after });
-  if (!live || whole) return counts;
-  const more = staged.written - live.totalCount;
-  return { ...counts, added: Math.max(0, more), removed: Math.max(0, -more) };
-}
-
-function heldBecause({ since, version }: versions.Hold): string {
+function heldBecause({ since, version }: Hold): string {
   return `Held since ${since}, after a rollback to version ${version}.`;
 }
 
 async function publish(
-  run: ImportRun,
+  job: ImportJob,
   staged: StagedVersion,
-  next: Pick<versions.NextVersion, 'live' | 'changeSets' | 'validators'>,
+  next: Pick<NextVersion, 'live' | 'changeSets' | 'validators'>,
 ): Promise<ImportReport> {
-  const { context, keys, lock } = run;
-  const number = stagingOf(run).name as number;
-  const report = run.report.end('published', { version: number });
-  const version: versions.NextVersion = {
+  const { context, keys, lock } = job;
+  const number = begunOf(job).name as number;
+  const report = job.report.end('published', { version: number });
+  const version: NextVersion = {
     ...{ number, content: number, ...staged.content, derived: staged.derived, profile: staged.profile },
     ...{ forced: context.force, keepVersions: context.keepVersions, hold: null, undone: null, ...next },
   };
-  await versions.publishVersion(context.redis, { keys, token: lock.token }, version, conclusion(run, report));
+  await publishVersion(context.redis, { keys, token: lock.token }, version, conclusion(job, report));
   return report;
 }

@@ -1,14 +1,18 @@
 // In: a collection, and the version to go back to. Out: its content, live again under a new number; the schedule is held.
 
 import type { Collection } from '../shared/collections/collection.ts';
-import { compareVersions } from '../shared/content-diff.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
-import type { Redis } from '../shared/redis.ts';
-import { discard } from '../shared/scripts.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import * as versions from '../shared/versions.ts';
-import { conclusionOf } from './import-history.ts';
-import { type ImportLock, type LockHolder, takeLock } from './import-lock.ts';
-import { type ImportReport, startReport } from './import-report.ts';
+import { conclusionOf } from './job/import-history.ts';
+import { type ImportLock, type LockHolder, takeLock } from './job/import-lock.ts';
+import { type ImportReport, startReport } from './job/import-report.ts';
+import { compareVersions } from './publishing/compare-versions.ts';
+import type { Hold } from './publishing/hold.ts';
+import { publishVersion } from './publishing/publish-version.ts';
+import { sweepStaged } from './publishing/sweep.ts';
+import { isWhole } from './publishing/wholeness.ts';
+import { discard } from './scripts/discard.ts';
 
 /** What a rollback works with. */
 export interface RollbackContext {
@@ -56,25 +60,25 @@ async function publishAgain(
   if (!live)
     throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
   const target = chooseTarget(await versions.readKeptVersions(redis, keys), live, to);
-  const comparable = await versions.isWhole(redis, keys, live);
+  const comparable = await isWhole(redis, keys, live);
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
-  if (!(await versions.isWhole(redis, keys, target))) throw notWhole(target);
+  if (!(await isWhole(redis, keys, target))) throw notWhole(target);
 
-  await versions.sweepStaged(redis, { keys, token: lock.token });
-  const staging = await lock.stage('');
-  const number = staging.name as number;
-  const { changeSets, ...diff } = await compareVersions(redis, staging, {
+  await sweepStaged(redis, { keys, token: lock.token });
+  const begun = await lock.begin('');
+  const number = begun.name as number;
+  const { changeSets, ...diff } = await compareVersions(redis, begun, {
     before: comparable ? live : null,
     after: target,
   });
   const report = draft.end('rolled-back', { version: number, previousVersion: live.version, ...diff });
   const result: RollbackResult = { outcome: 'rolled-back', report, contentOf: target.content };
   try {
-    const hold: versions.Hold = { since: startedAt.toISOString(), version: target.version };
-    await versions.publishVersion(
+    const hold: Hold = { since: startedAt.toISOString(), version: target.version };
+    await publishVersion(
       redis,
-      staging,
+      begun,
       {
         ...{ ...target, number, forced: false },
         ...{ live, changeSets, keepVersions, hold, undone: live.checksum, validators: null },
@@ -83,7 +87,7 @@ async function publishAgain(
     );
     return result;
   } catch (error) {
-    if ((await discard(redis, staging, number).catch(() => 'dropped')) === 'published') return result;
+    if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return result;
     throw error;
   }
 }

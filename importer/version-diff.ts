@@ -1,9 +1,9 @@
 // In: two kept versions. Out: what differs between them, record by record, read in bounded batches.
 
 import { isDeepStrictEqual } from 'node:util';
+import { rangeIds, unpackIds } from '../shared/formats/packed-ids.ts';
 import type { PartKeys } from '../shared/keys.ts';
-import { readIds } from '../shared/list-order.ts';
-import type { Redis } from '../shared/redis.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import type { Version } from '../shared/versions.ts';
 
 /** A record that is in both versions and not the same. */
@@ -27,8 +27,6 @@ export interface VersionDiff {
 
 /** A version's records were let go while they were read. */
 export class VersionVanishedError extends Error {}
-
-const batch = 500;
 
 /** Compares the contents of two kept versions. The generators throw {@link VersionVanishedError}. */
 export function diffVersions(redis: Redis, keys: PartKeys, from: Version, to: Version): VersionDiff {
@@ -61,11 +59,13 @@ async function* pairs(
   if (walked.content === other.content) return;
   const { order, records } = keys.content(walked.content);
   const otherRecords = keys.content(other.content).records;
-  for (let first = 0; first < walked.totalCount; first += batch) {
-    const ids = await readIds(redis, order, { from: first, count: batch });
+  for (let range = 0; range * rangeIds < walked.totalCount; range += 1) {
+    const packed = await redis.hgetBuffer(order, String(range));
+    const ids = packed ? unpackIds(packed) : [];
     const found = ids.length === 0 ? [] : await redis.hmget(records, ...ids);
     const others = ids.length === 0 ? [] : await redis.hmget(otherRecords, ...ids);
-    const isWhole = found.length === Math.min(batch, walked.totalCount - first) && !found.includes(null);
+    const size = Math.min(rangeIds, walked.totalCount - range * rangeIds);
+    const isWhole = found.length === size && !found.includes(null);
     if (!isWhole || (await redis.exists(otherRecords)) === 0) {
       throw new VersionVanishedError('One of the versions was let go while it was read. Try again.');
     }

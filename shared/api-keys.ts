@@ -1,8 +1,8 @@
-// API keys: made and revoked by operators, looked up by the API. Only their SHA-256 is stored.
+// API keys as they are stored, by their SHA-256 alone: made, listed and revoked by operators.
 
 import { hash, randomBytes } from 'node:crypto';
 import { apiKeyKeys } from './keys.ts';
-import type { Redis } from './redis.ts';
+import type { Redis } from './redis/connections.ts';
 
 /** What is known of a key; never the key itself. */
 export interface ApiKey {
@@ -22,9 +22,6 @@ export interface ListedApiKey extends ApiKey {
   readonly lastUsedAt: string | null;
 }
 
-/** Last use is written at most this often for each key and process. */
-const lastUseEveryMs = 60_000;
-
 /** Makes a key. @returns what is stored, and the key itself, which cannot be had again */
 export async function createApiKey(
   redis: Redis,
@@ -39,7 +36,7 @@ export async function createApiKey(
     expiresAt: expiresAt?.toISOString() ?? null,
     rate,
   };
-  await redis.hset(apiKeyKeys(keyPrefix).keys, digest(key), JSON.stringify(known));
+  await redis.hset(apiKeyKeys(keyPrefix).keys, digestOf(key), JSON.stringify(known));
   return { ...known, key };
 }
 
@@ -65,54 +62,7 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   return null;
 }
 
-/** How long a key that was found is known without asking, in ms: it stops working within a second of its revocation. */
-const knownForMs = 500;
-
-/** Looks keys up for the API, and notes when each was last used. */
-export class ApiKeyring {
-  readonly #redis: Redis;
-  readonly #stored: ReturnType<typeof apiKeyKeys>;
-  readonly #noted = new Map<string, number>();
-  /** Keys that were found, by their digests; one that is asked for at the moment is a promise for all who ask. */
-  readonly #found = new Map<string, { readonly key: Promise<ApiKey | null>; readonly until: number }>();
-
-  constructor({ redis, keyPrefix }: { redis: Redis; keyPrefix: string }) {
-    this.#redis = redis;
-    this.#stored = apiKeyKeys(keyPrefix);
-  }
-
-  /** The key that a client sent, if it is known, not revoked and not expired; throws while Redis is away. */
-  async find(sent: string): Promise<ApiKey | null> {
-    const now = Date.now();
-    const key = await this.#lookUp(digest(sent), now);
-    if (key === null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= now)) return null;
-    this.#noteUse(key.id, now);
-    return key;
-  }
-
-  /** What is stored under a digest; asked for anew when it was asked for half a second ago. */
-  #lookUp(digested: string, now: number): Promise<ApiKey | null> {
-    const found = this.#found.get(digested);
-    if (found && found.until > now) return found.key;
-    const key = this.#redis
-      .hget(this.#stored.keys, digested)
-      .then((text) => (text === null ? null : (JSON.parse(text) as ApiKey)));
-    this.#found.set(digested, { key, until: now + knownForMs });
-    // Only keys that there are stay known, so that what is sent at random is not kept.
-    const forget = () => this.#found.get(digested)?.key === key && this.#found.delete(digested);
-    key.then((it) => it ?? forget(), forget);
-    return key;
-  }
-
-  #noteUse(id: string, now: number): void {
-    if (now - (this.#noted.get(id) ?? 0) < lastUseEveryMs) return;
-    this.#noted.set(id, now);
-    this.#redis
-      .hset(this.#stored.lastUse, id, new Date(now).toISOString())
-      .catch(() => this.#noted.delete(id));
-  }
-}
-
-function digest(key: string): string {
+/** What a key is stored under: keys are random, so a quick hash will do. */
+export function digestOf(key: string): string {
   return hash('sha256', key);
 }

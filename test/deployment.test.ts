@@ -98,7 +98,7 @@ describe('the image', function () {
       const { stdout } = await run(process.execPath, [join(folder, 'dist/bin/medref.js'), '--help']);
       expect(stdout).to.match(/^Usage: medref/);
       expect(existsSync(join(folder, 'dist/test'))).to.equal(false);
-      expect(existsSync(join(folder, 'dist/bin/demo'))).to.equal(false);
+      expect(existsSync(join(folder, 'dist/demo'))).to.equal(false);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

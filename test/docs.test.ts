@@ -6,18 +6,18 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { addVersionMetrics, createMetrics } from '../api/admin/metrics.ts';
+import type { ApiKeyring } from '../api/reads/keyring.ts';
+import type { ReadModel } from '../api/reads/read-model.ts';
 import { createServer } from '../api/server.ts';
-import { sampleProducts } from '../bin/demo/sample-catalogue.ts';
 import { exitCodes } from '../bin/exit-codes.ts';
 import { settingDefinitions } from '../config/settings.ts';
+import { sampleProducts } from '../demo/sample-catalogue.ts';
 import { readerLimits } from '../importer/reader/record-reader.ts';
-import { upstreamLimits } from '../importer/upstream/terms.ts';
-import { maxRejects } from '../importer/version-writer.ts';
-import type { ApiKeyring } from '../shared/api-keys.ts';
+import { upstreamLimits } from '../importer/upstream/access.ts';
+import { maxRejects } from '../importer/writing/version-writer.ts';
 import { servedCollections } from '../shared/collections/collections.ts';
 import { products } from '../shared/collections/product.ts';
 import { apiKeyKeys, collectionKeys, type PartKeys } from '../shared/keys.ts';
-import type { ReadModel } from '../shared/read-model.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -27,7 +27,7 @@ const documents = [
   'README.md',
   'CHANGELOG.md',
   ...readdirSync(join(root, 'docs')).map((it) => `docs/${it}`),
-  'shared/scripts/SCHEMA.md',
+  'shared/SCHEMA.md',
 ];
 
 /** The cells of the tables under a heading, row by row. */
@@ -99,7 +99,7 @@ describe('the documentation', () => {
   });
 
   it('lists every Redis key, and no other', () => {
-    const documented = table(read('shared/scripts/SCHEMA.md'), 'The Redis schema')
+    const documented = table(read('shared/SCHEMA.md'), 'The Redis schema')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean);
     const { content, workspace, changeSet, derived, parts, ...keys } = collectionKeys('medref', products);
@@ -122,7 +122,7 @@ describe('the documentation', () => {
     const map = read('docs/ARCHITECTURE.md');
     const mapped = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
     for (const path of mapped) expect(existsSync(join(root, path)), path).to.equal(true);
-    const sources = ['api', 'bench', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
+    const sources = ['api', 'bench', 'bin', 'config', 'demo', 'importer', 'shared'].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
         .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
         .map((file) => `${folder}/${file}`),

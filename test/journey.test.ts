@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { contentKeys, workspaceKeys } from '../importer/scripts/key-lists.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
 import { collectionKeys } from '../shared/keys.ts';
-import { connectForWriting, type Redis } from '../shared/redis.ts';
-import { contentKeys, productKeys as keys, workspaceKeys } from './support/keys.ts';
+import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
+import { productKeys as keys } from './support/keys.ts';
 import { type CommandResult, type RunningCommand, medref as run, startMedref } from './support/medref.ts';
 import { describeWithRealLists, readRealList, realListUrl } from './support/real-lists.ts';
 import { startTestRedis, type TestRedis } from './support/redis-server.ts';

@@ -4,19 +4,21 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { takeLock } from '../importer/import-lock.ts';
-import type { ImportOutcome } from '../importer/import-report.ts';
+import { takeLock } from '../importer/job/import-lock.ts';
+import type { ImportOutcome } from '../importer/job/import-report.ts';
+import { compareVersions } from '../importer/publishing/compare-versions.ts';
+import { liftHold } from '../importer/publishing/hold.ts';
 import type { SourceRecord } from '../importer/reader/record-reader.ts';
 import { RollbackError, rollBack } from '../importer/rollback.ts';
-import { VersionWriter } from '../importer/version-writer.ts';
+import { contentKeys } from '../importer/scripts/key-lists.ts';
+import { VersionWriter } from '../importer/writing/version-writer.ts';
 import type { Drug } from '../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../shared/collections/product.ts';
-import { compareVersions } from '../shared/content-diff.ts';
-import { connectForWriting, type Redis } from '../shared/redis.ts';
-import { liftHold, readKeptVersions, readLiveVersion } from '../shared/versions.ts';
+import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
+import { readKeptVersions, readLiveVersion } from '../shared/versions.ts';
 import { type ApiAnswer, startApi, type TestApi } from './support/api.ts';
 import { type ImportChanges, importRecords } from './support/importing.ts';
-import { contentKeys, productKeys as keys } from './support/keys.ts';
+import { productKeys as keys } from './support/keys.ts';
 import { product } from './support/records.ts';
 import { useRedis } from './support/redis-server.ts';
 
@@ -263,7 +265,7 @@ async function dieImporting(
   if ('holder' in lock) throw new Error(`The lock is held by ${lock.holder}.`);
   try {
     if (death === 'locked') return;
-    const staging = await lock.stage('');
+    const staging = await lock.begin('');
     const number = staging.name as number;
     model.dead.add(keys.staged);
     const content = validRecords(list);

@@ -2,7 +2,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import type { ReadModel } from '../../shared/read-model.ts';
+import type { ReadModel } from '../reads/read-model.ts';
 
 /** The metrics of one process. */
 export interface Metrics {

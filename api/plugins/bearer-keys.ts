@@ -2,7 +2,7 @@
 
 import Boom from '@hapi/boom';
 import type { Plugin, Server } from '@hapi/hapi';
-import type { ApiKeyring } from '../../shared/api-keys.ts';
+import type { ApiKeyring } from '../reads/keyring.ts';
 
 const bearer = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 

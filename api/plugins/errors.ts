@@ -5,12 +5,12 @@ import type { Socket } from 'node:net';
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import { NoVersionError, VersionGoneError } from '../../shared/read-model.ts';
-import { isRedisUnavailable } from '../../shared/redis.ts';
-import { isHost } from '../base-url.ts';
-import { errorEnvelope } from '../envelope.ts';
-import { jsonResponse } from '../json-response.ts';
-import { shortened } from '../parameters.ts';
+import { isRedisUnavailable } from '../../shared/redis/failures.ts';
+import { errorEnvelope } from '../answers/envelope.ts';
+import { jsonResponse } from '../answers/json-response.ts';
+import { NoVersionError, VersionGoneError } from '../reads/read-model.ts';
+import { isHost } from '../requests/base-url.ts';
+import { quoted } from '../requests/parameters.ts';
 
 /** Seconds after which a client may try again while there is nothing to answer from. */
 const retryAfter = { redisAway: '1', nothingPublished: '5' };
@@ -64,9 +64,9 @@ function unavailable(message: string, seconds: string): Boom.Boom {
 function messageOf(error: Boom.Boom, request: Request): string {
   const { statusCode } = error.output;
   if (statusCode === 404 && error.message === 'Not Found')
-    return `There is nothing at ${shortened(request.path)}.`;
+    return `There is nothing at ${quoted(request.path)}.`;
   if (error.message === STATUS_CODES[statusCode])
-    return `The request to ${shortened(request.path)} is not valid.`;
+    return `The request to ${quoted(request.path)} is not valid.`;
   if (statusCode === 500) return 'Something went wrong here; it has been logged.';
   return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
 }

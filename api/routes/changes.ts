@@ -3,12 +3,13 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import type { ReadModel } from '../../shared/read-model.ts';
-import { answer, validatorsOf } from '../answer.ts';
-import { baseUrlOf } from '../base-url.ts';
-import { listBody } from '../body.ts';
-import { changeElement, listEnd, listStart } from '../envelope.ts';
-import { pageLinks, pageMeta, pagingParameters, readPageRequest } from '../paging.ts';
+import { answer, validatorsOf } from '../answers/answer.ts';
+import { listBody } from '../answers/body.ts';
+import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
+import { pageLinks, pageMeta } from '../answers/page-links.ts';
+import type { ReadModel } from '../reads/read-model.ts';
+import { baseUrlOf } from '../requests/base-url.ts';
+import { pagingParameters, readPageRequest } from '../requests/paging.ts';
 import {
   countTakes,
   missingParameter,
@@ -16,7 +17,7 @@ import {
   readCount,
   readParameters,
   readPin,
-} from '../parameters.ts';
+} from '../requests/parameters.ts';
 
 const takes = { since: countTakes, ...pinParameter, ...pagingParameters };
 

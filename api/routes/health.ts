@@ -2,9 +2,9 @@
 
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import { NoVersionError, type ReadModel } from '../../shared/read-model.ts';
-import { singleEnvelope } from '../envelope.ts';
-import { jsonResponse } from '../json-response.ts';
+import { singleEnvelope } from '../answers/envelope.ts';
+import { jsonResponse } from '../answers/json-response.ts';
+import { NoVersionError, type ReadModel } from '../reads/read-model.ts';
 
 export function healthRoutes(collections: readonly ServedCollection[], readModel: ReadModel): ServerRoute[] {
   return [

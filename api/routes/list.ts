@@ -3,15 +3,16 @@
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import type { ReadModel } from '../../shared/read-model.ts';
-import { answer, isHeld, notModified, validatorsOf } from '../answer.ts';
-import { baseUrlOf } from '../base-url.ts';
-import { listBody } from '../body.ts';
-import { listEnd, listStart } from '../envelope.ts';
-import { answerLines, prefersNdjson } from '../ndjson.ts';
-import { pageLinks, pageMeta, pagingParameters, readPageRequest } from '../paging.ts';
-import { otherParameters, pinParameter, readParameters, readPin } from '../parameters.ts';
-import { readSearch, searchParameters } from '../search-parameters.ts';
+import { answer, isHeld, notModified, validatorsOf } from '../answers/answer.ts';
+import { listBody } from '../answers/body.ts';
+import { listEnd, listStart } from '../answers/envelope.ts';
+import { answerLines, prefersNdjson } from '../answers/ndjson.ts';
+import { pageLinks, pageMeta } from '../answers/page-links.ts';
+import type { ReadModel } from '../reads/read-model.ts';
+import { baseUrlOf } from '../requests/base-url.ts';
+import { pagingParameters, readPageRequest } from '../requests/paging.ts';
+import { otherParameters, pinParameter, readParameters, readPin } from '../requests/parameters.ts';
+import { readSearch, searchParameters } from '../requests/search-parameters.ts';
 
 export function listRoute(
   served: ServedCollection,

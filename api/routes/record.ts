@@ -3,11 +3,11 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import type { ReadModel } from '../../shared/read-model.ts';
-import { answer, validatorsOf } from '../answer.ts';
-import { plainBody } from '../body.ts';
-import { singleEnvelope } from '../envelope.ts';
-import { pinParameter, readId, readParameters, readPin, shortened } from '../parameters.ts';
+import { answer, validatorsOf } from '../answers/answer.ts';
+import { plainBody } from '../answers/body.ts';
+import { singleEnvelope } from '../answers/envelope.ts';
+import type { ReadModel } from '../reads/read-model.ts';
+import { pinParameter, quoted, readId, readParameters, readPin } from '../requests/parameters.ts';
 
 export function recordRoute(served: ServedCollection, readModel: ReadModel): ServerRoute {
   const { name } = served.collection;
@@ -18,7 +18,7 @@ export function recordRoute(served: ServedCollection, readModel: ReadModel): Ser
       const id = readId(request.params['id'] as string);
       const pin = readPin(readParameters(request.raw.req.url ?? '', pinParameter));
       const { version, record } = await readModel.byId(await readModel.target(served, pin), id);
-      if (!record) throw Boom.notFound(`There is no record with the id ${shortened(id)} among the ${name}.`);
+      if (!record) throw Boom.notFound(`There is no record with the id ${quoted(id)} among the ${name}.`);
       return answer(request, h, {
         version,
         validators: validatorsOf(version, ['record', name, id]),

@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import type { Child } from '../../bin/demo/child.ts';
+import type { Child } from '../../demo/child.ts';
 import { freePort, whenItAnswers } from '../ports.ts';
 import type { Ready, Workspace } from '../workspace.ts';
 

@@ -3,8 +3,8 @@
 import type { AddressInfo } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { bearerKeys } from '../../api/plugins/bearer-keys.ts';
-import { ApiKeyring } from '../../shared/api-keys.ts';
-import { connectForServing, type Redis } from '../../shared/redis.ts';
+import { ApiKeyring } from '../../api/reads/keyring.ts';
+import { connectForServing, type Redis } from '../../shared/redis/connections.ts';
 
 /** What every keyed peer is started with. */
 export interface PeerArguments {

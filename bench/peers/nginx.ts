@@ -2,7 +2,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Child } from '../../bin/demo/child.ts';
+import type { Child } from '../../demo/child.ts';
 import { ask } from '../answers.ts';
 import type { LoadRequest } from '../load.ts';
 import { freePort, whenItAnswers } from '../ports.ts';

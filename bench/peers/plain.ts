@@ -1,7 +1,7 @@
 // A program, the plain way to serve lists from Redis: ids of a page, their records, parsed, put into an object that hapi
 // stringifies and compresses for each answer. In: Redis with the keys, and the list. Out: its address, and answers.
 
-import { connectForServing, connectForWriting } from '../../shared/redis.ts';
+import { connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
 import { keyedServer, readPeerArguments, tellAddress } from './keyed-server.ts';
 import { pagedList, pagingOf, readProducts } from './paged-list.ts';
 

@@ -5,7 +5,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Child } from '../../bin/demo/child.ts';
+import type { Child } from '../../demo/child.ts';
 import { onPath } from '../installed.ts';
 import type { Workspace } from '../workspace.ts';
 

@@ -5,7 +5,7 @@ import type { Settings } from '../../config/settings.ts';
 import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { type CollectionKeys, servedKeys } from '../../shared/keys.ts';
-import type { Redis } from '../../shared/redis.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
 import { printable, printableJson } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';

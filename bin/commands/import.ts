@@ -2,22 +2,17 @@
 
 import { type Settings, urlSetting } from '../../config/settings.ts';
 import { importCollection } from '../../importer/import-cycle.ts';
-import { type ImportOutcome, type ImportReport, startReport } from '../../importer/import-report.ts';
-import { createProgress } from '../../importer/progress.ts';
+import { type ImportOutcome, type ImportReport, startReport } from '../../importer/job/import-report.ts';
+import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
-import {
-  connectForWriting,
-  isRedisUnavailable,
-  plainReason,
-  type Redis,
-  RedisUnavailableError,
-  serverWarnings,
-} from '../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { isRedisUnavailable, plainReason, RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { printable } from '../escapes.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { giveWay } from '../give-way.ts';
 import { createLogger, type Logger } from '../logger.ts';
+import { createProgress } from '../progress.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
 import { count, type OutputOptions, print } from './output.ts';

@@ -1,7 +1,7 @@
 // medref rejects: the records that a collection's last import rejected, and why.
 
 import type { Settings } from '../../config/settings.ts';
-import { type LastRejects, readLastRejects } from '../../importer/import-history.ts';
+import { type LastRejects, readLastRejects } from '../../importer/job/import-history.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { printable } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';

@@ -1,9 +1,9 @@
 // medref rollback and medref resume: an older content is made live again, and the schedule held until it is lifted.
 
 import type { Settings } from '../../config/settings.ts';
+import { liftHold } from '../../importer/publishing/hold.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { liftHold } from '../../shared/versions.ts';
 import { exitCodes, LockedError } from '../exit-codes.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
 import { describe } from './import.ts';

@@ -2,10 +2,11 @@
 
 import type { Settings } from '../../config/settings.ts';
 import { startSchedule } from '../../importer/schedule.ts';
+import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { connectForWriting, serverWarnings } from '../../shared/redis.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { createLogger } from '../logger.ts';

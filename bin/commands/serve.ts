@@ -4,13 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAdminServer } from '../../api/admin/admin-server.ts';
 import { addVersionMetrics, createMetrics, type Metrics } from '../../api/admin/metrics.ts';
+import { ApiKeyring } from '../../api/reads/keyring.ts';
+import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { ReadModel } from '../../api/reads/read-model.ts';
 import { createServer } from '../../api/server.ts';
 import type { Settings } from '../../config/settings.ts';
-import { ApiKeyring } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import { LiveVersions } from '../../shared/live-versions.ts';
-import { ReadModel } from '../../shared/read-model.ts';
-import { connectForListening, connectForServing, describeServer, type Redis } from '../../shared/redis.ts';
+import {
+  connectForListening,
+  connectForServing,
+  describeServer,
+  type Redis,
+} from '../../shared/redis/connections.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { aborted, stopSignal } from '../stop-signal.ts';

@@ -1,13 +1,14 @@
 // medref status: what is live, how old it is, how the last imports ended, who imports now.
 
 import type { Settings } from '../../config/settings.ts';
-import { type HistoryEntry, readHistory } from '../../importer/import-history.ts';
-import { type LockHolder, readLockHolder } from '../../importer/import-lock.ts';
+import { type HistoryEntry, readHistory } from '../../importer/job/import-history.ts';
+import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
+import { type Hold, readHold } from '../../importer/publishing/hold.ts';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { servedKeys } from '../../shared/keys.ts';
-import type { Redis } from '../../shared/redis.ts';
-import { type Hold, readHold, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { describe } from './import.ts';
 import { count, type OutputOptions, print } from './output.ts';

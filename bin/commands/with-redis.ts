@@ -1,7 +1,7 @@
 // A connection for the length of one command.
 
 import type { Settings } from '../../config/settings.ts';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 
 /** Runs a command with a connection, which is closed whatever happens. */
 export async function withRedis<Result>(

@@ -1,8 +1,8 @@
 // What a check is: a rule that a staged version must pass to be published.
 
-import type { DiffCounts } from '../../shared/content-diff.ts';
 import type { LiveVersion } from '../../shared/versions.ts';
-import type { StagedVersion } from '../version-writer.ts';
+import type { DiffCounts } from '../publishing/compare-versions.ts';
+import type { StagedVersion } from '../writing/version-writer.ts';
 
 /** What a check judges. */
 export interface Candidate {

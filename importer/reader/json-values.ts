@@ -2,6 +2,7 @@
 // hide: a member given twice, nesting without end, a number that no double holds.
 
 import { jsonParser, type Token } from 'stream-json/core/parser.js';
+import { jsonPath } from './json-path.ts';
 
 export type { Token };
 
@@ -147,12 +148,12 @@ export class ValueAssembler {
   }
 
   private path(): string {
-    const steps = this.containers
-      .slice(0, this.depth)
-      .map((container, level) =>
-        Array.isArray(container) ? `[${container.length - 1}]` : pathStep(this.keys[level] as string),
-      );
-    return `$${steps.join('')}`;
+    const open = this.containers.slice(0, this.depth);
+    return jsonPath(
+      open.map((container, level) =>
+        Array.isArray(container) ? container.length - 1 : (this.keys[level] as string),
+      ),
+    );
   }
 }
 
@@ -224,8 +225,4 @@ function isExactly(lexeme: string, integer: number): boolean {
   const zeros = Number(exponent) - fraction.length + (all.length - end);
   if (zeros < 0 || end - start + zeros > 16) return false;
   return all.slice(start, end) + '0'.repeat(zeros) === String(Math.abs(integer));
-}
-
-function pathStep(member: string): string {
-  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(member) ? `.${member}` : `[${JSON.stringify(member)}]`;
 }

@@ -2,8 +2,9 @@
 // Nothing is repaired: what is not a list of records ends the walk with an UpstreamError.
 
 import { isDeepStrictEqual } from 'node:util';
-import { nameOf, type UpstreamDocument, UpstreamError, type Validators } from '../upstream/terms.ts';
+import type { UpstreamDocument, Validators } from '../upstream/document.ts';
 import type { Upstream } from '../upstream/upstream.ts';
+import { UpstreamError, urlText } from '../upstream/upstream-error.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './json-records.ts';
 
 export type { Flaw } from './json-values.ts';
@@ -133,7 +134,7 @@ async function* readDocument(
   document: UpstreamDocument,
   { recordsBefore, limits }: PageContext,
 ): AsyncGenerator<RecordBatch, Envelope & { records: number }, undefined> {
-  const name = nameOf(document.url);
+  const name = urlText(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const parser = createRecordParser({ lines: document.lines, recordsBefore });
   let position = recordsBefore;
@@ -186,20 +187,20 @@ function recordsUpTo(position: number): string {
 
 function changed(url: URL, what: string, before: unknown, now: unknown): UpstreamChangedError {
   return new UpstreamChangedError(
-    `${nameOf(url)} changed during the walk: ${what} was ${JSON.stringify(before)} and is now ${JSON.stringify(now)}.`,
+    `${urlText(url)} changed during the walk: ${what} was ${JSON.stringify(before)} and is now ${JSON.stringify(now)}.`,
   );
 }
 
 /** The next page's URL, which must be where the operator sent the importer to, and nowhere else. */
 function nextUrl(start: URL, href: string, base: URL): URL {
   if (!URL.canParse(href, base.href))
-    throw new UpstreamError(`${nameOf(base)} has a next page that is not a URL.`);
+    throw new UpstreamError(`${urlText(base)} has a next page that is not a URL.`);
   const next = new URL(href, base);
   if (next.protocol !== start.protocol || next.host !== start.host) {
     const redirected =
       next.origin === base.origin ? ' If that is where it redirects, set the URL to it.' : '';
     throw new UpstreamError(
-      `${nameOf(base)} has its next page at another origin, ${nameOf(next)}. Only ${start.protocol}//${start.host} is asked.${redirected}`,
+      `${urlText(base)} has its next page at another origin, ${urlText(next)}. Only ${start.protocol}//${start.host} is asked.${redirected}`,
     );
   }
   next.hash = '';
@@ -217,7 +218,7 @@ interface Progress {
 
 /** Throws where following the next page would never end. */
 function checkProgress(page: Page, { next, visited, read, limits }: Progress): void {
-  const name = nameOf(page.url);
+  const name = urlText(page.url);
   if (page.records === 0) throw new UpstreamError(`${name} has an empty page that names a next one.`);
   if (typeof page.totalCount === 'number' && read > page.totalCount) {
     throw new UpstreamError(
@@ -234,7 +235,7 @@ function walkOf(first: Page, { pages, read, url }: { pages: number; read: number
   const { totalCount, version } = first;
   if (typeof totalCount === 'number' && read < totalCount) {
     throw new UpstreamError(
-      `${nameOf(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${read} records.`,
+      `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${read} records.`,
     );
   }
   const differs = typeof totalCount === 'number' && totalCount !== read;
@@ -245,7 +246,7 @@ function walkOf(first: Page, { pages, read, url }: { pages: number; read: number
     version,
     validators: pages === 1 ? first.validators : null,
     warnings: differs
-      ? [`${nameOf(url)} says that its totalCount is ${totalCount}, but ${read} records were read.`]
+      ? [`${urlText(url)} says that its totalCount is ${totalCount}, but ${read} records were read.`]
       : [],
   };
 }

@@ -2,13 +2,14 @@
 
 import { open, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { documentOf, hasLinesExtension } from './body.ts';
-import { type Access, codeOf, nameOf, type UpstreamDocument, UpstreamError } from './terms.ts';
+import type { Access } from './access.ts';
+import { documentOf, hasLinesExtension, type UpstreamDocument } from './document.ts';
+import { codeOf, UpstreamError, urlText } from './upstream-error.ts';
 
 /** Opens a file. Throws {@link UpstreamError}, or the signal's reason. */
 export async function openFile(url: URL, { limits, signal }: Access): Promise<UpstreamDocument> {
   signal.throwIfAborted();
-  const name = nameOf(url);
+  const name = urlText(url);
   const file = await openRegularFile(url, name);
   const raw = file.createReadStream({ highWaterMark: 64 * 1024 });
   return documentOf({ url, raw, limits, signal, lines: hasLinesExtension(url), header: () => null });

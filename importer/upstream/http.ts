@@ -4,18 +4,9 @@ import { STATUS_CODES } from 'node:http';
 import { unescape as percentDecoded } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
-import { documentOf, hasLinesExtension } from './body.ts';
-import {
-  type Access,
-  codeOf,
-  nameOf,
-  seconds,
-  slowAdvice,
-  type UpstreamDocument,
-  UpstreamError,
-  type UpstreamLimits,
-  type Validators,
-} from './terms.ts';
+import type { Access, UpstreamLimits } from './access.ts';
+import { documentOf, hasLinesExtension, type UpstreamDocument, type Validators } from './document.ts';
+import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** Asks http(s) servers, over connections that it keeps until it is closed. */
 export interface HttpClient {
@@ -119,8 +110,8 @@ async function tryOnce({ url, validators, access, deadline }: Try): Promise<Upst
   const header = (name: string) => headerOf(response, name);
   try {
     if (response.statusCode === 304 && validators) return discarded(response.body, null);
-    checkStatus(nameOf(found.url), response.statusCode, header('retry-after'));
-    checkEncoding(nameOf(found.url), header('content-encoding'));
+    checkStatus(urlText(found.url), response.statusCode, header('retry-after'));
+    checkEncoding(urlText(found.url), header('content-encoding'));
   } catch (error) {
     throw discarded(response.body, error);
   }
@@ -146,7 +137,7 @@ async function follow(
     discarded(response.body, null);
     if (redirects === access.limits.redirects) {
       throw new UpstreamError(
-        `${nameOf(start)} redirects more than ${redirects} times, perhaps in a loop. Check the URL.`,
+        `${urlText(start)} redirects more than ${redirects} times, perhaps in a loop. Check the URL.`,
       );
     }
     const target = redirectTarget(url, headerOf(response, 'location'));
@@ -160,12 +151,12 @@ async function follow(
 
 function redirectTarget(url: URL, location: string | null): URL {
   if (location === null || !URL.canParse(location, url.href)) {
-    throw new UpstreamError(`${nameOf(url)} redirects to something that is not a URL. Check the URL.`);
+    throw new UpstreamError(`${urlText(url)} redirects to something that is not a URL. Check the URL.`);
   }
   const target = new URL(location, url);
   if (target.protocol !== 'http:' && target.protocol !== 'https:') {
     throw new UpstreamError(
-      `${nameOf(url)} redirects to a ${target.protocol} URL; only http: and https: are followed.`,
+      `${urlText(url)} redirects to a ${target.protocol} URL; only http: and https: are followed.`,
     );
   }
   return target;
@@ -181,7 +172,7 @@ async function send(
   const abort = () => stop.abort(signal.reason);
   const late = () =>
     stop.abort(
-      new PassingFailure(`${nameOf(url)} did not answer within ${seconds(limits.requestMs)}`, slowAdvice),
+      new PassingFailure(`${urlText(url)} did not answer within ${seconds(limits.requestMs)}`, slowAdvice),
     );
   const timer = setTimeout(late, Math.max(deadline - performance.now(), 0));
   signal.addEventListener('abort', abort);
@@ -195,7 +186,7 @@ async function send(
     });
   } catch (error) {
     if (signal.aborted || error instanceof UpstreamError) throw error;
-    throw requestFailure(nameOf(url), codeOf(error), limits);
+    throw requestFailure(urlText(url), codeOf(error), limits);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);

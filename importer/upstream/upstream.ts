@@ -1,8 +1,9 @@
 // In: the URL of a document, http(s) or file. Out: its decoded bytes, or one plain sentence that says why there are none.
 
+import { type UpstreamLimits, upstreamLimits } from './access.ts';
+import type { UpstreamDocument, Validators } from './document.ts';
 import { openFile } from './file.ts';
 import { createHttpClient } from './http.ts';
-import { type UpstreamDocument, type UpstreamLimits, upstreamLimits, type Validators } from './terms.ts';
 
 /** How to reach the upstream. */
 export interface UpstreamOptions {

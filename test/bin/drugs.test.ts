@@ -1,7 +1,7 @@
 // Drugs from the command line: what works for any collection, and what is left to products.
 
 import { expect } from 'chai';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { medref as run } from '../support/medref.ts';
 import { product } from '../support/records.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref as run, startMedref as start } from '../support/medref.ts';
 import { companies, product, products } from '../support/records.ts';

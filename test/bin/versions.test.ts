@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';

@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { pino } from 'pino';
 import { importCollection } from '../../importer/import-cycle.ts';
 import { products } from '../../shared/collections/product.ts';
-import { connectForWriting } from '../../shared/redis.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
 
 // What V8 compiles as code gets hot lies in the heap, and grows for thousands of imports though no object is left over.
 setFlagsFromString('--no-opt');

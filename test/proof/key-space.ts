@@ -1,12 +1,13 @@
 // In: the Redis of a collection. Out: whether its keys are exactly those of its live and kept versions, and whole.
 
 import { expect } from 'chai';
+import { isWhole } from '../../importer/publishing/wholeness.ts';
+import { contentKeys } from '../../importer/scripts/key-lists.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
+import { rangeIds } from '../../shared/formats/packed-ids.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
-import { rangeIds } from '../../shared/list-order.ts';
-import type { Redis } from '../../shared/redis.ts';
-import { isWhole, type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
-import { contentKeys } from '../support/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
 
 /** How long what is staged, and what has left, may stay at most. */
 const longestExpiryMs = 60_000;

@@ -3,8 +3,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { expect } from 'chai';
-import type { ImportOutcome } from '../../importer/import-report.ts';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import type { ImportOutcome } from '../../importer/job/import-report.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importFrom } from '../support/importing.ts';
@@ -219,7 +219,7 @@ export async function totalCommands(lane: Lane, scenario: Scenario): Promise<num
 
 /** Has Redis know all scripts, so that none is sent as text. */
 export async function loadScripts(redis: Redis): Promise<void> {
-  const folder = new URL('../../shared/scripts/', import.meta.url);
+  const folder = new URL('../../importer/scripts/', import.meta.url);
   for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
     await redis.script('LOAD', readFileSync(new URL(file, folder), 'utf8'));
   }

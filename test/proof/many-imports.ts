@@ -4,7 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startTestRedis } from '../support/redis-server.ts';
 import { sending, startUpstreamServer } from '../support/upstream-server.ts';
 import { productSubject } from './generations.ts';

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { readHistory } from '../../importer/import-history.ts';
-import type { ImportReport } from '../../importer/import-report.ts';
+import { readHistory } from '../../importer/job/import-history.ts';
+import type { ImportReport } from '../../importer/job/import-report.ts';
+import { stagedKeys } from '../../importer/scripts/key-lists.ts';
 import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';
-import { connectForWriting, type Redis } from '../../shared/redis.ts';
-import { stagedKeys } from '../../shared/scripts.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importFrom } from '../support/importing.ts';
@@ -271,7 +271,7 @@ describe('a Redis that fails', function () {
   it('that reaches its maxmemory during an import: failed with a plain reason, and reads go on', async () => {
     const readers = read(products, { unavailable: false });
     const live = await liveDocument(products);
-    for (const script of ['begin', 'stage', 'compare']) {
+    for (const script of ['begin', 'stage-records', 'compare']) {
       const report = await importThrough(
         products,
         strikeOnce(({ name }) => name === script, {

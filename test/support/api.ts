@@ -2,12 +2,13 @@
 
 import { type AddressInfo, connect } from 'node:net';
 import { pino } from 'pino';
+import { ApiKeyring } from '../../api/reads/keyring.ts';
+import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { ReadModel } from '../../api/reads/read-model.ts';
 import { createServer } from '../../api/server.ts';
-import { ApiKeyring, createApiKey } from '../../shared/api-keys.ts';
+import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import { LiveVersions } from '../../shared/live-versions.ts';
-import { ReadModel } from '../../shared/read-model.ts';
-import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis.ts';
+import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
 
 /** An answer, read to its end. */
 export interface ApiAnswer {

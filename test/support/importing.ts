@@ -2,10 +2,10 @@
 
 import { pino } from 'pino';
 import { importCollection } from '../../importer/import-cycle.ts';
-import type { ImportReport } from '../../importer/import-report.ts';
-import type { ImportContext } from '../../importer/import-run.ts';
+import type { ImportContext } from '../../importer/job/import-job.ts';
+import type { ImportReport } from '../../importer/job/import-report.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
-import { connectForWriting } from '../../shared/redis.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startUpstreamServer } from './upstream-server.ts';
 
 /** What may differ from the usual import. */

@@ -1,6 +1,6 @@
 // Everything a Redis holds, in a form that two readings can be compared by.
 
-import type { Redis } from '../../shared/redis.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 
 /** Every key with its value; the order in which hashes and sets keep their members does not show. */
 export async function readKeySpace(redis: Redis): Promise<Record<string, unknown>> {

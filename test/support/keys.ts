@@ -2,24 +2,16 @@
 
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
-import { type CollectionKeys, type ContentName, collectionKeys } from '../../shared/keys.ts';
-import { readIds } from '../../shared/list-order.ts';
-import type { Redis } from '../../shared/redis.ts';
+import { unpackIds } from '../../shared/formats/packed-ids.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 
 export const productKeys = collectionKeys('medref', productCollection);
 export const companyKeys = collectionKeys('medref', companyCollection);
 
-/** Every key of the contents of a version, those of derived collections too. */
-export function contentKeys(keys: CollectionKeys, name: ContentName): string[] {
-  return keys.parts.flatMap((part) => Object.values<string>(part.content(name)));
-}
-
-/** Every key that is there only while a version is staged. */
-export function workspaceKeys(keys: CollectionKeys, name: ContentName): string[] {
-  return keys.parts.flatMap((part) => Object.values<string>(part.workspace(name)));
-}
-
 /** The ids in the order of a content, as decimal digits. */
 export async function readOrder(redis: Redis, key: string): Promise<string[]> {
-  return readIds(redis, key, { from: 0, count: 1_000_000 });
+  const ranges = await redis.hgetallBuffer(key);
+  const numbers = Object.keys(ranges).sort((a, b) => Number(a) - Number(b));
+  return numbers.flatMap((number) => unpackIds(ranges[number] as Buffer));
 }

@@ -173,7 +173,7 @@ function commandName(frame: Buffer): string {
   return scriptNames.get(sha1(frame.subarray(from, from + Number(text?.[1])))) ?? command;
 }
 
-const scriptFolder = new URL('../../shared/scripts/', import.meta.url);
+const scriptFolder = new URL('../../importer/scripts/', import.meta.url);
 
 /** The names of our scripts by the digest of their text. */
 export const scriptNames: ReadonlyMap<string, string> = new Map(

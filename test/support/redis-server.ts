@@ -6,11 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type PrivateRedis,
-  type PrivateRedisOptions,
-  startPrivateRedis,
-} from '../../bin/demo/private-redis.ts';
+import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from '../../demo/private-redis.ts';
 
 /** A private server with the faults a test can inflict on it. */
 export interface TestRedis {

@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { connectForWriting } from '../../../shared/redis.ts';
+import { connectForWriting } from '../../../shared/redis/connections.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
 import { medref, startMedref } from '../../support/medref.ts';

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../../../shared/api-keys.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { send, sendWithoutKey, type WireAnswer } from '../wire.ts';
+import { send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
 
 describe('bearer keys', () => {
   const redis = useRedis();

@@ -8,7 +8,7 @@ import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { exchange, send, sendWithoutKey, type WireAnswer } from '../wire.ts';
+import { exchange, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
 
 const names: Record<number, string> = {
   400: 'Bad Request',

@@ -7,7 +7,7 @@ import { importRecords } from '../../support/importing.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { company, product, products } from '../../support/records.ts';
 import { useService } from '../../support/service.ts';
-import { send, type WireAnswer } from '../wire.ts';
+import { send, type WireAnswer } from '../../support/wire.ts';
 
 interface Change {
   readonly id: number;

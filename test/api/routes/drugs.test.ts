@@ -9,7 +9,7 @@ import { describeWithRealLists, readRealList, realListUrl } from '../../support/
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { useService } from '../../support/service.ts';
-import { send } from '../wire.ts';
+import { send } from '../../support/wire.ts';
 
 interface List<Item = Drug> {
   data: Item[];

@@ -8,7 +8,7 @@ import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { send } from '../wire.ts';
+import { send } from '../../support/wire.ts';
 
 interface List {
   data: Product[];

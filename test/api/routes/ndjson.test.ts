@@ -5,12 +5,13 @@ import { once } from 'node:events';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { contentKeys } from '../../../importer/scripts/key-lists.ts';
 import type { Product } from '../../../shared/collections/product.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
-import { contentKeys, productKeys } from '../../support/keys.ts';
+import { productKeys } from '../../support/keys.ts';
 import { product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 

@@ -7,7 +7,7 @@ import { useApi } from '../../support/api.ts';
 import { importRecords, importText } from '../../support/importing.ts';
 import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { send } from '../wire.ts';
+import { send } from '../../support/wire.ts';
 
 const max = Number.MAX_SAFE_INTEGER;
 const named = (id: number, name: string) => product(id, { product: { id, name } });

@@ -4,16 +4,16 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
-import { fold } from '../../../shared/fold.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis.ts';
-import { pageEntries } from '../../../shared/search-index.ts';
+import { fold } from '../../../shared/formats/fold.ts';
+import { pageEntries } from '../../../shared/formats/search-page.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
 import { describeWithRealLists, readRealList, realListUrl } from '../../support/real-lists.ts';
 import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { send } from '../wire.ts';
+import { send } from '../../support/wire.ts';
 
 interface List<Item = Product> {
   data: Item[];

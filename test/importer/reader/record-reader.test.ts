@@ -12,8 +12,9 @@ import {
   UpstreamChangedError,
   type Walk,
 } from '../../../importer/reader/record-reader.ts';
-import { type UpstreamDocument, UpstreamError } from '../../../importer/upstream/terms.ts';
+import type { UpstreamDocument } from '../../../importer/upstream/document.ts';
 import { createUpstream, type Upstream } from '../../../importer/upstream/upstream.ts';
+import { UpstreamError } from '../../../importer/upstream/upstream-error.ts';
 import { readRealList, realListsAreThere, realListUrl } from '../../support/real-lists.ts';
 import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
 

@@ -7,13 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import {
-  nameOf,
-  type UpstreamDocument,
-  UpstreamError,
-  type Validators,
-} from '../../../importer/upstream/terms.ts';
+import type { UpstreamDocument, Validators } from '../../../importer/upstream/document.ts';
 import { createUpstream, type Upstream, type UpstreamOptions } from '../../../importer/upstream/upstream.ts';
+import { UpstreamError, urlText } from '../../../importer/upstream/upstream-error.ts';
 import {
   type Answer,
   closedPort,
@@ -209,7 +205,7 @@ describe('upstream', () => {
       const reason = await reasonOf(url, { token: 't0ken' });
       expect(reason).to.contain(`${server.origin}/list answered`);
       expect(reason).not.to.match(/s3cret|me:|hidden|t0ken|part/);
-      expect(nameOf(url)).to.equal(`${server.origin}/list`);
+      expect(urlText(url)).to.equal(`${server.origin}/list`);
     });
   });
 

@@ -1,0 +1,115 @@
+// In: a version, and what a request asks of it. Out: the response: validators, 304, caching headers, gzip.
+
+import Accept from '@hapi/accept';
+import Boom from '@hapi/boom';
+import type { Request, ResponseToolkit } from '@hapi/hapi';
+import type { Version } from '../../shared/versions.ts';
+import type { Body } from './body.ts';
+import { isNotModified, type Validators } from './conditional.ts';
+import { bodyRevision } from './envelope.ts';
+
+/** Bodies over this many bytes are sent as gzip to clients that accept it. */
+const gzipOver = 4_096;
+
+/** Everything besides the version's records that the bytes of an answer depend on, such as page and base URL. */
+export type Variant = readonly (string | number)[];
+
+/** What lets a client tell this answer from another one. */
+export function validatorsOf(version: Version, variant: Variant): Validators {
+  const tag = `${bodyRevision}-${version.checksum.slice(0, 20)}-${fingerprint(variant.join(' '))}`;
+  return { etag: `W/"${tag}"`, lastModified: httpDate(version) };
+}
+
+/** A short text that differs where texts differ: FNV-1a from two beginnings. It need not withstand an attack. */
+function fingerprint(text: string): string {
+  let [a, b] = [0x811c9dc5, 0x050c5d1f];
+  for (let n = 0; n < text.length; n += 1) {
+    const code = text.charCodeAt(n);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ (code + n), 0x01000193);
+  }
+  return (a >>> 0).toString(36) + (b >>> 0).toString(36);
+}
+
+/** HTTP dates of versions, which are asked for with each answer. */
+const dates = new WeakMap<Version, string>();
+
+function httpDate(version: Version): string {
+  const known = dates.get(version);
+  if (known) return known;
+  const date = new Date(version.publishedAt).toUTCString();
+  dates.set(version, date);
+  return date;
+}
+
+/** Whether the client holds this answer already. */
+export function isHeld(request: Request, validators: Validators): boolean {
+  const { headers } = request.raw.req;
+  const ifNoneMatch = headers['if-none-match'];
+  return isNotModified({ ifNoneMatch, ifModifiedSince: headers['if-modified-since'] }, validators);
+}
+
+/** An answer of a version. */
+export interface Answer {
+  readonly version: Version;
+  readonly validators: Validators;
+}
+
+/**
+ * 304: the client holds the answer. It is written when all requests of this turn of the event loop were looked at: a
+ * write that wakes a client costs more than the answer, and of several in a row only the first one does.
+ */
+export function notModified({ raw: { res } }: Request, h: ResponseToolkit, held: Answer): symbol {
+  setImmediate(() => {
+    res.writeHead(304, fieldsOf(held));
+    res.end();
+  });
+  return h.abandon;
+}
+
+/**
+ * 200, or 304 where the client holds the answer. The bytes are written past hapi, which would spend as long on them as
+ * on all the rest of a request, and would judge the conditions again, by other rules than ours.
+ */
+export async function answer(
+  request: Request,
+  h: ResponseToolkit,
+  { body, ...its }: Answer & { readonly body: () => Body },
+): Promise<symbol> {
+  if (isHeld(request, its.validators)) return notModified(request, h, its);
+  const { req, res } = request.raw;
+  const made = body();
+  const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
+  const bytes = isGzip ? await made.gzip() : made.text();
+  const fields = fieldsOf(its);
+  fields.push('content-type', 'application/json', 'content-length', String(bytes.length));
+  if (isGzip) fields.push('content-encoding', 'gzip');
+  res.writeHead(200, fields);
+  res.end(bytes);
+  return h.abandon;
+}
+
+/** The header fields of every answer, names and values by turns. */
+export function fieldsOf({ version, validators }: Answer): string[] {
+  // biome-ignore format: a name and its value to a line
+  return [
+    'medref-version', String(version.version),
+    'last-modified', validators.lastModified,
+    'etag', validators.etag,
+    'cache-control', 'private, no-cache',
+    'vary', 'Accept, Accept-Encoding, Authorization',
+    'accept-ranges', 'none',
+  ];
+}
+
+/** Whether a client takes gzip, and would not rather have the text. */
+export function acceptsGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false;
+  if (acceptEncoding === 'gzip') return true;
+  try {
+    return Accept.encoding(acceptEncoding, ['gzip', 'identity']) === 'gzip';
+  } catch (error) {
+    if (Boom.isBoom(error)) return false; // A malformed field is as good as none.
+    throw error;
+  }
+}

@@ -1,0 +1,78 @@
+// The fences of search indexes, for one process that serves: the first entry of each page of an index, by which the
+// pages are found that a search has to read. Those of the indexes that were searched last are remembered.
+
+import { LRUCache } from 'lru-cache';
+import type { Redis } from '../../shared/redis/connections.ts';
+
+/** How many characters of fences are remembered, and how much each fence takes besides its own. */
+const maxRemembered = 40_000_000;
+const fenceOverhead = 40;
+
+/** How many fences are read with one command, well under a ms of Redis's time, and how many commands go out together. */
+const fencesAtOnce = 500;
+const commandsAtOnce = 16;
+
+/** The fences of an index that never changes under its name. */
+export interface FenceList {
+  readonly key: string;
+  /** Differs from that of every other list of fences that the key ever held. */
+  readonly name: string;
+  /** How many there are. */
+  readonly count: number;
+}
+
+/** Reads fences by one connection, which is borrowed. */
+export class Fences {
+  readonly #lists: LRUCache<string, readonly string[], FenceList>;
+
+  constructor(redis: Redis) {
+    this.#lists = new LRUCache({
+      maxSize: maxRemembered,
+      sizeCalculation: (fences) => fences.reduce((sum, { length }) => sum + length + fenceOverhead, 1),
+      fetchMethod: (_name, _stale, { context }) => readFences(redis, context),
+    });
+  }
+
+  /**
+   * All fences of an index, sorted, each as its bytes, one character each; `null` where one is missing: all places behind
+   * it would be told wrongly. Throws what the connection throws.
+   */
+  async get(list: FenceList): Promise<readonly string[] | null> {
+    const known = this.#lists.get(list.name);
+    if (known) return known;
+    try {
+      return (await this.#lists.fetch(list.name, { context: list, ignoreFetchAbort: true })) ?? null;
+    } catch (error) {
+      if (error instanceof NotWholeError) return null;
+      throw error;
+    }
+  }
+}
+
+/** What is thrown is not remembered. */
+class NotWholeError extends Error {}
+
+async function readFences(redis: Redis, { key, count }: FenceList): Promise<readonly string[]> {
+  if ((await redis.zcard(key)) !== count) throw new NotWholeError();
+  const fences: string[] = [];
+  const read = (from: number) => redis.zrangeBuffer(key, from, String(from + fencesAtOnce - 1));
+  while (fences.length < count) {
+    const commands = Math.min(commandsAtOnce, Math.ceil((count - fences.length) / fencesAtOnce));
+    const starts = Array.from({ length: commands }, (_, n) => fences.length + n * fencesAtOnce);
+    const found = (await Promise.all(starts.map(read))).flat();
+    if (found.length === 0) throw new NotWholeError();
+    for (const fence of found) fences.push(fence.toString('latin1'));
+  }
+  return fences;
+}
+
+/** How many of these sorted texts come before a bound. */
+export function countBelow(sorted: readonly string[], bound: string): number {
+  let [from, until] = [0, sorted.length];
+  while (from < until) {
+    const middle = (from + until) >>> 1;
+    if ((sorted[middle] as string) < bound) from = middle + 1;
+    else until = middle;
+  }
+  return from;
+}

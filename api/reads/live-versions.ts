@@ -1,0 +1,70 @@
+// What is live now, for one process that serves: asked each half second, and at once when a publication is announced.
+
+import type { Collection } from '../../shared/collections/collection.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+
+/** Half of the second within which every process answers from a new version. */
+const pollMs = 500;
+
+/** What it follows, and by which connections; both are borrowed. */
+export interface LiveVersionsOptions {
+  readonly redis: Redis;
+  /** Used for nothing else. */
+  readonly listener: Redis;
+  readonly keyPrefix: string;
+  /** Collections that have versions of their own. */
+  readonly sources: readonly Collection[];
+}
+
+/** The live versions of all collections, as one process knows them. */
+export class LiveVersions {
+  readonly #redis: Redis;
+  readonly #listener: Redis;
+  readonly #keyPrefix: string;
+  readonly #sources: readonly Collection[];
+  readonly #known = new Map<string, LiveVersion>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ redis, listener, keyPrefix, sources }: LiveVersionsOptions) {
+    this.#redis = redis;
+    this.#listener = listener;
+    this.#keyPrefix = keyPrefix;
+    this.#sources = sources;
+  }
+
+  /** Begins to follow what is published; waits for nothing, since Redis may be away. */
+  start(): void {
+    const channels = this.#sources.map((source) => collectionKeys(this.#keyPrefix, source).announcements);
+    this.#listener.subscribe(...channels).catch(() => undefined);
+    this.#listener.on('message', () => this.#poll());
+    this.#timer = setInterval(() => this.#poll(), pollMs);
+    this.#poll();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#listener.removeAllListeners('message');
+  }
+
+  /** The live version of a collection; `null` when nothing was published yet. Throws when Redis has to be asked and is away. */
+  async get(source: Collection): Promise<LiveVersion | null> {
+    return this.#known.get(source.name) ?? this.refresh(source);
+  }
+
+  /** Asks Redis which version is live. */
+  async refresh(source: Collection): Promise<LiveVersion | null> {
+    const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, source));
+    const known = this.#known.get(source.name);
+    if (live && live.document === known?.document) return known;
+    if (live) this.#known.set(source.name, live);
+    else this.#known.delete(source.name);
+    return live;
+  }
+
+  /** While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. */
+  #poll(): void {
+    for (const source of this.#sources) this.refresh(source).catch(() => undefined);
+  }
+}

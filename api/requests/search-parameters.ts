@@ -1,0 +1,39 @@
+// The parameters of a search: which ones a collection takes, and what they must look like.
+
+import type { Collection } from '../../shared/collections/collection.ts';
+import type { Search } from '../../shared/formats/search-entries.ts';
+import { badParameter, type Parameters } from './parameters.ts';
+
+const maxNameLength = 200;
+
+/** The parameters by which a collection is searched, and what each takes. */
+export function searchParameters(collection: Collection): Readonly<Record<string, string>> {
+  return { name: nameTakes, ...(collection.barcodesOf && { barcode: barcodeTakes }) };
+}
+
+const nameTakes = `the beginning of a name: 1 to ${maxNameLength} characters, none of them a control character`;
+const barcodeTakes = '12 or 13 digits';
+
+/** White space as folding sees it, at the edges. */
+const edges = /^[\s\u0085]+|[\s\u0085]+$/g;
+
+/** Unicode's control characters but for those that are white space, and halves of surrogate pairs. */
+const notInNames = /(?![\s\u0085])[\p{Cc}\p{Cs}]/u;
+
+/** The search that is asked for; `null`: the plain list. @throws Boom 400 naming the parameter that is malformed */
+export function readSearch(parameters: Parameters): Search | null {
+  const name = parameters.get('name');
+  const barcode = parameters.get('barcode');
+  if (name === undefined && barcode === undefined) return null;
+  if (name !== undefined) checkName(name);
+  if (barcode !== undefined && !/^[0-9]{12,13}$/.test(barcode))
+    throw badParameter('barcode', `is ${JSON.stringify(barcode)}`, barcodeTakes);
+  return { name, barcode };
+}
+
+function checkName(name: string): void {
+  const { length } = [...name.replace(edges, '')];
+  if (length === 0) throw badParameter('name', 'is blank', nameTakes);
+  if (length > maxNameLength) throw badParameter('name', `has ${length} characters`, nameTakes);
+  if (notInNames.test(name)) throw badParameter('name', 'has a control character', nameTakes);
+}

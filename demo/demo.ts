@@ -1,0 +1,193 @@
+// In: nothing, or REDIS_URL for a server to use instead of a private one, API_PORT for the first port to try,
+// DEMO_FOLDER for where its data is kept (.demo). Out: the service with the sample catalogue, until Ctrl-C.
+
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { settingDefinitions } from '../config/settings.ts';
+import { type Child, startChild } from './child.ts';
+import { occupyFolder } from './occupied-folder.ts';
+import { startPrivateRedis } from './private-redis.ts';
+import { sampleProducts } from './sample-catalogue.ts';
+import { startSampleUpstream } from './sample-upstream.ts';
+
+const SAMPLE = { seed: 868_869, products: 5_000, companies: 300 };
+const CLIENT = 'demo';
+const FIRST_PORT = 3_000;
+const READY_TIMEOUT_MS = 30_000;
+
+/** Settings that the commands of the demo get. */
+type Environment = Record<string, string>;
+
+const project = fileURLToPath(new URL('..', import.meta.url));
+const folder = resolve(project, process.env['DEMO_FOLDER'] || '.demo');
+
+/** Aborted when the demo is to end: with ASKED, or with the error that ends it. */
+const ending = new AbortController();
+const ASKED = 'asked to end';
+/** How to stop what was started, in the order of starting. */
+const stops: (() => Promise<void>)[] = [];
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => ending.abort(ASKED));
+try {
+  await demo();
+} catch (error) {
+  const reason = ending.signal.aborted ? ending.signal.reason : error;
+  if (reason !== ASKED) {
+    process.stderr.write(`${reason.message}\n`);
+    process.exitCode = 1;
+  }
+} finally {
+  for (const stop of stops.reverse()) await stop();
+}
+
+/** The whole demo; it ends by throwing, when something fails or when it is asked to end. */
+async function demo(): Promise<never> {
+  stops.push(await occupyFolder(folder));
+  const environment = {
+    REDIS_URL: process.env['REDIS_URL'] || (await startRedis()),
+    ADMIN_PORT: process.env['ADMIN_PORT'] || '0',
+    KEY_PREFIX: 'medref-demo',
+  };
+  await importSample(environment);
+  const key = await makeKey(environment);
+  const address = await startApi(environment);
+  process.stdout.write(welcome(address, key));
+  return untilEnding();
+}
+
+async function startRedis(): Promise<string> {
+  say('starting a private Redis');
+  const redis = await startPrivateRedis({ dataFolder: join(folder, 'redis'), appendOnly: true });
+  stops.push(redis.stop);
+  watch('private Redis', redis);
+  return redis.url;
+}
+
+/** Imports the sample catalogue over HTTP, with the command that imports real lists. */
+async function importSample(environment: Environment): Promise<void> {
+  say(`importing ${SAMPLE.products} products and ${SAMPLE.companies} companies over HTTP`);
+  const upstream = await startSampleUpstream(SAMPLE);
+  stops.push(upstream.stop);
+  const { productsUrl: PRODUCTS_URL, companiesUrl: COMPANIES_URL } = upstream;
+  // Forced: that an earlier release left another sample here is no reason to refuse this one.
+  const report = await medref(['import', '--force'], { ...environment, PRODUCTS_URL, COMPANIES_URL });
+  const { imports } = report as { imports: { collection: string; outcome: string; version: number }[] };
+  for (const { collection, outcome, version } of imports)
+    say(`${collection}: ${outcome}, version ${version}`);
+}
+
+/** Makes a key, and revokes those of earlier demos: each was shown once, to who ended that demo. */
+async function makeKey(environment: Environment): Promise<string> {
+  const { keys } = (await medref(['keys', 'list'], environment)) as {
+    keys: { id: string; client: string }[];
+  };
+  for (const { id, client } of keys) if (client === CLIENT) await medref(['keys', 'revoke', id], environment);
+  const { key } = (await medref(['keys', 'create', '--client', CLIENT], environment)) as { key: string };
+  return key;
+}
+
+/** Starts the API on the first port that is free; resolves with its address when it is ready. */
+async function startApi(environment: Environment): Promise<string> {
+  say('starting the API');
+  for (let port = Number(process.env['API_PORT']) || FIRST_PORT; ; port++) {
+    if (!(await isFree(port))) continue;
+    const address = `http://127.0.0.1:${port}`;
+    const api = await startMedref(['serve'], { ...environment, API_PORT: String(port) });
+    if (await getsReady(api, address)) {
+      watch('API', api);
+      return address;
+    }
+    await api.stop();
+    const takenMeanwhile = api.output.stderr.includes('EADDRINUSE');
+    if (!takenMeanwhile)
+      throw new Error(`The API did not get ready on ${address}. It said:\n${api.output.stderr}`);
+  }
+}
+
+async function getsReady(api: Child, address: string): Promise<boolean> {
+  for (const deadline = Date.now() + READY_TIMEOUT_MS; Date.now() < deadline; await sleep(50)) {
+    ending.signal.throwIfAborted();
+    if (api.process.exitCode !== null) return false;
+    const answer = await fetch(`${address}/health/ready`, { signal: AbortSignal.timeout(1_000) }).catch(
+      () => undefined,
+    );
+    if (answer?.ok) return true;
+  }
+  return false;
+}
+
+/** Whether nobody listens on this loopback port. */
+async function isFree(port: number): Promise<boolean> {
+  const listener = createServer();
+  try {
+    listener.listen(port, '127.0.0.1');
+    await once(listener, 'listening');
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false;
+    throw error;
+  } finally {
+    listener.close();
+  }
+}
+
+/** Runs a command of medref to its end and resolves with its answer. */
+async function medref(args: string[], environment: Environment): Promise<unknown> {
+  const command = await startMedref([...args, '--json'], environment);
+  const code = await Promise.race([command.ended, untilEnding()]);
+  if (code === 0) return JSON.parse(command.output.stdout);
+  throw new Error(
+    `"medref ${args.join(' ')}" failed (${code}). It said:\n${command.output.stderr.trimEnd()}`,
+  );
+}
+
+/** Starts a command of medref from its source, with these settings and no others but the port, which it checks. */
+async function startMedref(args: string[], environment: Environment): Promise<Child> {
+  ending.signal.throwIfAborted();
+  const env = { ...process.env };
+  for (const { name } of settingDefinitions) if (name !== 'API_PORT') delete env[name];
+  const command = ['--import', 'tsx', 'bin/medref.ts', ...args];
+  const child = await startChild(process.execPath, command, {
+    cwd: project,
+    env: { ...env, ...environment },
+  });
+  stops.push(child.stop);
+  return child;
+}
+
+/** Ends the demo when a process ends that should not. */
+function watch(what: string, child: Child): void {
+  child.ended.then((code) => {
+    ending.abort(new Error(`The ${what} of the demo ended by itself (${code}), so the demo ends too.`));
+  });
+}
+
+/** Rejects when the demo is to end. */
+async function untilEnding(): Promise<never> {
+  if (!ending.signal.aborted) await once(ending.signal, 'abort');
+  throw ending.signal.reason;
+}
+
+function welcome(address: string, key: string): string {
+  const curl = (path: string) => `  curl -s -H 'Authorization: Bearer ${key}' '${address}${path}'`;
+  const [first] = sampleProducts({ ...SAMPLE, count: 1 });
+  return `
+medref serves ${SAMPLE.products} invented products and ${SAMPLE.companies} invented companies.
+
+  address  ${address}
+  key      ${key}
+
+${curl('/products')}
+${curl(`/products/${first?.product.id}`)}
+${curl('/companies?page=2&per-page=5')}
+
+Ctrl-C stops everything that was started here.
+`;
+}
+
+function say(line: string): void {
+  process.stderr.write(`demo: ${line}\n`);
+}

@@ -1,0 +1,94 @@
+// In: a data folder. Out: a Redis or Valkey server of one's own on a loopback port, answering, and its end.
+
+import { randomInt } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findRedisServer } from '../bin/setup.mjs';
+import { type Child, startChild } from './child.ts';
+
+export interface PrivateRedisOptions {
+  /** Where the server keeps its files; made when missing. */
+  dataFolder: string;
+  /** Every write is on disk before it is answered, so that a restart finds the data; without it nothing is written. */
+  appendOnly?: boolean;
+  /** This port and no other; without it, any free one. */
+  port?: number;
+}
+
+/** A server that is up and answers. */
+export interface PrivateRedis extends Child {
+  readonly url: string;
+  readonly port: number;
+}
+
+const NO_SERVER =
+  'There is no Redis 6.2 or newer, nor Valkey, on the PATH: run "node bin/setup.mjs", which installs one.';
+// Below the range that systems give to outgoing connections: a client that reconnects while the server
+// is down could otherwise be given the server's own port, and be connected to itself.
+const PORTS = { from: 20_000, to: 30_000 };
+const TRIES = 20;
+const START_TIMEOUT_MS = 20_000;
+
+/** Starts a private server and resolves when it has loaded its data and answers. */
+export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateRedis> {
+  const server = findRedisServer();
+  if (server === undefined) throw new Error(NO_SERVER);
+  await mkdir(options.dataFolder, { recursive: true });
+  for (let attempt = 1; ; attempt++) {
+    const port = options.port ?? randomInt(PORTS.from, PORTS.to);
+    const child = await startChild(server, serverArguments(options, port));
+    const outcome = await Promise.race([answers(port, child.pid), child.ended]);
+    if (outcome === 'ready') return { ...child, port, url: `redis://127.0.0.1:${port}` };
+
+    await child.stop();
+    const portTaken = /Address already in use/i.test(child.output.stdout);
+    if (portTaken && options.port === undefined && attempt < TRIES) continue;
+    throw new Error(
+      `The private Redis server did not start on port ${port}. It said: ${child.output.stdout}`,
+    );
+  }
+}
+
+function serverArguments({ dataFolder, appendOnly = false }: PrivateRedisOptions, port: number): string[] {
+  const settings = {
+    port: String(port),
+    bind: '127.0.0.1',
+    'protected-mode': 'yes',
+    daemonize: 'no',
+    dir: dataFolder,
+    appendonly: appendOnly ? 'yes' : 'no',
+    appendfsync: 'always', // Else the last writes before a crash may be lost.
+    save: '',
+    'maxmemory-policy': 'noeviction',
+    'lazyfree-lazy-expire': 'yes',
+  };
+  return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+/** Resolves when the process with this id, not another server on its port, answers and has loaded its data. */
+async function answers(port: number, pid: number): Promise<'ready' | 'silent'> {
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < deadline) {
+    const info = await askInfo(port);
+    if (info.includes(`\nprocess_id:${pid}\r`) && info.includes('\nloading:0\r')) return 'ready';
+    await sleep(10);
+  }
+  return 'silent';
+}
+
+/** The server's answer to INFO, or what came of it within a second; nothing when there is no server. */
+function askInfo(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = '';
+    const socket = connect({ host: '127.0.0.1', port });
+    socket.setEncoding('utf8').setTimeout(1_000, () => socket.destroy());
+    // QUIT makes the server close the connection after its answer, so that the end needs no parsing.
+    socket.on('connect', () => socket.write('INFO\r\nQUIT\r\n'));
+    socket.on('data', (text: string) => {
+      answer += text;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(answer));
+  });
+}

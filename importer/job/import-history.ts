@@ -1,0 +1,80 @@
+// The history of a collection's imports and the rejects of the last one: written as an import ends, read by operators.
+
+import type { CollectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import type { Conclusion } from '../scripts/conclusion.ts';
+import type { Validators } from '../upstream/document.ts';
+import type { Reject } from '../writing/version-writer.ts';
+import type { ImportReport } from './import-report.ts';
+
+/** How many imports the history keeps. */
+const historyCap = 100;
+
+/** An import in the history. */
+export interface HistoryEntry extends ImportReport {
+  readonly startedAt: string;
+  readonly endedAt: string;
+  readonly forced: boolean;
+  /** What upstream gave to tell this list from a later one; `null` where it gave none, or sent pages. */
+  readonly validators: Validators | null;
+}
+
+/** The records that the last import rejected: the first of them, and how many there were. */
+export interface LastRejects {
+  readonly total: number;
+  /** When that import ended, ISO 8601; `null` when there was none yet. */
+  readonly endedAt: string | null;
+  readonly rejects: readonly Reject[];
+}
+
+interface RejectsHeader {
+  readonly total: number;
+  readonly endedAt: string;
+}
+
+/** What a report does not say of its import. */
+export interface ConclusionFacts {
+  readonly startedAt: Date;
+  readonly forced: boolean;
+  /** `null`: nothing was read, so those of the import before stay. */
+  readonly rejects: readonly Reject[] | null;
+  readonly validators: Validators | null;
+}
+
+/** What an import leaves in the history: its report, and its rejects behind a header with their true total. */
+export function conclusionOf(
+  report: ImportReport,
+  { startedAt, forced, rejects, validators }: ConclusionFacts,
+): Conclusion {
+  const entry: HistoryEntry = {
+    ...report,
+    startedAt: startedAt.toISOString(),
+    endedAt: new Date().toISOString(),
+    forced,
+    validators,
+  };
+  const header: RejectsHeader = { total: report.rejected, endedAt: entry.endedAt };
+  return {
+    report: JSON.stringify(entry),
+    historyCap,
+    rejects: rejects ? [header, ...rejects].map((it) => JSON.stringify(it)) : [],
+  };
+}
+
+/** The last imports of a collection, latest first. */
+export async function readHistory(
+  redis: Redis,
+  keys: CollectionKeys,
+  count: number,
+): Promise<HistoryEntry[]> {
+  const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
+  return entries.map(([, fields]) => JSON.parse(fields[1] as string) as HistoryEntry);
+}
+
+/** What the last import that read anything rejected. */
+export async function readLastRejects(redis: Redis, keys: CollectionKeys): Promise<LastRejects> {
+  const [header, ...rejects] = await redis.lrange(keys.rejects, 0, -1);
+  if (header === undefined) return { total: 0, endedAt: null, rejects: [] };
+  const { total, endedAt } = JSON.parse(header) as RejectsHeader;
+  return { total, endedAt, rejects: rejects.map((text) => JSON.parse(text) as Reject) };
+}

@@ -1,0 +1,57 @@
+// One import under way: what it works with, what it holds, and how far it has come.
+
+import type { Logger } from 'pino';
+import type { Collection } from '../../shared/collections/collection.ts';
+import type { CollectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import type { BegunVersion } from '../scripts/held.ts';
+import type { UpstreamLimits } from '../upstream/access.ts';
+import type { Validators } from '../upstream/document.ts';
+import type { VersionWriter } from '../writing/version-writer.ts';
+import type { ImportLock, Lifetimes } from './import-lock.ts';
+import type { ReportDraft } from './import-report.ts';
+
+/** What an import works with. */
+export interface ImportContext {
+  readonly redis: Redis;
+  readonly keyPrefix: string;
+  readonly upstream: { readonly url: URL; readonly token: string | undefined };
+  readonly maxShrinkPercent: number;
+  readonly maxRejectPercent: number;
+  readonly keepVersions: number;
+  /** Publish past the checks and the memory of rollbacks; a version without a valid record is refused even so. */
+  readonly force: boolean;
+  /** Go the whole way up to publishing, and leave nothing behind. */
+  readonly dryRun: boolean;
+  /** By the schedule, not by hand: a held collection is left alone. */
+  readonly scheduled: boolean;
+  readonly logger: Logger;
+  /** Ends the import early, as failed. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told how many records were read so far. */
+  readonly onProgress?: ((read: number) => void) | undefined;
+  /** Of the lock, and of what is staged under it; tests shorten them. */
+  readonly lifetimes?: Lifetimes | undefined;
+  /** Bounds on waiting and size; tests shorten them. */
+  readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
+}
+
+/** One import of one collection, under its lock. */
+export interface ImportJob {
+  readonly collection: Collection;
+  readonly context: ImportContext;
+  readonly keys: CollectionKeys;
+  readonly lock: ImportLock;
+  readonly report: ReportDraft;
+  readonly startedAt: Date;
+  /** What upstream gave to tell its list from a later one. */
+  validators: Validators | null;
+  /** What is being staged; `null` before there is anything. */
+  begun: (BegunVersion & { readonly writer: VersionWriter }) | null;
+}
+
+/** What an import has staged. @throws Error before there is anything */
+export function begunOf(job: ImportJob): BegunVersion & { readonly writer: VersionWriter } {
+  if (!job.begun) throw new Error('Nothing has been staged yet.');
+  return job.begun;
+}

@@ -1,0 +1,100 @@
+// The lock of a collection: one import at a time, renewed while its holder lives, free 30 s after its death.
+
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { CollectionKeys, ContentName } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { begin } from '../scripts/begin.ts';
+import type { BegunVersion } from '../scripts/held.ts';
+import { LockLostError } from '../scripts/held.ts';
+import { release } from '../scripts/release.ts';
+import { renew } from '../scripts/renew.ts';
+
+/** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
+export interface Lifetimes {
+  readonly lockMs: number;
+  readonly stagedMs: number;
+  readonly renewEveryMs: number;
+}
+
+/** The lifetimes that hold outside of tests. */
+export const lifetimes: Lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
+
+/** Who holds a lock, and since when. */
+export interface LockHolder {
+  readonly holder: string;
+  readonly since: string;
+}
+
+/** A lock that is held. */
+export interface ImportLock {
+  /** What every write of the import must show. */
+  readonly token: string;
+  /** Aborted when the lock is lost. */
+  readonly signal: AbortSignal;
+  /**
+   * Begins a version under the lock; what is staged of it is renewed with the lock from now on.
+   * @param name that never becomes a version's number; `''`: a new number is taken
+   * @throws LockLostError
+   */
+  begin(name: 'dry-run' | ''): Promise<BegunVersion>;
+  release(): Promise<void>;
+}
+
+/** Takes the lock of a collection, or tells who holds it. Tests shorten the lifetimes. */
+export async function takeLock(
+  redis: Redis,
+  keys: CollectionKeys,
+  times: Lifetimes = lifetimes,
+): Promise<ImportLock | LockHolder> {
+  const holder: LockHolder = {
+    holder: `process ${process.pid} on ${hostname()}`,
+    since: new Date().toISOString(),
+  };
+  const token = JSON.stringify({ ...holder, token: randomUUID() });
+  const taken = await redis.set(keys.lock, token, 'PX', times.lockMs, 'NX');
+  const current = taken === 'OK' ? token : await redis.get(keys.lock);
+  // The first reply may have been lost, and the repetition refused by our own token.
+  if (current === token) return heldLock(redis, keys, token, times);
+  return current === null ? takeLock(redis, keys, times) : holderOf(current);
+}
+
+/** Who holds the lock of a collection, or `null` when it is free. */
+export async function readLockHolder(redis: Redis, keys: CollectionKeys): Promise<LockHolder | null> {
+  const token = await redis.get(keys.lock);
+  return token === null ? null : holderOf(token);
+}
+
+function holderOf(token: string): LockHolder {
+  const { holder, since } = JSON.parse(token) as LockHolder;
+  return { holder, since };
+}
+
+function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Lifetimes): ImportLock {
+  const lost = new AbortController();
+  let name: ContentName = 0;
+  let renewedAt = Date.now();
+  const timer = setInterval(() => {
+    if (Date.now() - renewedAt > times.lockMs) lost.abort(new LockLostError());
+    renew(redis, { keys, token, name, lifetimeMs: times.stagedMs }, times.lockMs).then(
+      () => {
+        renewedAt = Date.now();
+      },
+      // Any other failure may pass; if none succeeds in the lock's lifetime, it is lost all the same.
+      (error: unknown) => error instanceof LockLostError && lost.abort(error),
+    );
+  }, times.renewEveryMs);
+  return {
+    token,
+    signal: lost.signal,
+    begin: async (asked) => {
+      const lifetimeMs = times.stagedMs;
+      name = await begin(redis, { keys, token }, { name: asked, lifetimeMs });
+      return { keys, token, name, lifetimeMs };
+    },
+    release: async () => {
+      clearInterval(timer);
+      await release(redis, { keys, token });
+    },
+  };
+}

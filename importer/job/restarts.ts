@@ -1,0 +1,26 @@
+// An import that starts again: when upstream changed under it, or Redis lost a part of what it needs.
+
+import { UpstreamChangedError } from '../reader/record-reader.ts';
+import { NotPublishedError } from '../scripts/publish.ts';
+import type { ImportJob } from './import-job.ts';
+import type { ImportReport } from './import-report.ts';
+
+/** How often an import starts again. */
+const maxRestarts = 3;
+
+/** Runs the cycle of an import until it comes to an end that another start would not better. @throws what the last one threw */
+export async function untilItHolds(
+  job: ImportJob,
+  cycle: (job: ImportJob) => Promise<ImportReport>,
+): Promise<ImportReport> {
+  for (let restarts = 0; ; restarts += 1) {
+    try {
+      return await cycle(job);
+    } catch (error) {
+      const mayHold = error instanceof UpstreamChangedError || error instanceof NotPublishedError;
+      if (!mayHold || restarts === maxRestarts) throw error;
+      const { logger } = job.context;
+      logger.warn({ collection: job.collection.name, reason: error.message }, 'The import starts again.');
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// In: what was staged, or a kept content, under a lock. Out: it is live, with the document and the number of its version.
+
+import type { Redis } from '../../shared/redis/connections.ts';
+import { type LiveVersion, readKeptVersions, type Version } from '../../shared/versions.ts';
+import type { Conclusion } from '../scripts/conclusion.ts';
+import type { Held } from '../scripts/held.ts';
+import { publish } from '../scripts/publish.ts';
+import type { Hold } from './hold.ts';
+import { graceMs, keptChangeSets, leavingVersions } from './retention.ts';
+import { sizesOf } from './wholeness.ts';
+
+/** A version that is to become live. */
+export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
+  readonly number: number;
+  /** The version that is live now. */
+  readonly live: LiveVersion | null;
+  /**
+   * How many ids the change set of each part has, against the live version; `null` where it could not be compared:
+   * then changes cannot be asked for from before it.
+   */
+  readonly changeSets: readonly (number | null)[];
+  /** How many versions are kept, this one among them. */
+  readonly keepVersions: number;
+  /** Set by a rollback; `null` lifts it. */
+  readonly hold: Hold | null;
+  /** Checksum of the content that is rolled back from. */
+  readonly undone: string | null;
+  /** JSON text of the upstream's validators. */
+  readonly validators: string | null;
+}
+
+/**
+ * Makes a version live, under a lock.
+ * @throws LockLostError; NotPublishedError when another version went live; StagedLostError when the content is not whole
+ */
+export async function publishVersion(
+  redis: Redis,
+  held: Held,
+  next: NextVersion,
+  conclusion: Conclusion,
+): Promise<void> {
+  const { number, content, live, checksum } = next;
+  const now = new Date();
+  const version: Version = {
+    ...{ version: number, content, publishedAt: publicationTime(now, live).toISOString() },
+    ...{ totalCount: next.totalCount, checksum, blocks: next.blocks, entries: next.entries },
+    ...{ forced: next.forced, profile: next.profile, derived: next.derived },
+  };
+  const kept = await readKeptVersions(redis, held.keys);
+  const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
+  const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
+  await publish(
+    redis,
+    held,
+    {
+      ...{ number, content, graceMs, sizes: sizesOf(held.keys, version) },
+      document: JSON.stringify(version),
+      changes: next.changeSets,
+      expectedLive: live?.document ?? '',
+      leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },
+      hold: next.hold ? JSON.stringify(next.hold) : '',
+      undone: next.undone ?? '',
+      redone: checksum,
+      checkedAt: next.hold ? '' : now.toISOString(),
+      validators: next.validators ?? '',
+    },
+    conclusion,
+  );
+}
+
+/**
+ * When a version that is published now became live: no two versions of a collection share a second,
+ * since HTTP dates (`Last-Modified`) tell them apart by the second alone.
+ */
+export function publicationTime(now: Date, live: Version | null): Date {
+  if (!live) return now;
+  const next = (Math.floor(Date.parse(live.publishedAt) / 1000) + 1) * 1000;
+  return new Date(Math.max(now.getTime(), next));
+}

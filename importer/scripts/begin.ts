@@ -1,0 +1,24 @@
+// begin.lua: begins a version.
+
+import type { ContentName } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { type Held, heldReply } from './held.ts';
+import { evaluate, loadScript } from './script.ts';
+
+const script = loadScript('begin');
+
+/**
+ * Begins a version.
+ * @param name that never becomes a version's number; `''`: a number is taken, which only grows and is never given twice
+ * @returns the name that it is staged under
+ * @throws LockLostError
+ */
+export async function begin(
+  redis: Redis,
+  { keys, token }: Held,
+  { name, lifetimeMs }: { name: 'dry-run' | ''; lifetimeMs: number },
+): Promise<ContentName> {
+  const held = [keys.lock, keys.staged, keys.next];
+  const reply = heldReply(await evaluate(redis, script, held, [token, name, lifetimeMs]));
+  return name || Number(reply);
+}

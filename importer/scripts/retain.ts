@@ -1,0 +1,20 @@
+// retain.lua: kept versions are let go.
+
+import type { Redis } from '../../shared/redis/connections.ts';
+import { type Held, heldReply } from './held.ts';
+import { contentKeys } from './key-lists.ts';
+import { evaluate, loadScript } from './script.ts';
+
+const script = loadScript('retain');
+
+/** Lets go of kept versions; what they alone hold expires after a grace period. @throws LockLostError */
+export async function retain(
+  redis: Redis,
+  { keys, token }: Held,
+  { versions, contents }: { readonly versions: readonly number[]; readonly contents: readonly number[] },
+  graceMs: number,
+): Promise<void> {
+  const leaving = contents.flatMap((content) => contentKeys(keys, content));
+  const retained = [keys.lock, keys.versions, keys.versionDocuments, ...leaving];
+  heldReply(await evaluate(redis, script, retained, [token, graceMs, ...versions]));
+}

@@ -1,0 +1,131 @@
+// In: records of one collection, in order. Out: a staged content: records, order, blocks, search index, checksum.
+// Memory does not grow with the list: duplicates are found by Redis, and entries sorted with its help.
+
+import { createHash } from 'node:crypto';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { blockRecords, maxBlockLength, packBlock } from '../../shared/formats/block.ts';
+import { packIds } from '../../shared/formats/packed-ids.ts';
+import { entriesOf } from '../../shared/formats/search-entries.ts';
+import { packEntries, pageEntries } from '../../shared/formats/search-page.ts';
+import type { PartKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentFacts } from '../../shared/versions.ts';
+import type { BegunVersion } from '../scripts/held.ts';
+import { type StagedBlock, stageBlocks } from '../scripts/stage-blocks.ts';
+import { type StagedPage, stagePages } from '../scripts/stage-pages.ts';
+import { type Duplicate, type StagedRecord, stageRecords } from '../scripts/stage-records.ts';
+import { EntrySorter } from './entry-sorter.ts';
+
+/** A record with what it is found by. */
+export interface ContentRecord extends StagedRecord {
+  readonly record: unknown;
+}
+
+/** How many pages of entries are sent with one command: less than a ms of work for Redis. */
+const pagesAtOnce = 32;
+
+/** Stages the content of one collection. Every method throws LockLostError, and whatever Redis answers with. */
+export class ContentWriter {
+  readonly #redis: Redis;
+  readonly #begun: BegunVersion;
+  readonly #part: PartKeys;
+  readonly #collection: Collection;
+  readonly #checksum = createHash('sha256');
+  readonly #entries: EntrySorter;
+  #count = 0;
+  #blocks = 0;
+  /** Of the block that is not full yet: the ids, and the records as JSON texts, `null` when they are too large for one. */
+  #ids: number[] = [];
+  #texts: string[] | null = [];
+  #textLength = 0;
+
+  constructor(redis: Redis, begun: BegunVersion, part: PartKeys, collection: Collection) {
+    this.#redis = redis;
+    this.#begun = begun;
+    this.#part = part;
+    this.#collection = collection;
+    this.#entries = new EntrySorter(redis, begun, part);
+  }
+
+  /** Writes the records of one batch. @returns those whose id came before; they are not written */
+  async stageRecords(records: readonly StagedRecord[]): Promise<Duplicate[]> {
+    return records.length === 0 ? [] : stageRecords(this.#redis, this.#begun, this.#part, records);
+  }
+
+  /** Writes what staged records are read by; each record that is not a duplicate is given once, in order. */
+  async stageListing(records: readonly ContentRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const entries: string[] = [];
+    const packing: Promise<StagedBlock>[] = [];
+    this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
+    for (const { json, id, position, record } of records) {
+      entries.push(...entriesOf(this.#collection, { record, id, position }));
+      this.#addToBlock(id, json);
+      if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
+    }
+    await Promise.all([this.#entries.add(entries), this.#stageBlocks(packing)]);
+  }
+
+  /** Writes what is left, and the search index, sorted. */
+  async finish(): Promise<ContentFacts> {
+    if (this.#ids.length > 0) await this.#stageBlocks([this.#endBlock()]);
+    const entries = await this.#stageIndex();
+    const checksum = this.#checksum.digest('hex');
+    return { totalCount: this.#count, checksum, blocks: this.#blocks, entries };
+  }
+
+  #addToBlock(id: number, json: string): void {
+    this.#count += 1;
+    this.#ids.push(id);
+    this.#textLength += json.length;
+    if (this.#textLength > maxBlockLength) this.#texts = null;
+    this.#texts?.push(json);
+  }
+
+  async #endBlock(): Promise<StagedBlock> {
+    const number = Math.ceil(this.#count / blockRecords) - 1;
+    const [order, texts] = [packIds(this.#ids), this.#texts];
+    this.#ids = [];
+    this.#texts = [];
+    this.#textLength = 0;
+    if (texts) this.#blocks += 1;
+    return { number, order, stored: texts && (await packBlock(texts)) };
+  }
+
+  async #stageBlocks(packing: readonly Promise<StagedBlock>[]): Promise<void> {
+    if (packing.length === 0) return;
+    await stageBlocks(this.#redis, this.#begun, this.#part, await Promise.all(packing));
+  }
+
+  /** Writes the entries, sorted, by pages. @returns how many there are */
+  async #stageIndex(): Promise<number> {
+    const atOnce = pagesAtOnce * pageEntries;
+    let count = 0;
+    let left: string[] = [];
+    let writing: Promise<void> = Promise.resolve();
+    const write = async (entries: readonly string[]) => {
+      const pages = pagesOf(entries, count / pageEntries);
+      count += entries.length;
+      await writing;
+      writing = stagePages(this.#redis, this.#begun, this.#part, pages);
+      writing.catch(() => undefined); // Thrown by the next await.
+    };
+    for await (const sorted of this.#entries.sorted()) {
+      left = left.concat(sorted); // Of many runs these are too many for the arguments of a call.
+      for (; left.length >= atOnce; left = left.slice(atOnce)) await write(left.slice(0, atOnce));
+    }
+    if (left.length > 0) await write(left);
+    await writing;
+    return count;
+  }
+}
+
+function pagesOf(sorted: readonly string[], firstNumber: number): StagedPage[] {
+  const pages: StagedPage[] = [];
+  for (let at = 0; at < sorted.length; at += pageEntries) {
+    const page = sorted.slice(at, at + pageEntries);
+    const fence = Buffer.from(page[0] as string, 'latin1');
+    pages.push({ number: firstNumber + pages.length, stored: packEntries(page), fence });
+  }
+  return pages;
+}

@@ -1,0 +1,96 @@
+// In: one value as it came from upstream. Out: the record as JSON text in its public shape, or the reason to reject it.
+
+import { type Collection, valueAt } from '../../shared/collections/collection.ts';
+import { judgement } from '../../shared/collections/rules.ts';
+import { jsonPath, memberStep } from '../reader/json-path.ts';
+import { type Description, describe } from './description.ts';
+
+/** What the validator says of one value. */
+export type Verdict =
+  | {
+      readonly valid: true;
+      readonly id: number;
+      /** In its public shape, and as the JSON text of it. */
+      readonly record: unknown;
+      readonly json: string;
+      readonly unknownMembers: readonly string[];
+    }
+  | { readonly valid: false; readonly path: string; readonly reason: string };
+
+/** Whether a valid value has the public shape: the declared members in declared order, and no others. */
+type ShapeTest = (value: unknown) => boolean;
+
+/** Builds the public shape of a valid value that does not have it, and tells which other members there were. */
+type Shaper = (value: unknown, path: string, unknownMembers: string[]) => unknown;
+
+/**
+ * Makes the validator of a collection.
+ * @returns a function from a parsed JSON value, which it leaves as it is, to its {@link Verdict}; it throws nothing.
+ */
+export function createValidator(collection: Collection): (value: unknown) => Verdict {
+  const description = describe(collection);
+  const isShaped = shapeTestOf(description);
+  const shape = shaperOf(description);
+  // Told once: told with each value, the rules would be put together for each.
+  const schema = collection.schema.prefs(judgement);
+  return (source) => {
+    const value = collection.accept ? collection.accept(source) : source;
+    const { error } = schema.validate(value);
+    const detail = error?.details[0];
+    if (detail) return { valid: false, path: jsonPath(detail.path), reason: detail.message.trim() };
+    const unknownMembers: string[] = [];
+    const record = isShaped(value) ? value : shape(value, '$', unknownMembers);
+    const json = JSON.stringify(record);
+    const id = valueAt(record, collection.idPath) as number;
+    return { valid: true, id, record, json, unknownMembers };
+  };
+}
+
+function shapeTestOf({ keys, items }: Description): ShapeTest {
+  if (keys) {
+    const names = Object.keys(keys);
+    const tests = Object.values(keys).map(shapeTestOf);
+    return (value) => {
+      let n = 0;
+      for (const name in value as object) {
+        if (name !== names[n] || !tests[n]?.((value as Record<string, unknown>)[name])) return false;
+        n += 1;
+      }
+      return n === names.length;
+    };
+  }
+  const item = items?.[0];
+  if (!item) return () => true;
+  const isItemShaped = shapeTestOf(item);
+  return (value) => (value as unknown[]).every(isItemShaped);
+}
+
+function shaperOf(description: Description): Shaper {
+  if (description.keys) return objectShaper(Object.entries(description.keys));
+  const item = description.items?.[0];
+  if (item) return arrayShaper(shaperOf(item));
+  return (value) => value;
+}
+
+function objectShaper(keys: [string, Description][]): Shaper {
+  const members = keys.map(([name, description]) => [name, shaperOf(description)] as const);
+  const declared = new Set(members.map(([name]) => name));
+  return (value, path, unknownMembers) => {
+    const source = value as Record<string, unknown>;
+    const shaped: Record<string, unknown> = {};
+    for (const [name, shape] of members)
+      shaped[name] = shape(source[name], `${path}.${name}`, unknownMembers);
+    const names = Object.keys(source);
+    if (names.length > members.length) {
+      unknownMembers.push(
+        ...names.filter((name) => !declared.has(name)).map((name) => path + memberStep(name)),
+      );
+    }
+    return shaped;
+  };
+}
+
+function arrayShaper(item: Shaper): Shaper {
+  return (value, path, unknownMembers) =>
+    (value as unknown[]).map((element) => item(element, `${path}[*]`, unknownMembers));
+}

@@ -1,0 +1,178 @@
+// A block: 200 records in list order, compressed at import by quarters, so that answers can be put together from whole
+// quarters. Deflated text (RFC 1951) ends at a byte and is not final: one stream may go on with another quarter or block.
+
+import { promisify } from 'node:util';
+import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
+import { combineCrc32, crcShift } from './crc32.ts';
+import { VarintReader, varint } from './varint.ts';
+
+/** How many records a block has, and a quarter of it; only the last ones of a list have fewer. */
+export const blockRecords = 200;
+export const quarterRecords = 50;
+
+/** A block of records that are larger than this is not made, in characters: it is then read by its records. */
+export const maxBlockLength = 1_000_000;
+
+const deflate = promisify(deflateRaw);
+
+/** A stored block begins with how many records it has and where its deflated text begins, 16 bits each. */
+const countsLength = 4;
+
+/** Then come the facts of all of it and of each quarter: six numbers of 32 bits, see {@link factsOf}. */
+const factsLength = 24;
+
+/** It ends with the CRC-32 of all before; the CRC-32 of bytes that end with theirs is always this. */
+const checkLength = 4;
+const residue = 0x2144df1c;
+
+const comma = Buffer.from(',');
+const newLine = 0x0a;
+
+/** A comma between two quarters, as a block of deflate that is not compressed (RFC 1951, section 3.2.4). */
+const storedComma = Buffer.from([0, 1, 0, 0xfe, 0xff, ...comma]);
+
+/** A block, or a quarter of one, as it was stored, checked. */
+export interface Block {
+  readonly stored: Buffer;
+  /** Where in it the records lie, joined by commas and deflated, and how long that is. */
+  readonly deflatedFrom: number;
+  readonly deflatedLength: number;
+  /** CRC-32 of their text, and what moves a CRC past it, see crc32.ts. */
+  readonly crc: number;
+  readonly shift: number;
+  /** The same of the text with a comma before it. */
+  readonly crcAfterComma: number;
+  readonly shiftAfterComma: number;
+  /** In bytes. */
+  readonly textLength: number;
+  /** How many records there are, and which one of the block is the first, from 0. */
+  readonly count: number;
+  readonly first: number;
+}
+
+/** Compresses records, each as JSON text, into a block as it is stored. */
+export async function packBlock(records: readonly string[]): Promise<Buffer> {
+  const whole = Buffer.from(records.join(','));
+  let lengths = '';
+  const quarters: Buffer[] = [];
+  let [from, to] = [0, 0];
+  for (const [n, record] of records.entries()) {
+    const length = Buffer.byteLength(record);
+    lengths += varint(length);
+    to += length;
+    if ((n + 1) % quarterRecords === 0 || n + 1 === records.length) {
+      quarters.push(whole.subarray(from, to));
+      from = to + comma.length;
+    }
+    to += comma.length;
+  }
+  const deflated = await Promise.all(
+    quarters.map((text) => deflate(text, { finishFlush: constants.Z_FULL_FLUSH })),
+  );
+  const joined = Buffer.concat(deflated.flatMap((it, n) => (n === 0 ? [it] : [storedComma, it])));
+  const facts = [
+    factsOf(whole, joined.length),
+    ...quarters.map((text, n) => factsOf(text, (deflated[n] as Buffer).length)),
+  ];
+  const counts = Buffer.alloc(countsLength);
+  counts.writeUInt16LE(records.length, 0);
+  counts.writeUInt16LE(countsLength + facts.length * factsLength + lengths.length, 2);
+  const stored = Buffer.concat([
+    counts,
+    ...facts,
+    Buffer.from(lengths, 'latin1'),
+    joined,
+    Buffer.alloc(checkLength),
+  ]);
+  const unchecked = stored.length - checkLength;
+  stored.writeUInt32LE(crc32(stored.subarray(0, unchecked)), unchecked);
+  return stored;
+}
+
+function factsOf(text: Buffer, deflatedLength: number): Buffer {
+  const facts = Buffer.alloc(factsLength);
+  const crc = crc32(text);
+  facts.writeUInt32LE(crc, 0);
+  facts.writeInt32LE(crcShift(text.length), 4);
+  facts.writeUInt32LE(combineCrc32(crc32(comma), crc, crcShift(text.length)), 8);
+  facts.writeInt32LE(crcShift(comma.length + text.length), 12);
+  facts.writeUInt32LE(text.length, 16);
+  facts.writeUInt32LE(deflatedLength, 20);
+  return facts;
+}
+
+/** Opens a stored block; `null` when a bit of it is not as it was stored. */
+export function openBlock(stored: Buffer): Block | null {
+  if (stored.length < countsLength + factsLength + checkLength || crc32(stored) !== residue) return null;
+  const deflatedFrom = stored.readUInt16LE(2);
+  return pieceOf(stored, countsLength, { deflatedFrom, first: 0, count: stored.readUInt16LE(0) });
+}
+
+/** The quarters of a block. */
+export function quartersOf({ stored, count, deflatedFrom }: Block): Block[] {
+  const quarters: Block[] = [];
+  let from = deflatedFrom;
+  for (let first = 0; first < count; first += quarterRecords) {
+    const facts = countsLength + factsLength * (1 + first / quarterRecords);
+    const its = { deflatedFrom: from, first, count: Math.min(quarterRecords, count - first) };
+    const quarter = pieceOf(stored, facts, its);
+    quarters.push(quarter);
+    from += quarter.deflatedLength + storedComma.length;
+  }
+  return quarters;
+}
+
+function pieceOf(
+  stored: Buffer,
+  facts: number,
+  { deflatedFrom, first, count }: { deflatedFrom: number; first: number; count: number },
+): Block {
+  return {
+    stored,
+    deflatedFrom,
+    deflatedLength: stored.readUInt32LE(facts + 20),
+    crc: stored.readUInt32LE(facts),
+    shift: stored.readInt32LE(facts + 4),
+    crcAfterComma: stored.readUInt32LE(facts + 8),
+    shiftAfterComma: stored.readInt32LE(facts + 12),
+    textLength: stored.readUInt32LE(facts + 16),
+    count,
+    first,
+  };
+}
+
+/** Where each record begins in the text of a block or a quarter, and, last, where one more would begin. */
+export function recordStarts({ stored, first, count }: Block): number[] {
+  const starts = [0];
+  let start = 0;
+  const quarterCount = Math.ceil(stored.readUInt16LE(0) / quarterRecords);
+  const lengths = new VarintReader(stored, countsLength + (quarterCount + 1) * factsLength);
+  for (let n = 0; n < first + count; n += 1) {
+    const length = lengths.next();
+    if (n < first) continue;
+    start += length + comma.length;
+    starts.push(start);
+  }
+  return starts;
+}
+
+/** The text of a block or a quarter. */
+export function blockText({ stored, deflatedFrom, deflatedLength, textLength }: Block): Buffer {
+  const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
+  return inflateRawSync(deflated, {
+    finishFlush: constants.Z_SYNC_FLUSH,
+    chunkSize: inflatedRoom(textLength),
+  });
+}
+
+/** Room for a text that is inflated: zlib takes 64 bytes at least, and where all are filled it makes as much room again. */
+export function inflatedRoom(textLength: number): number {
+  return Math.max(64, textLength + 1);
+}
+
+/** The records of a block, a line each. */
+export function blockLines(block: Block): Buffer {
+  const lines = Buffer.concat([blockText(block), comma]);
+  for (const start of recordStarts(block).slice(1)) lines[start - comma.length] = newLine;
+  return lines;
+}

@@ -1,0 +1,105 @@
+// Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
+// Whoever opens a connection closes it.
+
+import { Redis } from 'ioredis';
+import { RedisUnavailableError } from './failures.ts';
+
+export type { Redis } from 'ioredis';
+
+/**
+ * A serving connection that is silent for this long is made anew, and what was asked by it fails: since it is asked
+ * something each half second, a reader waits no longer, however many replies it needs, and stays within the 2 s after
+ * which it is 503. A timer for each command would cost more than a tenth of it.
+ */
+const silenceMs = 1_500;
+
+/** An import waits this long for one reply; its lock is lost by then. */
+const writeTimeoutMs = 30_000;
+
+/** A writing connection that owes a reply and is silent for this long is made anew, and asks again: well within a lock's life. */
+const writeSilenceMs = 10_000;
+
+/**
+ * A connection for serving: a command fails at once while Redis is away, and after 1.5 s without a reply;
+ * it reconnects by itself, for ever.
+ */
+export function connectForServing(url: string): Redis {
+  return gathered(
+    new Redis(url, {
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      socketTimeout: silenceMs,
+      connectTimeout: 2_000,
+      retryStrategy: (times) => Math.min(50 * times, 500),
+    }),
+  );
+}
+
+/** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
+export function connectForListening(url: string): Redis {
+  return quiet(
+    new Redis(url, {
+      maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
+      connectTimeout: 2_000,
+      retryStrategy: (times) => Math.min(50 * times, 500),
+    }),
+  );
+}
+
+/**
+ * A connection for commands and imports, established; it outlives short absences of Redis.
+ * @throws RedisUnavailableError when Redis cannot be reached now
+ */
+export async function connectForWriting(url: string): Promise<Redis> {
+  const redis = quiet(
+    new Redis(url, {
+      lazyConnect: true,
+      commandTimeout: writeTimeoutMs,
+      socketTimeout: writeSilenceMs,
+      maxRetriesPerRequest: null, // The timeout alone ends the wait for a Redis that has gone.
+      connectTimeout: 5_000,
+      retryStrategy: (times) => Math.min(50 * times, 1_000),
+    }),
+  );
+  const failure = new Promise<never>((_, reject) => redis.once('error', reject));
+  try {
+    await Promise.race([redis.connect(), failure]);
+  } catch (error) {
+    redis.disconnect();
+    throw new RedisUnavailableError(
+      `Redis at ${describeServer(url)} cannot be used: ${(error as Error).message.replace(/\.$/, '')}. Start it, or set REDIS_URL.`,
+    );
+  }
+  return redis;
+}
+
+/** A server's address without its credentials. */
+export function describeServer(url: string): string {
+  const { host } = new URL(url);
+  return host;
+}
+
+/**
+ * Lets what is asked in one step of the event loop go out in one write: each write wakes Redis, and costs more than the
+ * writing of an answer.
+ */
+function gathered(redis: Redis): Redis {
+  redis.on('connect', () => {
+    const { stream } = redis;
+    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
+    stream.write = (...args: unknown[]) => {
+      if (stream.writableCorked === 0) {
+        stream.cork();
+        process.nextTick(() => stream.uncork());
+      }
+      return write(...args);
+    };
+  });
+  return quiet(redis);
+}
+
+/** A connection's errors reach the commands that fail by them; without a listener they would end the process. */
+function quiet(redis: Redis): Redis {
+  return redis.on('error', () => undefined);
+}

@@ -1,0 +1,40 @@
+// What an error of Redis means, and how it is told. Loads nothing of a client, so that every command can tell it.
+
+/** Redis could not be reached, or did not answer; the message says where and why. */
+export class RedisUnavailableError extends Error {}
+
+/** Whether an error of a command means that Redis is away or not able to answer, rather than that we asked wrongly. */
+export function isRedisUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name === 'ReplyError') {
+    return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOAUTH|NOPERM|WRONGPASS)\b/.test(
+      error.message,
+    );
+  }
+  return (
+    error.name === 'MaxRetriesPerRequestError' ||
+    error.name === 'AbortError' ||
+    'syscall' in error ||
+    /^(Command timed out|Connection is closed|Stream isn't writeable|Connection not )/.test(error.message)
+  );
+}
+
+/** Why Redis did not do what it was asked, by the first word of its reply. */
+const refusals: Readonly<Record<string, string>> = {
+  OOM: 'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again.',
+  MISCONF: 'Redis cannot write to its disk. See its log, mend it, and try again.',
+  READONLY: 'This Redis is a read-only replica. Set REDIS_URL to its primary.',
+  LOADING: 'Redis is still loading its data. Try again shortly.',
+  NOAUTH: 'Redis wants a password. Put it into REDIS_URL.',
+  WRONGPASS: 'Redis does not accept the user or password of REDIS_URL.',
+  NOPERM: 'The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+};
+
+/** What an error means, in a plain sentence; an error that is not of Redis says so itself. */
+export function plainReason(error: Error): string {
+  const refusal = refusals[error.message.split(' ', 1)[0] ?? ''];
+  if (error.name === 'ReplyError' && refusal) return refusal;
+  if (isRedisUnavailable(error))
+    return `Redis did not answer in time or went away (${error.message}). Try again.`;
+  return error.message;
+}

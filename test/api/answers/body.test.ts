@@ -1,0 +1,219 @@
+// Pages of a list over HTTP, put together from blocks: every size at every place, and what is done where blocks are damaged.
+
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { type Company, companies as companyCollection } from '../../../shared/collections/company.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { companyKeys, productKeys } from '../../support/keys.ts';
+import { medref, startMedref } from '../../support/medref.ts';
+import { company, product } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { type Asked, send } from '../../support/wire.ts';
+
+/** The last block has 23 records; lengths differ, and so do the lengths of characters. */
+const listed = Array.from({ length: 423 }, (_, i) =>
+  product(1_000 - i, { drugform: { id: 1, name: `ŞURUP ${'ğ€𝛀x'.repeat((i * 7) % 40)}` } }),
+);
+const texts = listed.map((it) => JSON.stringify(it));
+
+/** The text of a page, by way of the records alone. */
+function pageOf(origin: string, page: number, perPage: number): string {
+  const pageCount = Math.ceil(texts.length / perPage);
+  const link = (to: number) => ({ href: `${origin}/products?page=${to}&per-page=${perPage}` });
+  const links = {
+    ...{ self: link(page), first: link(1), last: link(pageCount) },
+    ...(page < pageCount && { next: link(page + 1) }),
+    ...(page > 1 && { prev: link(Math.min(page - 1, pageCount)) }),
+  };
+  const meta = { totalCount: texts.length, pageCount, currentPage: page, perPage };
+  const data = texts.slice((page - 1) * perPage, page * perPage).join(',');
+  return `{"data":[${data}],"_links":${JSON.stringify(links)},"_meta":${JSON.stringify(meta)},"success":true}`;
+}
+
+const gzip = { 'accept-encoding': 'gzip' };
+
+describe('pages made of blocks', () => {
+  const server = useRedis();
+  const api = useApi(server);
+  let redis: Redis;
+  const { blocks } = productKeys.content(1);
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    await importRecords(listed, productCollection, { redisUrl: server().url });
+    await api().get('/products');
+  });
+  after(() => redis.disconnect());
+
+  async function expectPage(asked: Asked, page: number, perPage: number): Promise<void> {
+    const path = `/products?page=${page}&per-page=${perPage}`;
+    const expected = pageOf(asked.origin, page, perPage);
+    const [plain, compressed, head, compressedHead] = await Promise.all([
+      send(asked, path),
+      send(asked, path, { headers: gzip }),
+      send(asked, path, { method: 'HEAD' }),
+      send(asked, path, { method: 'HEAD', headers: gzip }),
+    ]);
+    expect(plain.status, path).to.equal(200);
+    expect(plain.body.toString() === expected, `${path} as it is`).to.equal(true);
+    expect(plain.headers['content-length'], path).to.equal(String(plain.body.length));
+    const isCompressed = Buffer.byteLength(expected) > 4_096;
+    expect(compressed.headers['content-encoding'], path).to.equal(isCompressed ? 'gzip' : undefined);
+    const text = isCompressed ? gunzipSync(compressed.body) : compressed.body;
+    expect(text.toString() === expected, `${path} compressed`).to.equal(true);
+    expect(compressed.headers.etag, path).to.equal(plain.headers.etag);
+    for (const [bare, full] of [
+      [head, plain],
+      [compressedHead, compressed],
+    ] as const) {
+      const { date: _, connection: __, 'keep-alive': ___, ...headers } = full.headers;
+      expect([bare.status, bare.body.length], `HEAD ${path}`).to.deep.equal([200, 0]);
+      expect(bare.headers, `HEAD ${path}`).to.deep.include(headers);
+      expect(bare.headers['content-length'], path).to.equal(String(full.body.length));
+    }
+  }
+
+  for (const perPage of [1, 10, 30, 49, 50, 51, 75, 99, 100, 101, 150, 199, 200]) {
+    it(`are the list by ${perPage}, as it is and compressed, with HEAD’s length too`, async () => {
+      const last = Math.ceil(listed.length / perPage);
+      const pages =
+        last <= 15 ? Array.from({ length: last }, (_, n) => n + 1) : [1, 2, 5, 6, 50, last - 1, last];
+      for (const page of [...new Set([...pages.filter((page) => page <= last), last + 1])])
+        await expectPage(api(), page, perPage);
+    });
+  }
+
+  it('are read by no record: the records may be gone', async () => {
+    const { records, order } = productKeys.content(1);
+    await redis.rename(records, 'aside:records');
+    await redis.rename(order, 'aside:order');
+    try {
+      for (const [page, perPage] of [
+        [1, 200],
+        [2, 51],
+        [9, 50],
+      ] as const)
+        await expectPage(api(), page, perPage);
+    } finally {
+      await redis.rename('aside:records', records);
+      await redis.rename('aside:order', order);
+    }
+  });
+
+  it('are made of the records where a stored block is corrupted at whatever byte, and the damage is told', async () => {
+    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
+    for (const at of [
+      0,
+      3,
+      4,
+      9,
+      13,
+      16,
+      18,
+      20,
+      60,
+      100,
+      Math.floor(stored.length / 2),
+      stored.length - 1,
+    ]) {
+      const corrupted = Buffer.from(stored);
+      corrupted[at] = (corrupted[at] as number) ^ 0x40;
+      await redis.hset(blocks, '0', corrupted);
+      const told = api().damage.length;
+      await expectPage(api(), 1, 200);
+      await expectPage(api(), 3, 51);
+      expect(api().damage.slice(told), `byte ${at}`).to.have.length(8);
+      for (const message of api().damage.slice(told))
+        expect(message).to.include(`Block 0 of ${blocks} is corrupted`);
+    }
+    for (const bytes of [Buffer.alloc(0), stored.subarray(0, 19), stored.subarray(0, -1)]) {
+      await redis.hset(blocks, '0', bytes);
+      await expectPage(api(), 1, 100);
+    }
+    await redis.hset(blocks, '0', stored);
+    const told = api().damage.length;
+    await expectPage(api(), 1, 200);
+    expect(api().damage.slice(told)).to.deep.equal([]);
+  });
+
+  it('are made of the records where a block, or all of them, are missing', async () => {
+    const stored = await redis.hgetallBuffer(blocks);
+    await redis.hdel(blocks, '2');
+    for (const [page, perPage] of [
+      [3, 200],
+      [9, 50],
+      [8, 51],
+    ] as const)
+      await expectPage(api(), page, perPage);
+    await redis.del(blocks);
+    for (const perPage of [1, 50, 200]) await expectPage(api(), 2, perPage);
+    await redis.hset(blocks, ...Object.entries(stored).flat());
+  });
+
+  it('are logged by the service as damaged, and are right all the same', async () => {
+    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
+    const corrupted = Buffer.from(stored);
+    corrupted[40] = (corrupted[40] as number) ^ 1;
+    await redis.hset(blocks, '0', corrupted);
+    const settings = { REDIS_URL: server().url, API_PORT: '0' };
+    const { key } = (await medref(['keys', 'create', '--client', 'damage', '--json'], settings)).json<{
+      key: string;
+    }>();
+    const serving = startMedref(['serve'], settings);
+    try {
+      const [, origin = ''] = await serving.line(/answers at (http:\S+)/);
+      await expectPage({ origin, key, port: Number(new URL(origin).port) }, 1, 50);
+    } finally {
+      serving.process.kill('SIGTERM');
+    }
+    const { stderr } = await serving.ended;
+    expect(stderr).to.include(`Block 0 of ${blocks} is corrupted`);
+    await redis.hset(blocks, '0', stored);
+  });
+});
+
+describe('pages of records that are too large for blocks', () => {
+  const server = useRedis();
+  const api = useApi(server);
+
+  it('are the list all the same, where some blocks are not made, or none', async () => {
+    const redis = await connectForWriting(server().url);
+    const large = (id: number) => company(id, { address: `${id} ${'ş'.repeat(600_000)}` });
+    const some: Company[] = Array.from({ length: 450 }, (_, i) =>
+      i === 260 || i === 261 ? large(i + 1) : company(i + 1),
+    );
+    for (const [list, made] of [
+      [some, ['0', '2']],
+      [[large(1), large(2)], []],
+    ] as const) {
+      const options = { redisUrl: server().url, force: true };
+      const { outcome, version } = await importRecords(list, companyCollection, options);
+      expect(outcome).to.equal('published');
+      const stored = await redis.hkeys(companyKeys.content(version as number).blocks);
+      expect(stored.sort()).to.deep.equal(made);
+      while ((await api().get('/companies/1')).headers.get('medref-version') !== String(version));
+      for (const [page, perPage] of [
+        [1, 200],
+        [2, 150],
+        [6, 50],
+        [7, 40],
+        [5, 61],
+        [1, 2],
+      ] as const) {
+        const path = `/companies?page=${page}&per-page=${perPage}`;
+        for (const headers of [{}, gzip]) {
+          const answer = await send(api(), path, { headers });
+          const isCompressed = answer.headers['content-encoding'] === 'gzip';
+          const body = isCompressed ? gunzipSync(answer.body) : answer.body;
+          const { data } = JSON.parse(body.toString()) as { data: Company[] };
+          const expected = list.slice((page - 1) * perPage, page * perPage);
+          expect(JSON.stringify(data) === JSON.stringify(expected), path).to.equal(true);
+        }
+      }
+    }
+    expect(api().damage, 'a block that is not made is no damage').to.deep.equal([]);
+    redis.disconnect();
+  });
+});

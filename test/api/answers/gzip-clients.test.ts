@@ -1,0 +1,108 @@
+// A page whose gzip was put together from blocks, as decoders of different makers read it.
+
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+const run = promisify(execFile);
+/** Clients that a machine does not have are left out; zlib, undici and gzip are everywhere. */
+const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0;
+
+/** What the browser does: it asks for the page, and writes what it got into its document. */
+const page = `<!doctype html><title>-</title><script type="module">
+const answer = await (await fetch('/products?page=2')).json();
+document.title = answer.data.map(({ product }) => product.id).join(' ');
+</script>`;
+
+describe('a page of blocks', () => {
+  const server = useRedis();
+  const api = useApi(server);
+  const expected = products(450).slice(200, 400);
+  before(() => importRecords(products(450), productCollection, { redisUrl: server().url }));
+
+  const path = '/products?page=2';
+  const dataOf = (text: string) => (JSON.parse(text) as { data: unknown }).data;
+
+  /** The body as it is on the wire. */
+  async function bytes(): Promise<Buffer> {
+    const headers = { authorization: `Bearer ${api().key}`, 'accept-encoding': 'gzip' };
+    const chunks = await new Promise<Buffer[]>((resolve, reject) => {
+      get(`${api().origin}${path}`, { headers }, (response) => {
+        expect(response.headers['content-encoding']).to.equal('gzip');
+        const all: Buffer[] = [];
+        response.on('data', (chunk) => all.push(chunk)).on('end', () => resolve(all));
+      }).on('error', reject);
+    });
+    return Buffer.concat(chunks);
+  }
+
+  it('is read by zlib', async () => {
+    expect(dataOf(gunzipSync(await bytes()).toString())).to.deep.equal(expected);
+  });
+
+  it('is read by undici, the client of fetch', async () => {
+    const answer = await api().get(path, { headers: { 'accept-encoding': 'gzip' } });
+    expect(answer.headers.get('content-encoding')).to.equal('gzip');
+    expect(dataOf(answer.text)).to.deep.equal(expected);
+  });
+
+  it('is read by gzip, the program', async () => {
+    const text = execFileSync('gzip', ['-dc'], { input: await bytes(), maxBuffer: 1e8 });
+    expect(dataOf(text.toString())).to.deep.equal(expected);
+  });
+
+  // The clients below are not needed to build or run medref, so a machine may be without them.
+  it('is read by curl', async function () {
+    if (!isInstalled('curl')) this.skip();
+    const key = `Authorization: Bearer ${api().key}`;
+    const { stdout } = await run('curl', ['-sS', '--compressed', '-H', key, `${api().origin}${path}`]);
+    expect(dataOf(stdout)).to.deep.equal(expected);
+  });
+
+  it('is read by Python', async function () {
+    if (!isInstalled('python3')) this.skip();
+    const program = 'import gzip,sys; sys.stdout.buffer.write(gzip.decompress(sys.stdin.buffer.read()))';
+    const text = execFileSync('python3', ['-c', program], { input: await bytes(), maxBuffer: 1e8 });
+    expect(dataOf(text.toString())).to.deep.equal(expected);
+  });
+
+  it('is read by a browser', async function () {
+    this.timeout(60_000);
+    if (!isInstalled('chromium')) this.skip();
+    const body = await bytes();
+    const site = createServer((request, response) => {
+      if (request.url === '/') response.setHeader('content-type', 'text/html').end(page);
+      else
+        response.writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'application/json' }).end(body);
+    });
+    await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+    const profile = await mkdtemp(join(tmpdir(), 'medref-browser-'));
+    try {
+      const { port } = site.address() as AddressInfo;
+      const options = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'];
+      const rest = [
+        `--user-data-dir=${profile}`,
+        '--virtual-time-budget=5000',
+        '--dump-dom',
+        `http://127.0.0.1:${port}/`,
+      ];
+      const { stdout } = await run('chromium', [...options, '--no-first-run', '--disable-sync', ...rest]);
+      expect(stdout).to.include(`<title>${expected.map(({ product }) => product.id).join(' ')}</title>`);
+    } finally {
+      site.closeAllConnections();
+      site.close();
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+    }
+  });
+});

@@ -1,0 +1,449 @@
+// What is answered while Redis is away, slow, empty or damaged, and how answers come back by themselves.
+
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { ApiKeyring } from '../../../api/reads/keyring.ts';
+import { LiveVersions } from '../../../api/reads/live-versions.ts';
+import { ReadModel } from '../../../api/reads/read-model.ts';
+import { createServer } from '../../../api/server.ts';
+import { createApiKey } from '../../../shared/api-keys.ts';
+import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { packIds } from '../../../shared/formats/packed-ids.ts';
+import {
+  connectForListening,
+  connectForServing,
+  connectForWriting,
+  type Redis,
+} from '../../../shared/redis/connections.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { companies, product, products } from '../../support/records.ts';
+import { startTestRedis, useRedis } from '../../support/redis-server.ts';
+import { type Asked, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
+
+const dataPaths = [
+  '/products',
+  '/products?page=99',
+  '/products?per-page=2',
+  '/products?name=drug',
+  '/products?name=!',
+  '/products?barcode=000000000000',
+  '/products/1',
+  '/products/999',
+];
+
+function expectUnavailable({ status, headers, body }: WireAnswer, what: string): void {
+  expect(status, `${what}: ${body}`).to.equal(503);
+  expect(headers['retry-after'], what).to.match(/^[1-9][0-9]*$/);
+  expect(headers['content-type'], what).to.equal('application/json');
+  expect(headers, what).not.to.have.any.keys('etag', 'last-modified', 'medref-version');
+  const error = JSON.parse(body.toString()) as { data: { message: string } };
+  const { message } = error.data;
+  expect(error, what).to.deep.equal({
+    success: false,
+    data: { name: 'Service Unavailable', message, code: 0, status: 503 },
+  });
+  expect(message, what)
+    .to.match(/^[A-Z].*\.$/)
+    .and.not.match(/ECONN|ioredis|Command timed out|127\.0\.0\.1/);
+}
+
+/** Asks again and again until the answer is as wanted; gives the last answer and the milliseconds it took. */
+async function until(
+  ask: () => Promise<WireAnswer>,
+  wanted: (answer: WireAnswer) => boolean,
+  withinMs: number,
+): Promise<{ answer: WireAnswer; ms: number }> {
+  const started = Date.now();
+  let answer = await ask();
+  while (!wanted(answer) && Date.now() - started < withinMs) {
+    await sleep(20);
+    answer = await ask();
+  }
+  expect(wanted(answer), `${answer.status} ${answer.body.subarray(0, 300)} after ${withinMs} ms`).to.equal(
+    true,
+  );
+  return { answer, ms: Date.now() - started };
+}
+
+const succeeded = ({ status }: WireAnswer) => status === 200;
+
+async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+  const started = Date.now();
+  const result = await promise;
+  expect(Date.now() - started, `ms for ${what}`).to.be.at.most(ms);
+  return result;
+}
+
+function health(api: Pick<Asked, 'origin'>, name: 'live' | 'ready'): Promise<WireAnswer> {
+  return sendWithoutKey(api, `/health/${name}`);
+}
+
+describe('before anything is published', () => {
+  const redis = useRedis();
+  const api = useApi(redis);
+
+  it('answers 503 on every data route, never an empty list', async () => {
+    for (const path of [...dataPaths, '/companies', '/companies/1']) {
+      expectUnavailable(await send(api(), path), path);
+    }
+  });
+
+  it('is live and not ready', async () => {
+    const live = await health(api(), 'live');
+    expect([live.status, live.body.toString()]).to.deep.equal([
+      200,
+      '{"data":{"status":"live"},"success":true}',
+    ]);
+    expectUnavailable(await health(api(), 'ready'), 'ready');
+  });
+
+  it('answers products within a second of their publication, companies still with 503', async () => {
+    await importRecords(products(3), productCollection, { redisUrl: redis().url });
+    await until(() => send(api(), '/products'), succeeded, 1_000);
+    expectUnavailable(await send(api(), '/companies'), '/companies');
+    expectUnavailable(await send(api(), '/companies/1'), '/companies/1');
+  });
+
+  it('is ready once one collection can be answered, and says which', async () => {
+    const { status, body } = await health(api(), 'ready');
+    expect(status).to.equal(200);
+    expect(body.toString()).to.equal(
+      '{"data":{"status":"ready","versions":{"products":1,"drugs":1,"companies":null}},"success":true}',
+    );
+  });
+
+  it('tells health to anyone, uncached, whatever key is sent', async () => {
+    for (const name of ['live', 'ready'] as const) {
+      for (const authorization of ['Bearer unknown', 'x', `Bearer ${api().key}`]) {
+        const headers = { authorization };
+        const answer = await sendWithoutKey(api(), `/health/${name}`, { headers });
+        expect(answer.status).to.equal(200);
+        expect(answer.headers['content-type']).to.equal('application/json');
+        expect(answer.headers['cache-control']).to.equal('no-store');
+      }
+    }
+  });
+});
+
+describe('a new version', () => {
+  const redis = useRedis();
+  const [one, other] = [useApi(redis), useApi(redis)];
+
+  it('is answered by every process within a second of its publication, records and lists alike', async () => {
+    const options = { redisUrl: redis().url, force: true };
+    for (let n = 1; n <= 4; n++) {
+      await importRecords(
+        [product(1, { drugform: { id: n, name: `FORM ${n}` } })],
+        productCollection,
+        options,
+      );
+      const published = Date.now();
+      for (const api of [one, other]) {
+        for (const path of ['/products', '/products/1']) {
+          const isNew = ({ body }: WireAnswer) => body.includes(`FORM ${n}`);
+          await until(() => send(api(), path), isNew, 1_000);
+        }
+      }
+      expect(Date.now() - published).to.be.at.most(1_000);
+    }
+  });
+
+  it('is never mixed with the one before, nor does an answer go back, while readers read', async () => {
+    const count = 300;
+    const listOf = (n: number) =>
+      products(count).map((it) => ({ ...it, drugform: { id: n, name: `FORM ${n}` } }));
+    const options = { redisUrl: redis().url, force: true };
+    await importRecords(listOf(1), productCollection, options);
+    await until(
+      () => send(one(), '/products'),
+      ({ body }) => body.includes(`"totalCount":${count}`),
+      1_000,
+    );
+    let reading = true;
+    const reader = async () => {
+      let latest = 0;
+      let answers = 0;
+      while (reading) {
+        const { status, headers, body } = await send(one(), '/products?page=2&per-page=150');
+        expect(status).to.equal(200);
+        const { data, _meta } = JSON.parse(body.toString());
+        const forms = new Set((data as { drugform: { id: number } }[]).map(({ drugform }) => drugform.id));
+        expect([forms.size, data.length, _meta.totalCount]).to.deep.equal([1, 150, count]);
+        const version = Number(headers['medref-version']);
+        expect(version).to.be.at.least(latest);
+        latest = version;
+        answers++;
+      }
+      return answers;
+    };
+    const readers = [reader(), reader()];
+    for (let n = 2; n <= 5; n++) await importRecords(listOf(n), productCollection, options);
+    reading = false;
+    for (const answers of await Promise.all(readers)) expect(answers).to.be.greaterThan(3);
+  });
+});
+
+describe('while Redis is away', () => {
+  const redis = useRedis({ appendOnly: true });
+  const api = useApi(redis);
+  before(async () => {
+    await importRecords(products(450), productCollection, { redisUrl: redis().url });
+    await importRecords(companies(3), companyCollection, { redisUrl: redis().url });
+    expect((await send(api(), '/products')).status).to.equal(200);
+    for (const path of dataPaths) await send(api(), path); // What is remembered is remembered by now.
+  });
+
+  it('answers 503 within 2 s when Redis was killed, and 200 by itself once it is back', async () => {
+    await redis().kill();
+    for (let round = 1; round <= 3; round++) {
+      for (const path of dataPaths) {
+        expectUnavailable(await within(2_000, path, send(api(), path)), `${path}, round ${round}`);
+      }
+    }
+    await redis().restart();
+    const { ms } = await until(() => send(api(), '/products'), succeeded, 5_000);
+    expect(ms).to.be.at.most(3_000);
+    for (const path of ['/products', '/products/1', '/companies']) {
+      expect((await send(api(), path)).status, path).to.equal(200);
+    }
+  });
+
+  it('is live and not ready meanwhile, and judges what needs no data', async () => {
+    await redis().kill();
+    expect((await health(api(), 'live')).status).to.equal(200);
+    expectUnavailable(await within(2_000, 'ready', health(api(), 'ready')), 'ready');
+    expect((await sendWithoutKey(api(), '/products')).status).to.equal(401);
+    expect((await send(api(), '/x')).status).to.equal(404);
+    expect((await sendWithoutKey(api(), '/health/live', { method: 'POST' })).status).to.equal(405);
+    await redis().restart();
+    await until(() => health(api(), 'ready'), succeeded, 5_000);
+  });
+
+  it('answers 503 and no hang when Redis is frozen, and 200 by itself once it moves', async () => {
+    redis().pause();
+    try {
+      for (let round = 1; round <= 2; round++) {
+        const asked = [...dataPaths, '/companies'].map(async (path) =>
+          expectUnavailable(await within(2_500, path, send(api(), path)), path),
+        );
+        asked.push(
+          within(2_500, 'ready', health(api(), 'ready')).then((it) => expectUnavailable(it, 'ready')),
+        );
+        asked.push(
+          within(500, 'live', health(api(), 'live'))
+            .then(({ status }) => expect(status).to.equal(200))
+            .then(),
+        );
+        await Promise.all(asked);
+      }
+    } finally {
+      redis().resume();
+    }
+    const { ms } = await until(() => send(api(), '/products'), succeeded, 5_000);
+    expect(ms).to.be.at.most(2_000);
+  });
+
+  it('loses no more than an answer when Redis freezes at any moment of a request', async () => {
+    const started = Date.now();
+    const answers: WireAnswer[] = [];
+    const ask = async (delay: number) => {
+      await sleep(delay);
+      answers.push(await within(2_500, 'a request', send(api(), '/products')));
+    };
+    const asked = Array.from({ length: 30 }, (_, i) => ask(i * 4));
+    while (answers.length === 0) await sleep(1);
+    redis().pause();
+    try {
+      await Promise.all(asked);
+    } finally {
+      redis().resume();
+    }
+    expect(Date.now() - started).to.be.at.most(3_500);
+    const byStatus = (wanted: number) => answers.filter(({ status }) => status === wanted);
+    for (const answer of byStatus(503)) expectUnavailable(answer, 'a request');
+    expect([byStatus(200).length > 0, byStatus(503).length > 0]).to.deep.equal([true, true]);
+    expect(byStatus(200).length + byStatus(503).length).to.equal(30);
+    await until(() => send(api(), '/products'), succeeded, 5_000);
+  });
+
+  it('answers from what was published while it could not hear of it', async () => {
+    await redis().kill();
+    expectUnavailable(await send(api(), '/companies'), '/companies');
+    await redis().restart();
+    await importRecords(companies(4), companyCollection, { redisUrl: redis().url });
+    const isNew = ({ body }: WireAnswer) => body.includes('"totalCount":4');
+    await until(() => send(api(), '/companies'), isNew, 5_000);
+  });
+});
+
+describe('when Redis has lost data', () => {
+  const redis = useRedis();
+  const api = useApi(redis);
+  let connection: Redis;
+  before(async () => {
+    connection = await connectForWriting(redis().url);
+  });
+  after(() => connection.disconnect());
+  beforeEach(async () => {
+    await importRecords(products(250), productCollection, { redisUrl: redis().url, force: true });
+    await until(() => send(api(), '/products/250'), succeeded, 1_000);
+  });
+  afterEach(() =>
+    connection.del(
+      ...(['live', 'versions', 'version-documents'] as const).map((it) => `medref:{products}:${it}`),
+    ),
+  );
+
+  async function contentKey(name: 'records' | 'order' | 'blocks'): Promise<string> {
+    const [key] = (await connection.keys(`medref:{products}:[0-9]*:${name}`)).sort(
+      (a, b) => Number(b.split(':')[2]) - Number(a.split(':')[2]),
+    );
+    return key as string;
+  }
+
+  const lists = ['/products', '/products?page=2', '/products?page=25&per-page=10'];
+
+  it('answers lists from blocks alone, and 503, not 404, for a record, without the records of the live version', async () => {
+    const whole = await Promise.all(lists.map((path) => send(api(), path)));
+    await connection.del(await contentKey('records'), await contentKey('order'));
+    for (const [n, path] of lists.entries())
+      expect((await send(api(), path)).body, path).to.deep.equal(whole[n]?.body);
+    for (const path of ['/products/1', '/products/999']) expectUnavailable(await send(api(), path), path);
+  });
+
+  it('answers 503, not an empty list and not 404, without the blocks and the records of the live version', async () => {
+    await connection.del(await contentKey('blocks'), await contentKey('records'));
+    for (const path of [...lists, '/products/1', '/products/999'])
+      expectUnavailable(await send(api(), path), path);
+  });
+
+  it('answers 503, not an empty list, without the blocks and the order of the live version', async () => {
+    await connection.del(await contentKey('blocks'), await contentKey('order'));
+    for (const path of lists) expectUnavailable(await send(api(), path), path);
+    expect((await send(api(), '/products/1')).status).to.equal(200);
+  });
+
+  it('answers 503, not a shorter page, when blocks and single records are missing', async () => {
+    await connection.hdel(await contentKey('records'), '7', '249');
+    await connection.hdel(await contentKey('blocks'), '0', '1');
+    for (const path of ['/products', '/products?page=2']) expectUnavailable(await send(api(), path), path);
+    expect((await send(api(), '/products?page=2&per-page=10')).status).to.equal(200);
+  });
+
+  it('answers 503, not a shorter page, when blocks are missing and the order has lost its end', async () => {
+    const order = await contentKey('order');
+    await connection.del(await contentKey('blocks'));
+    const last = (await connection.hgetBuffer(order, '1')) as Buffer;
+    await connection.hset(order, '1', last.subarray(0, -80));
+    expectUnavailable(await send(api(), '/products?page=2'), '/products?page=2');
+    expect((await send(api(), '/products')).status).to.equal(200);
+  });
+
+  it('answers 503, not another record in its place, when blocks are missing and the order names an unknown id', async () => {
+    await connection.del(await contentKey('blocks'));
+    const order = await contentKey('order');
+    const first = (await connection.hgetBuffer(order, '0')) as Buffer;
+    await connection.hset(order, '0', Buffer.concat([packIds([7_777]), first.subarray(8)]));
+    expectUnavailable(await send(api(), '/products'), '/products');
+  });
+
+  it('answers 503 without the pointer to the live version, within a second', async () => {
+    await connection.del('medref:{products}:live');
+    const { answer } = await until(
+      () => send(api(), '/products'),
+      ({ status }) => status !== 200,
+      1_000,
+    );
+    expectUnavailable(answer, '/products');
+  });
+
+  it('answers again once something is published', async () => {
+    await connection.del(await contentKey('blocks'), await contentKey('records'), 'medref:{products}:live');
+    expectUnavailable(await send(api(), '/products'), '/products');
+    await connection.del('medref:{products}:versions', 'medref:{products}:version-documents');
+    await importRecords(products(9), productCollection, { redisUrl: redis().url, force: true });
+    await until(() => send(api(), '/products'), succeeded, 1_000);
+  });
+
+  it('answers 503, never 200 with less, when Redis came back without any data', async () => {
+    await redis().kill();
+    await redis().restart();
+    await until(
+      () => send(api(), '/products'),
+      ({ status }) => status === 401,
+      5_000,
+    );
+    const { key } = await createApiKey(connection, 'medref', {
+      client: 'again',
+      expiresAt: null,
+      rate: null,
+    });
+    for (const path of dataPaths) expectUnavailable(await send({ ...api(), key }, path), path);
+    expectUnavailable(await health(api(), 'ready'), 'ready');
+    expect((await health(api(), 'live')).status).to.equal(200);
+  });
+});
+
+describe('an API started while Redis is away', () => {
+  it('starts, is live, is not ready, and answers once Redis is there', async () => {
+    const redis = await startTestRedis({ appendOnly: true });
+    const connection = await connectForWriting(redis.url);
+    const { key } = await createApiKey(connection, 'medref', {
+      client: 'tests',
+      expiresAt: null,
+      rate: null,
+    });
+    connection.disconnect();
+    await importRecords(products(3), productCollection, { redisUrl: redis.url });
+    await redis.kill();
+
+    const serving = connectForServing(redis.url);
+    const listener = connectForListening(redis.url);
+    const keyPrefix = 'medref';
+    const live = new LiveVersions({ redis: serving, listener, keyPrefix, sources: importedCollections });
+    const server = await createServer({
+      collections: servedCollections,
+      readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
+      keyring: new ApiKeyring({ redis: serving, keyPrefix }),
+      host: '127.0.0.1',
+      port: 0,
+      baseUrl: undefined,
+      logger: pino({ level: 'silent' }),
+    });
+    try {
+      live.start();
+      await within(1_000, 'the start', server.start());
+      const { port } = server.listener.address() as AddressInfo;
+      const api = { origin: `http://127.0.0.1:${port}`, port, key };
+      for (let round = 1; round <= 2; round++) {
+        expect((await health(api, 'live')).status).to.equal(200);
+        expectUnavailable(await within(2_000, 'ready', health(api, 'ready')), 'ready');
+        for (const path of dataPaths) {
+          expectUnavailable(await within(2_000, path, send(api, path)), path);
+        }
+        await sleep(300);
+      }
+      await redis.restart();
+      const { ms } = await until(() => send(api, '/products'), succeeded, 6_000);
+      expect(ms).to.be.at.most(3_000);
+      expect((await health(api, 'ready')).status).to.equal(200);
+      await importRecords(products(4), productCollection, { redisUrl: redis.url });
+      await until(
+        () => send(api, '/products'),
+        ({ body }) => body.includes('"totalCount":4'),
+        1_000,
+      );
+    } finally {
+      live.stop();
+      await server.stop({ timeout: 100 });
+      serving.disconnect();
+      listener.disconnect();
+      await redis.stop();
+    }
+  });
+});

@@ -1,0 +1,64 @@
+import { expect } from 'chai';
+import { Fences } from '../../../api/reads/fences.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('the fences of a search index', () => {
+  const server = useRedis();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  beforeEach(() => redis.flushall());
+  after(() => redis.disconnect());
+
+  const texts = (count: number) => Array.from({ length: count }, (_, n) => `n${String(n).padStart(6, '0')}`);
+  const write = async (members: readonly string[]) => {
+    await redis.zadd('fences', ...members.flatMap((it) => [0, it]));
+  };
+  const list = (count: number) => ({ key: 'fences', name: `of ${count}`, count });
+
+  for (const count of [1, 499, 500, 501, 8_000, 8_001, 20_000]) {
+    it(`are given sorted and whole where there are ${count}`, async () => {
+      await write([...texts(count)].reverse());
+      expect(await new Fences(redis).get(list(count))).to.deep.equal(texts(count));
+    });
+  }
+
+  it('are remembered by their name, and read once for all who ask at once', async () => {
+    await write(texts(700));
+    const fences = new Fences(redis);
+    await redis.config('RESETSTAT');
+    const asked = await Promise.all([1, 2, 3].map(() => fences.get(list(700))));
+    for (const it of asked) expect(it).to.deep.equal(texts(700));
+    await redis.flushall();
+    expect(await fences.get(list(700))).to.deep.equal(texts(700));
+    expect(await redis.info('commandstats')).to.include('cmdstat_zrange:calls=2,');
+  });
+
+  it('are none where one is missing or too many, until they are mended', async () => {
+    const fences = new Fences(redis);
+    expect(await fences.get(list(600))).to.equal(null);
+    for (const count of [599, 601]) {
+      await redis.flushall();
+      await write(texts(count));
+      expect(await fences.get(list(600)), `${count} of 600`).to.equal(null);
+    }
+    await redis.flushall();
+    await write(texts(600));
+    expect(await fences.get(list(600))).to.deep.equal(texts(600));
+  });
+
+  it('are asked for again after Redis failed', async () => {
+    const fences = new Fences(redis);
+    await redis.set('fences', 'no sorted set');
+    const failure = await fences.get(list(3)).catch((error: Error) => error);
+    expect(failure)
+      .to.be.an('error')
+      .with.property('message')
+      .that.matches(/^WRONGTYPE/);
+    await redis.del('fences');
+    await write(texts(3));
+    expect(await fences.get(list(3))).to.deep.equal(texts(3));
+  });
+});

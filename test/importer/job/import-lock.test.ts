@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { type ImportLock, lifetimes, readLockHolder, takeLock } from '../../../importer/job/import-lock.ts';
+import { contentKeys, workspaceKeys } from '../../../importer/scripts/key-lists.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { companyKeys, productKeys as keys } from '../../support/keys.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('the import lock', () => {
+  const server = useRedis();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(() => redis.flushall());
+
+  it('is held by one at a time, and others are told by whom and since when', async () => {
+    const start = new Date().toISOString();
+    const lock = (await takeLock(redis, keys)) as ImportLock;
+    const other = await takeLock(redis, keys);
+    expect(other).to.deep.equal(await readLockHolder(redis, keys));
+    expect(other).to.have.property('holder').that.includes(String(process.pid));
+    const { since } = other as { since: string };
+    expect(start <= since && since <= new Date().toISOString()).to.equal(true);
+    await lock.release();
+    expect(await readLockHolder(redis, keys)).to.equal(null);
+  });
+
+  it('is free 30 s after its holder’s death at the latest', async () => {
+    const lock = (await takeLock(redis, keys)) as ImportLock;
+    expect(await redis.pttl(keys.lock)).to.be.within(1, 30_000);
+    expect(lifetimes.lockMs).to.be.at.most(30_000);
+    await lock.release();
+  });
+
+  it('is of its own collection alone', async () => {
+    const lock = (await takeLock(redis, keys)) as ImportLock;
+    const other = (await takeLock(redis, companyKeys)) as ImportLock;
+    expect(other.token).to.be.a('string');
+    await lock.release();
+    await other.release();
+  });
+
+  it('is renewed, with what is staged under it, while its holder lives', async () => {
+    const lock = (await takeLock(redis, keys, { ...lifetimes, lockMs: 300, renewEveryMs: 50 })) as ImportLock;
+    const { name } = await lock.begin('');
+    const staged = [...contentKeys(keys, name), ...workspaceKeys(keys, name)];
+    for (const key of staged) await redis.set(key, 'x', 'PX', 300);
+    await sleep(600);
+    expect(await redis.exists(keys.lock)).to.equal(1);
+    for (const key of [keys.staged, ...staged]) expect(await redis.pttl(key), key).to.be.above(10_000);
+    expect(lock.signal.aborted).to.equal(false);
+    await lock.release();
+  });
+
+  it('tells its holder when another has taken it over, and is not given back by the one who lost it', async () => {
+    const lock = (await takeLock(redis, keys, { ...lifetimes, renewEveryMs: 30 })) as ImportLock;
+    await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
+    await sleep(200);
+    expect(lock.signal.aborted).to.equal(true);
+    expect((lock.signal.reason as Error).message).to.match(/lost its lock/);
+    await lock.release();
+    expect(await redis.exists(keys.lock)).to.equal(1);
+  });
+
+  it('counts as lost when it could not be renewed for its whole lifetime', async () => {
+    const lock = (await takeLock(redis, keys, { ...lifetimes, lockMs: 200, renewEveryMs: 50 })) as ImportLock;
+    server().pause();
+    try {
+      while (!lock.signal.aborted) await sleep(20);
+    } finally {
+      server().resume();
+    }
+    await lock.release();
+  });
+});

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { expect } from 'chai';
+import { compare } from '../../../importer/scripts/compare.ts';
+import { LockLostError } from '../../../importer/scripts/held.ts';
+import { stageBlocks } from '../../../importer/scripts/stage-blocks.ts';
+import { productKeys as keys } from '../../support/keys.ts';
+import { begun, block, expectError, lifetimeMs, record, stageWhole, useLockedRedis } from './locked-redis.ts';
+
+describe('compare.lua', () => {
+  const redis = useLockedRedis();
+
+  const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
+  const whole = { range: 0 };
+
+  it('counts what is added, changed and removed, and writes it as a change set that expires', async () => {
+    await stageWhole(redis(), 1, [record(1, 1), record(2, 2), record(3, 3)]);
+    await stageWhole(redis(), 2, [record(1, 1), record(2, 2, '{"id":2,"x":0}'), record(3, 4)]);
+    const after = { part: keys, walked: 2, other: 1, walks: 'after', ...whole } as const;
+    expect(await compare(redis(), begun(2), after)).to.deep.equal({ alone: 1, different: 1 });
+    const before = { part: keys, walked: 1, other: 2, walks: 'before', ...whole } as const;
+    expect(await compare(redis(), begun(2), before)).to.deep.equal({ alone: 1, different: 0 });
+    expect(await redis().hgetall(keys.changeSet(2))).to.deep.equal({
+      2: `${sha1('{"id":2}')} ${sha1('{"id":2,"x":0}')}`,
+      3: `${sha1('{"id":3}')} -`,
+      4: `- ${sha1('{"id":4}')}`,
+    });
+    expect(await redis().pttl(keys.changeSet(2))).to.be.within(1, lifetimeMs);
+  });
+
+  it('compares just the part of the order that it is given', async () => {
+    await stageWhole(redis(), 2, [record(1, 1), record(2, 2), record(3, 3)]);
+    await stageBlocks(redis(), begun(2), keys, [block(1, [2])]);
+    const part = { part: keys, walked: 2, other: 1, walks: 'after' } as const;
+    expect(await compare(redis(), begun(2), { ...part, range: 1 })).to.deep.equal({
+      ...{ alone: 1, different: 0 },
+    });
+    expect(await redis().hkeys(keys.changeSet(2))).to.deep.equal(['2']);
+    expect(await compare(redis(), begun(2), { ...part, range: 2 })).to.deep.equal({
+      ...{ alone: 0, different: 0 },
+    });
+  });
+
+  it('writes nothing without the lock', async () => {
+    await stageWhole(redis(), 2, [record(1, 1)]);
+    await redis().set(keys.lock, 'another token');
+    const comparison = { part: keys, walked: 2, other: 1, walks: 'after', ...whole } as const;
+    await expectError(compare(redis(), begun(2), comparison), LockLostError);
+    expect(await redis().exists(keys.changeSet(2))).to.equal(0);
+  });
+});

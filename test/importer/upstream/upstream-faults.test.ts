@@ -1,0 +1,335 @@
+// What an upstream may do wrong, each with the outcome that is expected of the import; all by real HTTP servers.
+
+import type { ServerResponse } from 'node:http';
+import { createGzip, gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { readLastRejects } from '../../../importer/job/import-history.ts';
+import type { ImportOutcome } from '../../../importer/job/import-report.ts';
+import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { readLiveVersion } from '../../../shared/versions.ts';
+import { importFrom, importRecords } from '../../support/importing.ts';
+import { productKeys as keys, readOrder } from '../../support/keys.ts';
+import { product, products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { type Answer, cutting, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
+
+/** One fault and what is expected of it. */
+interface Fault {
+  readonly answer: Answer;
+  readonly outcome: ImportOutcome;
+  /** Of a failure or refusal. */
+  readonly reason?: RegExp;
+  /** Of a publication: the first reject, or the first warning. */
+  readonly reject?: RegExp;
+  readonly warning?: RegExp;
+  readonly requests?: number;
+  readonly limits?: Partial<UpstreamLimits>;
+}
+
+const live = products(100);
+const list = JSON.stringify({ data: live });
+const zipped = gzipSync(list);
+/** The list with something replaced in its last record. */
+const changed = (from: string, to: string) => {
+  const at = list.lastIndexOf(from);
+  return list.slice(0, at) + to + list.slice(at + from.length);
+};
+const lastId = '"product":{"id":100';
+const failing = (answer: Answer, reason: RegExp, rest: Partial<Fault> = {}): Fault => ({
+  ...{ answer, outcome: 'failed', reason },
+  ...rest,
+});
+const rejecting = (text: string, reject: RegExp): Fault => ({
+  answer: sending(text),
+  outcome: 'published',
+  reject,
+});
+const paging =
+  (pages: Record<string, (origin: string) => unknown>): Answer =>
+  (response, request) => {
+    const page = pages[request.url ?? ''] ?? pages['*'];
+    response.end(JSON.stringify(page?.(`http://${request.headers.host}`)));
+  };
+const part = (from: number, to: number) => live.slice(from, to);
+const next = (href: unknown) => ({ _links: { next: { href } } });
+const endless =
+  (start: string, more: string): Answer =>
+  (response) => {
+    response.write(start);
+    const pour = (to: ServerResponse) => {
+      while (to.writable && to.write(more));
+      to.once('drain', () => pour(to));
+    };
+    pour(response);
+  };
+
+const faults: Record<string, Fault> = {
+  'cut off after its first byte': failing(cutting(list.slice(0, 1)), /cut off/),
+  'cut off in the middle of a record': failing(cutting(list.slice(0, 5_000)), /cut off/),
+  'cut off between two records': failing(
+    cutting(list.slice(0, list.indexOf(',{"product"', 9_000))),
+    /cut off/,
+  ),
+  'cut off before its last byte': failing(cutting(list.slice(0, -1)), /cut off/),
+  'shorter than its Content-Length': failing(
+    cutting(list, { 'content-length': String(list.length + 9) }),
+    /cut off/,
+  ),
+  'ended in order in the middle of a record': failing(sending(list.slice(0, 5_000)), /cut off/),
+  'gzip that is cut off': failing(sending(zipped.subarray(0, 900)), /gzip data ends too early/),
+  'gzip that is corrupt': failing(sending(Buffer.concat([zipped.subarray(0, 300), zipped])), /corrupt gzip/),
+  'a gzip bomb': failing((response) => {
+    const bomb = createGzip();
+    bomb.pipe(response);
+    const blank = Buffer.alloc(1 << 20, ' ');
+    let size = 0;
+    const inflate = () => {
+      while (size < 1 << 30 && !response.destroyed) {
+        size += blank.length;
+        if (!bomb.write(blank)) return void bomb.once('drain', inflate);
+      }
+      bomb.end();
+    };
+    inflate();
+  }, /goes on for more than \d+ bytes .* without another record/),
+  'a gzip bomb of small records': failing(
+    sending(gzipSync(`[${'{"a":1},'.repeat(200_000)}{}]`)),
+    /larger than 1000000 bytes/,
+    { limits: { bodyBytes: 1_000_000 } },
+  ),
+  'plain text that is called gzip': {
+    answer: sending(list, { 'content-encoding': 'gzip' }),
+    outcome: 'unchanged',
+  },
+  'encoded as Brotli': failing(sending(list, { 'content-encoding': 'br' }), /encoded as br/),
+  'in UTF-16': failing(sending(Buffer.from(list, 'utf16le')), /not valid JSON/),
+  'in Latin-1': failing(sending(Buffer.from(changed('DRUG 100', 'DRÜG 100'), 'latin1')), /not valid UTF-8/),
+  'behind a byte order mark': { answer: sending(`\ufeff${list}`), outcome: 'unchanged' },
+  'with half a character': failing(
+    sending(Buffer.from(changed('DRUG 100', 'DRUG \u00e7')).subarray(0, -9)),
+    /cut off/,
+  ),
+  'with a lone surrogate': { answer: sending(changed('DRUG 100', 'DRUG \\ud800')), outcome: 'published' },
+  'with an id past 2^53': rejecting(
+    changed(lastId, '"product":{"id":9007199254740993'),
+    /\$\.product\.id must be an integer/,
+  ),
+  'with the id -0': rejecting(changed(lastId, '"product":{"id":-0'), /\$\.product\.id must be an integer/),
+  'with the id 1e400': rejecting(
+    changed(lastId, '"product":{"id":1e400'),
+    /\$\.product\.id must be an integer/,
+  ),
+  'with an id that is nearly an integer': rejecting(
+    changed(lastId, '"product":{"id":100.00000000000000001'),
+    /\$\.product\.id must be an integer/,
+  ),
+  'with a member given twice': rejecting(
+    changed(lastId, '"product":{"id":7,"id":100'),
+    /\$\.product\.id is given more than once/,
+  ),
+  'with __proto__ as a member': {
+    answer: sending(changed(lastId, '"__proto__":{"polluted":true},"product":{"id":100')),
+    ...{ outcome: 'unchanged', warning: /\$\.__proto__ \(1 records\)/ },
+  },
+  'with a record nested 100,000 deep': rejecting(
+    changed('"barcodes":[', `"deep":${'['.repeat(100_000)}${']'.repeat(100_000)},"barcodes":[`),
+    /\$\.deep.* is nested deeper than 32 levels/,
+  ),
+  'with one record that never ends': failing(
+    endless('{"data":[{"name":"', 'x'.repeat(100_000)),
+    /goes on for more than \d+ bytes after its start without another record/,
+  ),
+  'with records that never end': failing(
+    endless('{"data":[', `${'{"id":1},'.repeat(10_000)}`),
+    /larger than 5000000 bytes/,
+    { limits: { bodyBytes: 5_000_000 } },
+  ),
+  'with white space that never ends': failing(
+    endless('{"data":[', ' '.repeat(100_000)),
+    /goes on for more than/,
+  ),
+  'a slow drip': failing(
+    (response) => {
+      const drip = setInterval(() => response.write(' '), 20);
+      response.on('close', () => clearInterval(drip));
+    },
+    /too slowly/,
+    { limits: { slowMs: 300 } },
+  ),
+  'silent in the middle': failing(
+    (response) => void response.write(list.slice(0, 900)),
+    /stopped in the middle/,
+    {
+      limits: { idleMs: 200 },
+    },
+  ),
+  'silent from the start': failing(() => undefined, /did not answer within/, {
+    limits: { requestMs: 300 },
+  }),
+  'something that is not HTTP': failing(
+    (response) => void response.socket?.end('SSH-2.0-OpenSSH\r\n'),
+    /not HTTP/,
+  ),
+  HTML: failing(
+    sending('<!doctype html><title>Maintenance</title>'),
+    /is not JSON: it begins with "<!doctype/,
+  ),
+  'nothing at all': failing(sending(''), /is empty/),
+  'an object without data': failing(sending({ items: live }), /without a "data" member/),
+  'an error envelope': failing(
+    sending({ success: false, data: { status: 500 } }),
+    /"data" member that is an object/,
+  ),
+  'data given twice': failing(sending(`{"data":[],"data":${JSON.stringify(live)}}`), /two "data" members/),
+  'something after its end': failing(sending(`${list}{"data":[]}`), /not valid JSON/),
+  'an empty list': { answer: sending({ data: [] }), outcome: 'refused', reason: /no valid record/ },
+  'a list of other things': {
+    answer: sending(['a', 1, null]),
+    outcome: 'refused',
+    reason: /3 of the 3 records read/,
+  },
+  'half of the list': { answer: sending(part(0, 50)), outcome: 'refused', reason: /50 of the 100 live ids/ },
+  'answering 401': failing(refusing(401), /answered 401 Unauthorized. Check the token/, { requests: 1 }),
+  'answering 404': failing(refusing(404), /answered 404 Not Found/, { requests: 1 }),
+  'answering 204': failing(refusing(204), /answered 204 No Content/, { requests: 1 }),
+  'answering 500 for ever': failing(refusing(500), /answered 500 .*, after 4 tries/, { requests: 4 }),
+  'answering 503 twice': {
+    answer: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
+    ...{ outcome: 'unchanged', requests: 3 },
+  },
+  'answering 429 with Retry-After': {
+    answer: (response, request, nth) =>
+      (nth < 2 ? refusing(429, { 'retry-after': '1' }) : sending(list))(response, request, nth),
+    ...{ outcome: 'unchanged', requests: 2 },
+  },
+  'answering 429 with a Retry-After of an hour': failing(
+    refusing(429, { 'retry-after': '3600' }),
+    /asks to wait 3600 s .*, longer than/,
+    { requests: 1 },
+  ),
+  'a loop of redirects': failing(refusing(302, { location: '/list.json' }), /redirects more than 5 times/),
+  'a redirect to a file': failing(
+    refusing(302, { location: 'file:///etc/passwd' }),
+    /redirects to a file: URL/,
+  ),
+  'a next page on another host': failing(
+    paging({ '*': () => ({ data: part(0, 50), ...next('http://127.0.0.2:9/') }) }),
+    /next page at another origin/,
+    { requests: 1 },
+  ),
+  'a next page that leads back': failing(
+    paging({
+      '/list.json': () => ({ data: part(0, 50), ...next('/2') }),
+      '/2': () => ({ data: part(50, 99), ...next('/list.json') }),
+    }),
+    /a loop in next/,
+    { requests: 2 },
+  ),
+  'pages that never end': failing(
+    (response, request, nth) =>
+      sending({ data: [product(nth)], _meta: { totalCount: 5 }, ...next(`/${nth}`) })(response, request, nth),
+    /names a next page, although 6 records were read and its totalCount is 5/,
+  ),
+  'empty pages that never end': failing(
+    (response, request, nth) =>
+      sending({ data: nth === 1 ? live : [], ...next(`/${nth}`) })(response, request, nth),
+    /empty page that names a next one/,
+  ),
+  'a walk that ends before its totalCount': failing(
+    sending({ data: part(0, 90), _meta: { totalCount: 100 } }),
+    /cut off: its totalCount is 100/,
+  ),
+  'a total count that changes while it is walked': failing(
+    (response, request, nth) =>
+      sending({
+        data: part(nth % 2 ? 0 : 50, nth % 2 ? 50 : 100),
+        _meta: { totalCount: 100 + nth },
+        ...(nth % 2 ? next('/2') : {}),
+      })(response, request, nth),
+    /changed during the walk: its totalCount/,
+    { requests: 8 },
+  ),
+};
+
+/** What is expected, in words: the outcome, and what is said of it. */
+function expectation({ outcome, reason, reject, warning, requests }: Fault): string {
+  const tries = requests === undefined ? '' : ` (${requests} ${requests === 1 ? 'request' : 'requests'})`;
+  if (reason) return `${outcome}${tries}: “${inWords(reason)}”`;
+  if (reject) return `${outcome} without that record, which is kept as a reject: “${inWords(reject)}”`;
+  if (warning) return `${outcome}, with the warning “${inWords(warning)}”`;
+  return `${outcome}${tries}`;
+}
+
+/** What a pattern of ours looks for. */
+function inWords({ source }: RegExp): string {
+  return source.replaceAll('\\d+', '…').replaceAll('.*', '…').replaceAll('\\', '').replace(/… …/g, '…');
+}
+
+describe('an upstream at fault', () => {
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    await importRecords(live, productCollection, { redisUrl: server().url });
+  });
+
+  it('is tried in more than thirty ways', () => {
+    expect(Object.keys(faults).length).to.be.above(30);
+  });
+
+  for (const [what, fault] of Object.entries(faults)) {
+    it(`that is ${what}: ${expectation(fault)}`, async () => {
+      const upstream = await startUpstream(fault.answer);
+      const report = await importFrom(upstream.url(), productCollection, {
+        redisUrl: server().url,
+        upstreamLimits: { backoffMs: 2, ...fault.limits },
+      });
+      expect(report.reason ?? '').to.match(fault.reason ?? /^$/);
+      expect(report.outcome).to.equal(fault.outcome);
+      expect(report.read).to.equal(report.written + report.rejected);
+      if (fault.warning) expect(report.warnings.join()).to.match(fault.warning);
+      if (fault.requests) expect(upstream.requests).to.have.length(fault.requests);
+
+      const published = fault.outcome === 'published';
+      const version = await readLiveVersion(redis, keys);
+      expect(version).to.have.property('version', published ? 2 : 1);
+      const { order, records } = keys.content(version?.content ?? 0);
+      const stored = await redis.hmget(records, ...(await readOrder(redis, order)));
+      const kept = fault.reject ? live.slice(0, -1) : live;
+      if (published && !fault.reject) expect(stored).to.have.length(live.length);
+      else expect(stored).to.deep.equal(kept.map((record) => JSON.stringify(record)));
+      if (fault.reject) {
+        const { total, rejects } = await readLastRejects(redis, keys);
+        expect(total).to.equal(1);
+        expect(`${rejects[0]?.path} ${rejects[0]?.reason}`).to.match(fault.reject);
+      }
+      expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
+      expect(({} as { polluted?: boolean }).polluted).to.equal(undefined);
+    });
+  }
+
+  it('that is a redirect to another host: unchanged, and the token is not sent there', async () => {
+    const seen: (string | undefined)[] = [];
+    const other = await startUpstream((response, request) => {
+      seen.push(request.headers.authorization);
+      response.end(list);
+    });
+    const upstream = await startUpstream((response, request) => {
+      seen.push(request.headers.authorization);
+      refusing(302, { location: other.url().href })(response, request, 1);
+    });
+    const report = await importFrom(upstream.url(), productCollection, {
+      redisUrl: server().url,
+      upstream: { url: upstream.url(), token: 's3cret' },
+    });
+    expect(report.outcome).to.equal('unchanged');
+    expect(seen).to.deep.equal(['Bearer s3cret', undefined]);
+  });
+});

@@ -1,0 +1,178 @@
+import { expect } from 'chai';
+import { createValidator, type Verdict } from '../../../importer/writing/record-validator.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { company, product } from '../../support/records.ts';
+
+const judgeProduct = createValidator(productCollection);
+const judgeCompany = createValidator(companyCollection);
+const idReason = 'must be an integer from 1 to 9007199254740991';
+const nameReason = 'must have at least one visible character';
+const barcodeReason = 'must be a string of 12 or 13 digits';
+
+/** A product as JSON would bring it, with one value put somewhere. */
+function productWith(path: string, value: unknown): unknown {
+  const record = structuredClone(product(1)) as unknown as Record<string, unknown>;
+  const steps = path.split('.');
+  const last = steps.pop() as string;
+  const parent = steps.reduce((it, step) => it[step] as Record<string, unknown>, record);
+  if (value === undefined) delete parent[last];
+  else parent[last] = value;
+  return record;
+}
+
+function expectReject(verdict: Verdict, path: string, reason: string): void {
+  expect(verdict).to.deep.equal({ valid: false, path, reason });
+}
+
+describe('the record validator', () => {
+  it('gives a valid record as JSON in the declared order of members, whatever order they came in', () => {
+    const { product: named, ...rest } = product(7);
+    const shuffled = {
+      ...Object.fromEntries(Object.entries(rest).reverse()),
+      product: { name: named.name, id: 7 },
+    };
+    const json = JSON.stringify(product(7));
+    expect(judgeProduct(shuffled)).to.deep.equal({
+      valid: true,
+      id: 7,
+      record: product(7),
+      json,
+      unknownMembers: [],
+    });
+  });
+
+  it('leaves unknown members out and names them', () => {
+    const record = { ...product(1), extra: 1, 'a b': 2, drug: { id: 1, name: 'A', atc: 'B01' } };
+    const verdict = judgeProduct({
+      ...record,
+      barcodes: [{ barcode: '123456789012', skrsStatus: null, x: 0 }],
+    });
+    expect(verdict).to.deep.include({ valid: true });
+    expect((verdict as { unknownMembers?: unknown }).unknownMembers).to.deep.equal([
+      ...['$.drug.atc', '$.barcodes[*].x', '$.extra', '$["a b"]'],
+    ]);
+    expect((verdict as { json: string }).json).not.to.match(/extra|a b|atc|"x"/);
+  });
+
+  it('takes a barcode that is an integer of 12 or 13 digits as its digits', () => {
+    for (const digits of [100_000_000_000, 8_699_622_270_041, 9_999_999_999_999]) {
+      const verdict = judgeProduct(productWith('barcodes', [{ barcode: digits, skrsStatus: null }]));
+      expect(verdict.valid).to.equal(true);
+      expect((JSON.parse((verdict as { json: string }).json) as Product).barcodes).to.deep.equal([
+        { barcode: String(digits), skrsStatus: null },
+      ]);
+    }
+  });
+
+  it('leaves the value as it came, which a reject tells', () => {
+    const value = productWith('barcodes', [{ barcode: 8_699_622_270_041, skrsStatus: null }]);
+    const before = JSON.stringify(value);
+    judgeProduct(value);
+    expect(JSON.stringify(value)).to.equal(before);
+  });
+
+  it('accepts what is unusual but right', () => {
+    const unusual: readonly (readonly [string, unknown])[] = [
+      ['barcodes', []],
+      ['barcodes', [{ barcode: '000000000000', skrsStatus: '' }]],
+      ['barcodes', [{ barcode: '8699622270041', skrsStatus: 'anything else' }]],
+      ['published', false],
+      ['product.id', Number.MAX_SAFE_INTEGER],
+      ['product.name', ' \n\u00a0edge spaces\t kept \u2028'],
+      ['product.name', '\ud800 a lone surrogate'],
+      ['product.name', 'x'.repeat(10_000)],
+      ['product.name', '💊'.repeat(10_000)],
+      ['drug.name', '™'],
+    ];
+    for (const [path, value] of unusual) {
+      const record = productWith(path, value);
+      const json = JSON.stringify(record);
+      expect(judgeProduct(record), path).to.deep.include({ valid: true, json });
+    }
+    for (const changes of [
+      { website: '', officialName: '' },
+      { fax: '', phone: null, district: '' },
+    ]) {
+      expect(judgeCompany(company(1, changes)).valid).to.equal(true);
+    }
+  });
+
+  type Case = readonly [at: string, value: unknown, path: string, reason: string];
+  const badId = (id: unknown): Case => ['product.id', id, '$.product.id', idReason];
+  const invisible = (name: string): Case => ['drug.name', name, '$.drug.name', nameReason];
+  const badBarcode = (barcode: unknown): Case => [
+    'barcodes',
+    [{ barcode, skrsStatus: null }],
+    '$.barcodes[0].barcode',
+    barcodeReason,
+  ];
+  const rejected: readonly Case[] = [
+    ...['1', 0, -0, -1, 1.5, 2 ** 53, Infinity, Number.NaN, null, true, [], {}].map(badId),
+    ['product.id', undefined, '$.product.id', 'is required'],
+    ...['', ' ', '\n\t\u00a0', '\u200b\u00ad\ufeff', '\u3164', '\u0000'].map(invisible),
+    ...['12345678901', '12345678901234', '86996222700l1', ' 8699622270041', '8699622270041\n'].map(
+      badBarcode,
+    ),
+    ...[':869962227004', '٨٦٩٩٦٢٢٢٧٠٠٤١', '', null, 12_345_678_901, 12_345_678_901_234].map(badBarcode),
+    ...[8_699_622_270_041.5, -8_699_622_270_041].map(badBarcode),
+    ['drug.name', 'x'.repeat(10_001), '$.drug.name', 'must be at most 10000 characters long'],
+    ['drug.name', null, '$.drug.name', 'must be a string'],
+    ['drug.name', undefined, '$.drug.name', 'is required'],
+    ['drug', undefined, '$.drug', 'is required'],
+    ['drug', null, '$.drug', 'must be of type object'],
+    ['drug', [], '$.drug', 'must be of type object'],
+    ['drugform', 'TABLET', '$.drugform', 'must be of type object'],
+    ['barcodes', undefined, '$.barcodes', 'is required'],
+    ['barcodes', null, '$.barcodes', 'must be an array'],
+    ['barcodes', {}, '$.barcodes', 'must be an array'],
+    ['barcodes', '8699622270041', '$.barcodes', 'must be an array'],
+    ['barcodes', [null], '$.barcodes[0]', 'must be of type object'],
+    ['barcodes', ['8699622270041'], '$.barcodes[0]', 'must be of type object'],
+    ['barcodes', [{ barcode: '8699622270041' }], '$.barcodes[0].skrsStatus', 'is required'],
+    [
+      'barcodes',
+      [{ barcode: '8699622270041', skrsStatus: 1 }],
+      '$.barcodes[0].skrsStatus',
+      'must be a string',
+    ],
+    ['published', undefined, '$.published', 'is required'],
+    ['published', null, '$.published', 'must be a boolean'],
+    ['published', 'true', '$.published', 'must be a boolean'],
+    ['published', 1, '$.published', 'must be a boolean'],
+  ];
+  for (const [at, value, path, reason] of rejected) {
+    const shown = JSON.stringify(value) ?? 'nothing';
+    it(`rejects a product whose ${at} is ${shown.length > 50 ? `${shown.slice(0, 50)}…` : shown} (${typeof value})`, () => {
+      expectReject(judgeProduct(productWith(at, value)), path, reason);
+    });
+  }
+
+  it('rejects the whole record for one bad barcode among good ones', () => {
+    const good = { barcode: '8699622270041', skrsStatus: null };
+    const record = productWith('barcodes', [good, { barcode: '1', skrsStatus: null }, good]);
+    expectReject(judgeProduct(record), '$.barcodes[1].barcode', barcodeReason);
+  });
+
+  it('rejects what is not an object', () => {
+    for (const value of [null, 1, 'text', true, [], [product(1)]]) {
+      expectReject(judgeProduct(value), '$', 'must be of type object');
+    }
+  });
+
+  it('rejects a company whose text is missing, null where it may not be, or not text', () => {
+    expectReject(judgeCompany({ ...company(1), website: null }), '$.website', 'must be a string');
+    expectReject(judgeCompany({ ...company(1), officialName: null }), '$.officialName', 'must be a string');
+    expectReject(judgeCompany({ ...company(1), phone: 902120000000 }), '$.phone', 'must be a string');
+    const { district, ...without } = company(1);
+    expect(district).to.equal(null);
+    expectReject(judgeCompany(without), '$.district', 'is required');
+  });
+
+  it('takes members named like built-in ones for what they are: unknown', () => {
+    const record = JSON.parse(
+      `{"__proto__":{"product":1},"constructor":2,${JSON.stringify(product(3)).slice(1)}`,
+    );
+    expect(judgeProduct(record)).to.deep.include({ valid: true, id: 3, json: JSON.stringify(product(3)) });
+  });
+});
