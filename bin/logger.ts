@@ -1,16 +1,16 @@
-// Structured logs, as JSON lines on stderr; stdout belongs to results.
+// Structured logs, as JSON lines; where they go is the caller's.
 
 import { type Logger, pino } from 'pino';
 import { printableJson } from './escapes.ts';
+import type { CommandContext } from './surroundings.ts';
 
 export type { Logger } from 'pino';
 
 /** The logger of one command. */
-export function createLogger(level: string): Logger {
-  const stderr = pino.destination({ fd: 2, sync: true });
+export function createLogger({ settings, log }: Pick<CommandContext, 'settings' | 'log'>): Logger {
   return pino(
-    { level, base: { pid: process.pid }, serializers: { err: errorSummary } },
-    { write: (line) => void stderr.write(`${printableJson(line.trimEnd())}\n`) },
+    { level: settings.logLevel, base: { pid: process.pid }, serializers: { err: errorSummary } },
+    { write: (line) => log(`${printableJson(line.trimEnd())}\n`) },
   );
 }
 

@@ -1,5 +1,8 @@
 // In: how many records an import has read. Out: a line on a terminal that keeps up; nothing anywhere else.
 
+import { counted } from './commands/output.ts';
+import type { CommandContext } from './surroundings.ts';
+
 /** Shows progress on a terminal. */
 export interface Progress {
   show(read: number): void;
@@ -8,7 +11,7 @@ export interface Progress {
 }
 
 /** Progress of one collection's import on a stream, where that is a terminal. */
-export function createProgress(collection: string, stream: NodeJS.WriteStream): Progress {
+export function createProgress(collection: string, stream: CommandContext['stderr']): Progress {
   if (!stream.isTTY) return { show: () => undefined, clear: () => undefined };
   const start = performance.now();
   let shownAt = 0;
@@ -18,9 +21,7 @@ export function createProgress(collection: string, stream: NodeJS.WriteStream): 
       if (now - shownAt < 100) return;
       shownAt = now;
       const rate = Math.round(read / ((now - start) / 1000));
-      stream.write(
-        `\r\x1b[K${collection}: ${read.toLocaleString('en')} records, ${rate.toLocaleString('en')}/s`,
-      );
+      stream.write(`\r\x1b[K${collection}: ${counted(read, 'record')}, ${rate.toLocaleString('en')}/s`);
     },
     clear: () => {
       if (shownAt > 0) stream.write('\r\x1b[K');

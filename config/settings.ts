@@ -2,6 +2,7 @@
 
 import Joi from 'joi';
 import { importedCollections } from '../shared/collections/collections.ts';
+import { isCronLine } from './cron-line.ts';
 
 /** Where one collection comes from. */
 export interface UpstreamSettings {
@@ -130,7 +131,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     default: '0 3 * * *',
     doc: 'When `medref schedule` imports.',
     takes: 'five cron fields: minute, hour, day of month, month, day of week',
-    rule: Joi.string(),
+    rule: Joi.string().custom(cronLine),
   },
   {
     name: 'IMPORT_TIMEZONE',
@@ -172,18 +173,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
 /**
  * Reads and checks all settings. A variable that is set to nothing counts as not set.
  * @param environment usually `process.env`
- * @param isCronLine says whether a line is a schedule; given by the one file that knows the scheduler
  * @throws SettingsError for the first bad setting
  */
-export function readSettings(
-  environment: Readonly<Record<string, string | undefined>>,
-  isCronLine: (line: string) => boolean,
-): Settings {
+export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const values = new Map(
     settingDefinitions.map((definition) => [definition.name, readOne(definition, environment)]),
   );
-  const cron = values.get('IMPORT_CRON') as string;
-  if (!isCronLine(cron)) throw badSetting(definitionOf('IMPORT_CRON'), cron);
   const text = (name: string) => values.get(name) as string;
   const number = (name: string) => values.get(name) as number;
   return Object.freeze({
@@ -195,7 +190,7 @@ export function readSettings(
     adminPort: number('ADMIN_PORT'),
     baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/\/+$/, ''),
     upstreams: upstreams(values),
-    importCron: cron,
+    importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
     maxShrinkPercent: number('MAX_SHRINK_PERCENT'),
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
@@ -244,8 +239,10 @@ function withoutSecrets(value: string): string {
   return value.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?).*@/is, '$1***@').replace(/\?.*/s, '?***');
 }
 
-function definitionOf(name: string): SettingDefinition {
-  return settingDefinitions.find((definition) => definition.name === name) as SettingDefinition;
+/** A schedule as it was meant, with one space between its fields. @throws Error where it is none */
+function cronLine(value: string): string {
+  if (!isCronLine(value)) throw new Error('not a schedule');
+  return value.trim().split(/\s+/).join(' ');
 }
 
 /** A rule for a URL of one of these protocols that also passes the test; gives it as the URL Standard writes it. */

@@ -1,11 +1,6 @@
 // In: a cron line and what to do. Out: it is done on time, never twice at once; the only place that knows node-cron.
 
-import { schedule, validate } from 'node-cron';
-
-/** Whether a line is a schedule: five valid cron fields. */
-export function isCronLine(line: string): boolean {
-  return line.trim().split(/\s+/).length === 5 && validate(line.trim());
-}
+import { schedule } from 'node-cron';
 
 /** A schedule that runs. */
 export interface Schedule {
@@ -29,7 +24,7 @@ export function startSchedule({
   run: () => Promise<void>;
   onSkipped: () => void;
 }): Schedule {
-  const task = schedule(cron.trim(), run, { timezone, noOverlap: true, logger: silent });
+  const task = schedule(cron, run, { timezone, noOverlap: true, logger: silent });
   task.on('execution:overlap', onSkipped);
   return { nextRun: () => task.getNextRun(), stop: async () => task.destroy() };
 }

@@ -65,7 +65,7 @@ describe('the architecture', () => {
   it('was found: there are sources, and they import each other, also when code comes by', () => {
     expect(sources.length).to.be.above(150);
     expect(imports.length).to.be.above(500);
-    expect(imports).to.deep.include({ from: 'bin/medref.ts', to: 'bin/commands/serve.ts' });
+    expect(imports).to.deep.include({ from: 'bin/command-line.ts', to: 'bin/commands/serve.ts' });
   });
 
   it('has a rule for each folder: who may import it', () => {
@@ -142,7 +142,7 @@ describe('the architecture', () => {
     ['bench/ knows of Redis keys no more than a client', inFolder('bench'), (to) => to === 'shared/keys.ts'],
     ['node-cron stays in one file', (from) => from !== 'importer/schedule.ts', isPackage('node-cron')],
     ['ioredis stays in one file', (from) => from !== 'shared/redis/connections.ts', isPackage('ioredis')],
-    ['commander stays in one file', (from) => from !== 'bin/medref.ts', isPackage('commander')],
+    ['commander stays in one file', (from) => from !== 'bin/command-line.ts', isPackage('commander')],
     ['no test code is used by what is not a test', () => true, inFolder('test')],
   ];
   for (const [title, from, to] of forbidden) {

@@ -61,7 +61,7 @@ describe('the compose file', () => {
   });
 
   it('runs commands that exist', async () => {
-    const help = read('bin/medref.ts');
+    const help = read('bin/command-line.ts');
     for (const name of ['importer', 'api']) expect(help).to.include(`command('${service(name).command[0]}'`);
   });
 });

@@ -189,7 +189,7 @@ function usageOf(path: string, text: string): string {
   const args = /^Usage: medref [\w ]+ \[options\](.*)$/m.exec(text)?.[1] ?? '';
   const options = [...text.matchAll(/^ {2}(--[\w-]+(?: <[^>]+>)?) {2,}/gm)].map(([, it = '']) => it);
   const shown = options
-    .filter((it) => it !== '--json')
+    .filter((it) => it !== '--json' && it !== '--version')
     .map((it) => (it === '--client <name>' ? ` ${it}` : ` [${it}]`));
   return `medref ${path}${args}${shown.join('')}`;
 }

@@ -1,15 +1,23 @@
 // In: a collection's name as an operator typed it. Out: the collection, and the one with whose versions it lives.
 
+import { closestMatch } from 'leven';
 import type { Collection, ServedCollection } from '../../shared/collections/collection.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { UsageError } from '../exit-codes.ts';
+
+/** By how many letters a name may differ from the one that is meant. */
+const maxTypingErrors = 3;
 
 /** The collection of a name. @throws UsageError when there is none */
 export function collectionNamed(name: string): ServedCollection {
   const found = servedCollections.find(({ collection }) => collection.name === name);
   if (found) return found;
-  const names = servedCollections.map(({ collection }) => collection.name).join(', ');
-  throw new UsageError(`There is no collection ${JSON.stringify(name)}; there are ${names}.`);
+  const names = servedCollections.map(({ collection }) => collection.name);
+  const meant = closestMatch(name, names, { maxDistance: maxTypingErrors });
+  const question = meant === undefined ? '' : ` Did you mean ${meant}?`;
+  throw new UsageError(
+    `There is no collection ${JSON.stringify(name)}; there are ${names.join(', ')}.${question}`,
+  );
 }
 
 /**

@@ -1,7 +1,6 @@
 // medref diff: what differs between two kept versions of a collection, record by record.
 
 import { once } from 'node:events';
-import type { Settings } from '../../config/settings.ts';
 import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { type CollectionKeys, servedKeys } from '../../shared/keys.ts';
@@ -9,25 +8,32 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
 import { printable, printableJson } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';
+import type { CommandContext } from '../surroundings.ts';
 import { collectionNamed } from './collection-argument.ts';
 import { count, type OutputOptions } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the difference as it is found, however large it is. @returns the exit code */
 export async function diffCommand(
-  settings: Settings,
+  context: CommandContext,
   name: string,
   options: OutputOptions & { from?: number; to?: number },
 ): Promise<number> {
   const served = collectionNamed(name);
-  const { keys, part } = servedKeys(settings.keyPrefix, served);
-  await withRedis(settings, async (redis) => {
+  const { keys, part } = servedKeys(context.settings.keyPrefix, served);
+  await withRedis(context.settings, async (redis) => {
     const { from, to } = await chooseVersions(redis, keys, { name, served, ...options });
     const diff = diffVersions(redis, part, from, to);
-    if (options.json) await printJson(diff, from, to);
-    else await printText(diff, from, to);
+    if (options.json) await printJson(writer(context), diff, { from, to });
+    else await printText(writer(context), diff, { from, to });
   });
   return exitCodes.done;
+}
+
+/** Two kept versions. */
+interface Compared {
+  readonly from: Version;
+  readonly to: Version;
 }
 
 /** To the live version, unless said, and from the one kept before that. */
@@ -35,7 +41,7 @@ async function chooseVersions(
   redis: Redis,
   keys: CollectionKeys,
   asked: { name: string; served: ServedCollection; from?: number; to?: number },
-): Promise<{ from: Version; to: Version }> {
+): Promise<Compared> {
   const [kept, live] = await Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]);
   const numbers = kept.map(({ version }) => version).join(', ') || 'none';
   const keptVersion = (number: number) => {
@@ -54,7 +60,7 @@ async function chooseVersions(
   );
 }
 
-async function printJson(diff: VersionDiff, from: Version, to: Version): Promise<void> {
+async function printJson(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
   await write(`{"from":${from.version},"to":${to.version}`);
   for (const part of ['added', 'changed', 'removed'] as const) {
     await write(`,"${part}":[`);
@@ -68,7 +74,8 @@ async function printJson(diff: VersionDiff, from: Version, to: Version): Promise
   await write('}\n');
 }
 
-async function printText(diff: VersionDiff, from: Version, to: Version): Promise<void> {
+async function printText(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
+  const writeLine = (line: string) => write(`${printable(line)}\n`);
   await write(`From version ${from.version} to version ${to.version}\n`);
   const counts = { added: 0, changed: 0, removed: 0 };
   for await (const record of diff.added()) {
@@ -90,11 +97,11 @@ async function printText(diff: VersionDiff, from: Version, to: Version): Promise
   );
 }
 
-async function writeLine(line: string): Promise<void> {
-  await write(`${printable(line)}\n`);
-}
+type Write = (text: string) => Promise<void>;
 
-/** Waits for whoever reads, so that a large difference is not kept in memory. */
-async function write(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+/** Writes to stdout, and waits for whoever reads, so that a large difference is not kept in memory. */
+function writer({ stdout }: CommandContext): Write {
+  return async (text) => {
+    if (!stdout.write(text)) await once(stdout, 'drain');
+  };
 }

@@ -1,6 +1,7 @@
 // How commands print: one JSON document with --json, else text for people.
 
 import { printableJson } from '../escapes.ts';
+import type { CommandContext } from '../surroundings.ts';
 
 /** The option that every command takes. */
 export interface OutputOptions {
@@ -8,8 +9,13 @@ export interface OutputOptions {
 }
 
 /** Prints a result to stdout. */
-export function print(result: unknown, { json }: OutputOptions, text: () => string): void {
-  process.stdout.write(json ? `${printableJson(JSON.stringify(result))}\n` : `${text()}\n`);
+export function print(
+  { stdout }: Pick<CommandContext, 'stdout'>,
+  result: unknown,
+  { json }: OutputOptions,
+  text: () => string,
+): void {
+  stdout.write(json ? `${printableJson(JSON.stringify(result))}\n` : `${text()}\n`);
 }
 
 /** Rows of text in aligned columns, under a heading. */
@@ -28,4 +34,9 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
 /** A whole number with thousands separated. */
 export function count(value: number): string {
   return value.toLocaleString('en');
+}
+
+/** A number of things: `1 record`, `2,000 records`. @param noun its plural is the noun with an s */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }

@@ -1,24 +1,24 @@
 // medref rejects: the records that a collection's last import rejected, and why.
 
-import type { Settings } from '../../config/settings.ts';
 import { type LastRejects, readLastRejects } from '../../importer/job/import-history.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { printable } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';
+import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, print } from './output.ts';
+import { count, counted, type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the rejects of a collection's last import. @returns the exit code */
 export async function rejectsCommand(
-  settings: Settings,
+  context: CommandContext,
   name: string,
   options: OutputOptions,
 ): Promise<number> {
-  const keys = collectionKeys(settings.keyPrefix, importedCollectionNamed(name, 'rejects'));
-  const last = await withRedis(settings, (redis) => readLastRejects(redis, keys));
+  const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'rejects'));
+  const last = await withRedis(context.settings, (redis) => readLastRejects(redis, keys));
   const { total, rejects } = last;
-  print({ total, rejects }, options, () => describe(name, last));
+  print(context, { total, rejects }, options, () => describe(name, last));
   return exitCodes.done;
 }
 
@@ -27,7 +27,7 @@ function describe(name: string, { total, endedAt, rejects }: LastRejects): strin
   const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
   const lines = rejects.map(({ position, path, reason, raw }) => `${position}: ${path} ${reason}: ${raw}`);
   return [
-    `The import of ${name} that ended at ${endedAt} rejected ${count(total)} records${shown}.`,
+    `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}${shown}.`,
     ...lines,
   ]
     .map(printable)

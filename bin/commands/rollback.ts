@@ -1,25 +1,25 @@
 // medref rollback and medref resume: an older content is made live again, and the schedule held until it is lifted.
 
-import type { Settings } from '../../config/settings.ts';
 import { liftHold } from '../../importer/publishing/hold.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { exitCodes, LockedError } from '../exit-codes.ts';
+import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { describe } from './import.ts';
+import { importText } from './import-text.ts';
 import { type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Publishes the content of a kept version again. @returns the exit code */
 export async function rollbackCommand(
-  settings: Settings,
+  context: CommandContext,
   name: string,
   options: OutputOptions & { to?: number },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
-  const { keyPrefix, keepVersions } = settings;
+  const { keyPrefix, keepVersions } = context.settings;
   const to = options.to ?? null;
-  const result = await withRedis(settings, (redis) =>
+  const result = await withRedis(context.settings, (redis) =>
     rollBack(collection, { redis, keyPrefix, keepVersions, to }),
   );
   if (result.outcome === 'locked') {
@@ -31,6 +31,7 @@ export async function rollbackCommand(
   if (result.outcome === 'unchanged') {
     const { version } = result;
     print(
+      context,
       { collection: name, outcome: 'unchanged', version },
       options,
       () => `${name}: version ${version} holds that content already; nothing was done`,
@@ -40,11 +41,12 @@ export async function rollbackCommand(
   const { report, contentOf } = result;
   const { outcome, version, previousVersion, added, changed, removed } = report;
   print(
+    context,
     { collection: name, outcome, version, contentOf, previousVersion, added, changed, removed },
     options,
     () =>
       [
-        describe(report),
+        importText(report),
         `${name}: scheduled imports are held; "medref resume ${name}" lifts the hold, and so does an import by hand that publishes`,
       ].join('\n'),
   );
@@ -53,13 +55,13 @@ export async function rollbackCommand(
 
 /** Lifts the hold of a collection. @returns the exit code */
 export async function resumeCommand(
-  settings: Settings,
+  context: CommandContext,
   name: string,
   options: OutputOptions,
 ): Promise<number> {
-  const keys = collectionKeys(settings.keyPrefix, importedCollectionNamed(name, 'resume'));
-  const wasHeld = await withRedis(settings, (redis) => liftHold(redis, keys));
-  print({ collection: name, wasHeld }, options, () =>
+  const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'resume'));
+  const wasHeld = await withRedis(context.settings, (redis) => liftHold(redis, keys));
+  print(context, { collection: name, wasHeld }, options, () =>
     wasHeld ? `${name}: scheduled imports go on` : `${name}: scheduled imports were not held`,
   );
   return exitCodes.done;

@@ -1,6 +1,5 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version.
 
-import type { Settings } from '../../config/settings.ts';
 import { startSchedule } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
@@ -9,22 +8,24 @@ import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
+import { importCollections } from '../import-collections.ts';
 import { createLogger } from '../logger.ts';
-import { aborted, stopSignal } from '../stop-signal.ts';
-import { importCollections } from './import.ts';
+import { aborted } from '../stop-signal.ts';
+import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print } from './output.ts';
 
 /** Runs until it is asked to stop; an import under way is ended first. @returns the exit code */
-export async function scheduleCommand(settings: Settings, options: OutputOptions): Promise<number> {
+export async function scheduleCommand(context: CommandContext, options: OutputOptions): Promise<number> {
+  const { settings } = context;
   const scheduled = importedCollections.filter(({ name }) => settings.upstreams.has(name));
   if (scheduled.length === 0)
     throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
-  const logger = createLogger(settings.logLevel);
-  const signal = stopSignal();
+  const logger = createLogger(context);
+  const signal = context.stopSignal();
   const redis = await connectForWriting(settings.redisUrl);
   let running: Promise<unknown> = Promise.resolve();
   const runImports = (chosen: readonly Collection[]) => {
-    const imports = importCollections({ chosen, settings, redis, logger, signal, scheduled: true });
+    const imports = importCollections(context, { chosen, redis, logger, signal, scheduled: true });
     running = Promise.all([running, imports]);
     return imports;
   };
@@ -43,6 +44,7 @@ export async function scheduleCommand(settings: Settings, options: OutputOptions
       'Scheduled.',
     );
     print(
+      context,
       { scheduled: names, nextRun },
       options,
       () => `Importing ${names.join(' and ')}; next at ${nextRun}.`,

@@ -18,7 +18,8 @@ import {
 } from '../../shared/redis/connections.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
-import { aborted, stopSignal } from '../stop-signal.ts';
+import { aborted } from '../stop-signal.ts';
+import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print } from './output.ts';
 
 /** How long answers under way may take once the server is asked to stop, in ms. */
@@ -28,11 +29,11 @@ const drainMs = 10_000;
 const attemptMs = 2_000;
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
-export async function serveCommand(settings: Settings, options: OutputOptions): Promise<number> {
-  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = settings;
+export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
+  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = context.settings;
   const metrics = createMetrics();
-  const logger = createLogger(settings.logLevel);
-  const signal = stopSignal();
+  const logger = createLogger(context);
+  const signal = context.stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
   tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
@@ -63,8 +64,8 @@ export async function serveCommand(settings: Settings, options: OutputOptions): 
     });
     const address = addressOf(server.listener.address() as AddressInfo);
     logger.info({ address }, 'The API answers.');
-    const admin = await startAdmin(metrics, settings, logger);
-    print({ address }, options, () => `The API answers at ${address}`);
+    const admin = await startAdmin(metrics, context.settings, logger);
+    print(context, { address }, options, () => `The API answers at ${address}`);
     await aborted(signal);
     await Promise.all([server.stop({ timeout: drainMs }), admin?.stop({ timeout: drainMs })]);
     return exitCodes.done;

@@ -1,6 +1,5 @@
 // medref status: what is live, how old it is, how the last imports ended, who imports now.
 
-import type { Settings } from '../../config/settings.ts';
 import { type HistoryEntry, readHistory } from '../../importer/job/import-history.ts';
 import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
 import { type Hold, readHold } from '../../importer/publishing/hold.ts';
@@ -10,8 +9,9 @@ import { servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { describe } from './import.ts';
-import { count, type OutputOptions, print } from './output.ts';
+import type { CommandContext } from '../surroundings.ts';
+import { importText } from './import-text.ts';
+import { counted, type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 const lastImports = 5;
@@ -30,11 +30,11 @@ interface CollectionStatus {
 }
 
 /** Prints the state of every collection. @returns the exit code */
-export async function statusCommand(settings: Settings, options: OutputOptions): Promise<number> {
-  const states = await withRedis(settings, (redis) =>
-    Promise.all(servedCollections.map((served) => readStatus(redis, settings.keyPrefix, served))),
+export async function statusCommand(context: CommandContext, options: OutputOptions): Promise<number> {
+  const states = await withRedis(context.settings, (redis) =>
+    Promise.all(servedCollections.map((served) => readStatus(redis, context.settings.keyPrefix, served))),
   );
-  print({ collections: states }, options, () => states.map(describeStatus).join('\n\n'));
+  print(context, { collections: states }, options, () => states.map(describeStatus).join('\n\n'));
   return exitCodes.done;
 }
 
@@ -70,7 +70,7 @@ function describeStatus(status: CollectionStatus): string {
   const { collection, derivedFrom, live, checkedAt, lastImports, lock, hold } = status;
   const lines = [
     live
-      ? `${collection}: version ${live.version} is live since ${live.publishedAt} (${ageText(live.ageSeconds)}), ${count(live.totalCount)} records${live.forced ? ', forced' : ''}`
+      ? `${collection}: version ${live.version} is live since ${live.publishedAt} (${ageText(live.ageSeconds)}), ${counted(live.totalCount, 'record')}${live.forced ? ', forced' : ''}`
       : `${collection}: nothing is live`,
   ];
   if (derivedFrom) return [...lines, `  comes and goes with ${derivedFrom}`].join('\n');
@@ -82,7 +82,7 @@ function describeStatus(status: CollectionStatus): string {
   if (lock) lines.push(`  ${lock.holder} imports since ${lock.since}`);
   for (const entry of lastImports) {
     const forced = entry.forced ? ' (forced)' : '';
-    lines.push(`  ${entry.endedAt} ${describe(entry).split('\n')[0]}${forced}`);
+    lines.push(`  ${entry.endedAt} ${importText(entry).split('\n')[0]}${forced}`);
   }
   if (lastImports.length === 0) lines.push('  no imports yet');
   return lines.join('\n');

@@ -1,22 +1,22 @@
 // medref versions: the kept versions of a collection, latest first.
 
-import type { Settings } from '../../config/settings.ts';
 import { servedKeys } from '../../shared/keys.ts';
 import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
+import type { CommandContext } from '../surroundings.ts';
 import { collectionNamed } from './collection-argument.ts';
 import { count, type OutputOptions, print, table } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */
 export async function versionsCommand(
-  settings: Settings,
+  context: CommandContext,
   name: string,
   options: OutputOptions,
 ): Promise<number> {
   const served = collectionNamed(name);
-  const { keys } = servedKeys(settings.keyPrefix, served);
-  const [kept, live] = await withRedis(settings, (redis) =>
+  const { keys } = servedKeys(context.settings.keyPrefix, served);
+  const [kept, live] = await withRedis(context.settings, (redis) =>
     Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]),
   );
   const its = kept.map((version) => versionOf(served, version)).filter((version) => version !== null);
@@ -24,7 +24,7 @@ export async function versionsCommand(
     ...{ version, contentOf: content, publishedAt, totalCount, checksum },
     live: version === live?.version,
   }));
-  print({ versions }, options, () =>
+  print(context, { versions }, options, () =>
     table(
       ['version', 'content of', 'published', 'records', 'checksum', ''],
       versions.map((it) => [

@@ -41,14 +41,18 @@ describe('the command line', function () {
 
   describe('ends with 2, one line on stderr and nothing on stdout', () => {
     const wrong: Record<string, [args: string[], settings: Record<string, string>, line: RegExp]> = {
-      'for an unknown command': [['improt'], {}, /unknown command 'improt'/],
+      'for an unknown command': [
+        ['improt'],
+        {},
+        /^error: unknown command 'improt' \(Did you mean import\?\)$/,
+      ],
       'for an unknown option': [['status', '--jsn'], {}, /unknown option '--jsn'/],
       'for an argument too many': [['status', 'products'], {}, /too many arguments/],
       'for a missing argument': [['rejects'], {}, /missing required argument 'collection'/],
       'for an unknown collection': [
         ['import', 'drugs2'],
         {},
-        /There is no collection "drugs2"; there are products, drugs, companies\.$/,
+        /^There is no collection "drugs2"; there are products, drugs, companies\. Did you mean drugs\?$/,
       ],
       'for a collection without a URL': [['import', 'products'], {}, /PRODUCTS_URL is not set/],
       'when there is nothing to import': [['import'], {}, /set PRODUCTS_URL or COMPANIES_URL/],
@@ -322,7 +326,7 @@ describe('the command line', function () {
         ],
       });
       expect((await medref(['rejects', 'products'])).stdout).to.match(
-        /rejected 1 records\.\n2: \$\.published must be/,
+        /rejected 1 record\.\n2: \$\.published must be/,
       );
     });
 

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { readSettings, type SettingsError, settingDefinitions } from '../../config/settings.ts';
-import { isCronLine } from '../../importer/schedule.ts';
 
-const read = (environment: Record<string, string>) => readSettings(environment, isCronLine);
+const read = (environment: Record<string, string>) => readSettings(environment);
 
 function errorOf(environment: Record<string, string>): SettingsError {
   try {

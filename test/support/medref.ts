@@ -1,10 +1,15 @@
-// The built command line, run as its users run it: a process of its own with only the settings that a test gives.
+// The command line: as a function, which is quick; and built, as a process of its own, which is what users run. Either has
+// only the settings that a test gives.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
+
+/** Settings that a test does not care about. */
+const quiet = { LOG_LEVEL: 'warn', ADMIN_PORT: '0' };
 
 /** What a command left behind. */
 export interface CommandResult {
@@ -23,7 +28,36 @@ export interface RunningCommand {
   line(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Starts `medref` with these arguments and settings, in a session of its own where it is detached. */
+/** Runs `medref` to its end, within this process. */
+export async function medref(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Promise<CommandResult> {
+  const stdout = new Collected();
+  const stderr = new Collected();
+  // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
+  const { commandLine } = await import('../../bin/command-line.ts');
+  const code = await commandLine(args, {
+    env: { ...quiet, ...settings },
+    ...{ stdout, stderr, log: (line) => stderr.write(line) },
+    stopSignal: () => new AbortController().signal,
+    giveWay: () => undefined,
+    stayUp: () => undefined,
+  });
+  return { code, stdout: stdout.text, stderr: stderr.text, json: () => JSON.parse(stdout.text) };
+}
+
+/** A stream that keeps what is written to it. */
+class Collected extends Writable {
+  text = '';
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+/** Starts `medref` as a process with these arguments and settings, in a session of its own where it is detached. */
 export function startMedref(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
@@ -31,7 +65,7 @@ export function startMedref(
 ): RunningCommand {
   const child = spawn(process.execPath, [entry, ...args], {
     detached,
-    env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ADMIN_PORT: '0', ...settings },
+    env: { PATH: process.env['PATH'], ...quiet, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
@@ -67,8 +101,8 @@ export function startMedref(
   };
 }
 
-/** Runs `medref` to its end. */
-export function medref(
+/** Runs `medref` to its end, as a process. */
+export function medrefProcess(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
 ): Promise<CommandResult> {

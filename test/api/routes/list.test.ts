@@ -319,7 +319,7 @@ describe('GET /{collection}', () => {
   });
 
   describe('begins its links with', () => {
-    const settings = (BASE_URL: string) => readSettings({ BASE_URL }, () => true).baseUrl as string;
+    const settings = (BASE_URL: string) => readSettings({ BASE_URL }).baseUrl as string;
     const withPath = useApi(redis, { baseUrl: settings('https://data.example:8443/reference/v1') });
     const withSlash = useApi(redis, { baseUrl: settings('http://data.example/reference/') });
     const withSlashes = useApi(redis, { baseUrl: settings('https://data.example///') });

@@ -1,0 +1,57 @@
+// In: collections and a connection. Out: the reports of their imports, which went on one after the other.
+
+import { urlSetting } from '../config/settings.ts';
+import { importCollection } from '../importer/import-cycle.ts';
+import { type ImportReport, startReport } from '../importer/job/import-report.ts';
+import type { Collection } from '../shared/collections/collection.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { UsageError } from './exit-codes.ts';
+import type { Logger } from './logger.ts';
+import { createProgress } from './progress.ts';
+import type { CommandContext } from './surroundings.ts';
+
+/** What is imported, and how. */
+export interface Imports {
+  readonly chosen: readonly Collection[];
+  readonly redis: Redis;
+  readonly logger: Logger;
+  /** Once it is aborted, the import under way ends, and no further one begins. */
+  readonly signal: AbortSignal;
+  readonly force?: boolean;
+  readonly dryRun?: boolean;
+  readonly scheduled?: boolean;
+}
+
+/** Imports collections one after the other. @throws UsageError for one without a URL */
+export async function importCollections(
+  { settings, stderr, giveWay }: CommandContext,
+  { chosen, redis, logger, signal, force = false, dryRun = false, scheduled = false }: Imports,
+): Promise<ImportReport[]> {
+  const reports: ImportReport[] = [];
+  giveWay();
+  for (const collection of chosen) {
+    const upstream = settings.upstreams.get(collection.name);
+    if (!upstream)
+      throw new UsageError(
+        `${urlSetting(collection.name)} is not set, so ${collection.name} cannot be imported.`,
+      );
+    if (signal.aborted) {
+      reports.push(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
+      continue;
+    }
+    const progress = createProgress(collection.name, stderr);
+    const report = await importCollection(collection, {
+      ...settings,
+      ...{ redis, logger, signal, upstream, force, dryRun, scheduled, onProgress: progress.show },
+    });
+    progress.clear();
+    logger[levelOf(report)](report, `Import of ${collection.name}: ${report.outcome}.`);
+    reports.push(report);
+  }
+  return reports;
+}
+
+/** What an operator should look at is a warning. */
+function levelOf({ outcome }: ImportReport): 'info' | 'warn' {
+  return ['published', 'unchanged', 'dry-run'].includes(outcome) ? 'info' : 'warn';
+}

@@ -1,0 +1,26 @@
+// What the command line is given by the process that it runs in, and what each command gets of it.
+
+import type { Writable } from 'node:stream';
+import type { Settings } from '../config/settings.ts';
+
+/** The process around the command line. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Results. */
+  readonly stdout: Writable;
+  /** Progress, and what went wrong; with its width where it is a terminal. */
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+  /** Takes the lines of the log. */
+  log(line: string): void;
+  /** Asks to be told of SIGINT and SIGTERM, by a signal that is aborted then. */
+  stopSignal(): AbortSignal;
+  /** Lets other processes go first from now on. */
+  giveWay(): void;
+  /** Says that the command runs until it is asked to stop, whoever reads its results. */
+  stayUp(): void;
+}
+
+/** What a command works with. */
+export interface CommandContext extends Omit<Surroundings, 'env'> {
+  readonly settings: Settings;
+}

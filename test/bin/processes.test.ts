@@ -1,0 +1,94 @@
+// The built command line as its users run it: each command once as a process of its own, and each exit code.
+
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { exitCodes } from '../../bin/exit-codes.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { medref, medrefProcess, startMedref } from '../support/medref.ts';
+import { products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { upstreamServers } from '../support/upstream-server.ts';
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+describe('the built command line', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  let redis: Redis;
+  let list: readonly unknown[];
+  let settings: Record<string, string>;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: list })));
+    settings = { REDIS_URL: server().url, PRODUCTS_URL: upstream.url('/list').href };
+  });
+
+  async function importList(size: number): Promise<void> {
+    list = products(size);
+    expect((await medref(['import'], settings)).code).to.equal(0);
+  }
+
+  it('says its version', async () => {
+    const said = await medrefProcess(['--version'], {});
+    expect(said).to.deep.include({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  const ends: [command: string, code: keyof typeof exitCodes, prepare: () => Promise<unknown>][] = [
+    ['import', 'done', async () => (list = products(10))],
+    ['import', 'failed', async () => (settings['PRODUCTS_URL'] = 'file:///none')],
+    ['import companies', 'usage', async () => undefined],
+    ['import', 'refused', () => importList(10).then(() => (list = products(5)))],
+    ['import', 'locked', () => redis.set(keys.lock, '{"holder":"another","since":"now"}')],
+    ['status', 'done', () => importList(1)],
+    ['versions products', 'done', () => importList(1)],
+    ['diff products', 'done', () => importList(1).then(() => importList(2))],
+    ['rollback products', 'done', () => importList(1).then(() => importList(2))],
+    ['resume products', 'done', () => importList(1)],
+    ['rejects products', 'done', () => importList(1)],
+    ['keys list', 'done', async () => undefined],
+    ['keys revoke 1', 'failed', async () => undefined],
+  ];
+  for (const [command, ending, prepare] of ends) {
+    it(`ends ${command} with ${exitCodes[ending]} (${ending})`, async () => {
+      await prepare();
+      const { code, stdout, stderr } = await medrefProcess([...command.split(' '), '--json'], settings);
+      expect(code, stderr).to.equal(exitCodes[ending]);
+      if (ending === 'done') expect(JSON.parse(stdout)).to.be.an('object');
+      else expect(stdout + stderr).not.to.equal('');
+    });
+  }
+
+  it('makes a key that serve takes, and lists and revokes it', async () => {
+    await importList(3);
+    const made = await medrefProcess(['keys', 'create', '--client', 'a', '--json'], settings);
+    const { id, key } = made.json<{ id: string; key: string }>();
+    const api = startMedref(['serve', '--json'], { ...settings, API_PORT: '0' });
+    const [, address] = await api.line(/"address":"([^"]+)"/);
+    const status = async () =>
+      (await fetch(`${address}/products/1`, { headers: { authorization: `Bearer ${key}` } })).status;
+    expect(await status()).to.equal(200);
+    expect((await medrefProcess(['keys', 'revoke', id], settings)).code).to.equal(0);
+    const deadline = Date.now() + 1_000;
+    while ((await status()) !== 401) expect(Date.now(), 'revoked within a second').to.be.below(deadline);
+    api.process.kill('SIGTERM');
+    expect((await api.ended).code).to.equal(0);
+  });
+
+  it('schedules until it is asked to stop', async () => {
+    list = products(3);
+    const scheduling = startMedref(['schedule', '--json'], settings);
+    await scheduling.line(/"scheduled":\["products"\]/);
+    while (!(await redis.exists(keys.live)) || (await redis.exists(keys.lock)))
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    scheduling.process.kill('SIGTERM');
+    expect((await scheduling.ended).code).to.equal(0);
+  });
+});
