@@ -29,7 +29,12 @@ export function exceeds(part: number, whole: number, percent: number): boolean {
   return part * 100 > percent * whole * (1 + 1e-12);
 }
 
-/** A share in percent, with enough digits to tell it from a limit that it exceeds by little. */
-export function percentText(part: number, whole: number): string {
-  return `${Number(((part * 100) / whole).toPrecision(6))} %`;
+/** A percentage with one decimal; with more where one would not show that it exceeds a limit. */
+export function percentText(percent: number, limit: number): string {
+  let decimals = 1;
+  while (decimals < maxDecimals && Number(percent.toFixed(decimals)) <= limit && percent > limit)
+    decimals += 1;
+  return `${percent.toFixed(decimals)} %`;
 }
+
+const maxDecimals = 10;

@@ -10,7 +10,9 @@ export const elements: Check = {
       const now = staged.profile.elements[path] ?? 0;
       const lost = before - now;
       if (!exceeds(lost, before, maxShrinkPercent)) return [];
-      return [`${path} fell from ${before} elements in all to ${now} (by ${percentText(lost, before)})`];
+      return [
+        `${path} fell from ${before} elements in all to ${now} (by ${percentText((lost * 100) / before, maxShrinkPercent)})`,
+      ];
     });
     if (fallen.length === 0) return null;
     return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;

@@ -1,6 +1,6 @@
 // Refuses a version in which a member that nearly every live record had filled is empty in too many.
 
-import { type Check, exceeds } from './check.ts';
+import { type Check, exceeds, percentText } from './check.ts';
 
 /** A member filled in at least this share of the live records is expected to stay so. */
 const filledPercent = 95;
@@ -14,13 +14,11 @@ export const filled: Check = {
       const before = (count * 100) / live.totalCount;
       const now = ((staged.profile.filled[path] ?? 0) * 100) / staged.written;
       if (before < filledPercent || !exceeds(before - now, 100, maxShrinkPercent)) return [];
-      return [`${path} was filled in ${rounded(before)} % of the live records and is in ${rounded(now)} %`];
+      return [
+        `${path} was filled in ${percentText(before, -1)} of the live records and is in ${percentText(now, -1)}`,
+      ];
     });
     if (fallen.length === 0) return null;
     return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows to fall by ${maxShrinkPercent} points.`;
   },
 };
-
-function rounded(percent: number): number {
-  return Math.round(percent * 100) / 100;
-}

@@ -1,5 +1,6 @@
 // Refuses a version when too large a share of what was read had to be rejected.
 
+import { recordCount, wasOrWere } from '../reader/record-count.ts';
 import { type Check, exceeds, percentText } from './check.ts';
 
 export const rejects: Check = {
@@ -8,6 +9,6 @@ export const rejects: Check = {
   refusal: ({ staged: { read, rejected }, maxRejectPercent }) =>
     !exceeds(rejected, read, maxRejectPercent)
       ? null
-      : `${rejected} of the ${read} records read were rejected (${percentText(rejected, read)}); ` +
+      : `${rejected} of the ${recordCount(read)} read ${wasOrWere(rejected)} rejected (${percentText((rejected * 100) / read, maxRejectPercent)}); ` +
         `MAX_REJECT_PERCENT allows ${maxRejectPercent} %.`,
 };

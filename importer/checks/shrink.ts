@@ -8,6 +8,6 @@ export const shrink: Check = {
   refusal: ({ diff: { removed }, live, maxShrinkPercent }) =>
     !live || !exceeds(removed, live.totalCount, maxShrinkPercent)
       ? null
-      : `${removed} of the ${live.totalCount} live ids are absent (${percentText(removed, live.totalCount)}); ` +
+      : `${removed} of the ${live.totalCount} live ids ${removed === 1 ? 'is' : 'are'} absent (${percentText((removed * 100) / live.totalCount, maxShrinkPercent)}); ` +
         `MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`,
 };

@@ -6,6 +6,7 @@ import type { UpstreamDocument, Validators } from '../upstream/document.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { UpstreamError, urlText } from '../upstream/upstream-error.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './json-records.ts';
+import { recordCount, wasOrWere } from './record-count.ts';
 
 export type { Flaw } from './json-values.ts';
 export type { SourceRecord };
@@ -222,7 +223,7 @@ function checkProgress(page: Page, { next, visited, read, limits }: Progress): v
   if (page.records === 0) throw new UpstreamError(`${name} has an empty page that names a next one.`);
   if (typeof page.totalCount === 'number' && read > page.totalCount) {
     throw new UpstreamError(
-      `${name} names a next page, although ${read} records were read and its totalCount is ${page.totalCount}.`,
+      `${name} names a next page, although ${recordCount(read)} ${wasOrWere(read)} read and its totalCount is ${page.totalCount}.`,
     );
   }
   if (visited.has(next.href))
@@ -235,7 +236,7 @@ function walkOf(first: Page, { pages, read, url }: { pages: number; read: number
   const { totalCount, version } = first;
   if (typeof totalCount === 'number' && read < totalCount) {
     throw new UpstreamError(
-      `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${read} records.`,
+      `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${recordCount(read)}.`,
     );
   }
   const differs = typeof totalCount === 'number' && totalCount !== read;
@@ -246,7 +247,9 @@ function walkOf(first: Page, { pages, read, url }: { pages: number; read: number
     version,
     validators: pages === 1 ? first.validators : null,
     warnings: differs
-      ? [`${urlText(url)} says that its totalCount is ${totalCount}, but ${read} records were read.`]
+      ? [
+          `${urlText(url)} says that its totalCount is ${totalCount}, but ${recordCount(read)} ${wasOrWere(read)} read.`,
+        ]
       : [],
   };
 }

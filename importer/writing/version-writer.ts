@@ -5,6 +5,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';
 import type { ContentFacts, Profile } from '../../shared/versions.ts';
 import { jsonPath } from '../reader/json-path.ts';
+import { recordCount } from '../reader/record-count.ts';
 import type { RecordBatch, SourceRecord } from '../reader/record-reader.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { Duplicate } from '../scripts/stage-records.ts';
@@ -207,6 +208,6 @@ interface Judged {
 /** What an operator should know of members that were left out, as a sentence; none where there were none. */
 export function unknownMembersWarning({ unknownMembers }: StagedVersion): string[] {
   if (unknownMembers.size === 0) return [];
-  const list = [...unknownMembers].map(([path, count]) => `${path} (${count} records)`).join(', ');
+  const list = [...unknownMembers].map(([path, count]) => `${path} (${recordCount(count)})`).join(', ');
   return [`Unknown members were left out: ${list}.`];
 }

@@ -15,8 +15,8 @@ import {
 import type { UpstreamDocument } from '../../../importer/upstream/document.ts';
 import { createUpstream, type Upstream } from '../../../importer/upstream/upstream.ts';
 import { UpstreamError } from '../../../importer/upstream/upstream-error.ts';
-import { readRealList, realListsAreThere, realListUrl } from '../../support/real-lists.ts';
 import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
+import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';
 
 const URL_IN_MEMORY = new URL('http://upstream.test/list');
 
@@ -133,10 +133,9 @@ describe('record reader', () => {
     });
 
     for (const name of ['products', 'companies', 'dirty'] as const) {
-      const run = realListsAreThere ? it : it.skip; // Left out where the real lists are not beside the project.
-      run(`of real ${name}, exactly as JSON.parse does (where the real lists are there)`, async () => {
-        const expected = readRealList(name);
-        const { records } = await read(realListUrl(name));
+      it(`of ${name} of ${whichLists}, exactly as JSON.parse does`, async () => {
+        const expected = readList(name);
+        const { records } = await read(listUrl(name));
         expect(records.length).to.equal(expected.length);
         // Compared as text first: a deep comparison of so many records takes longer than all the rest.
         expect(JSON.stringify(records.map(({ value }) => value)) === JSON.stringify(expected)).to.equal(true);

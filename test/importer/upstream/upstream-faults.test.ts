@@ -131,7 +131,7 @@ const faults: Record<string, Fault> = {
   ),
   'with __proto__ as a member': {
     answer: sending(changed(lastId, '"__proto__":{"polluted":true},"product":{"id":100')),
-    ...{ outcome: 'unchanged', warning: /\$\.__proto__ \(1 records\)/ },
+    ...{ outcome: 'unchanged', warning: /\$\.__proto__ \(1 record\)/ },
   },
   'with a record nested 100,000 deep': rejecting(
     changed('"barcodes":[', `"deep":${'['.repeat(100_000)}${']'.repeat(100_000)},"barcodes":[`),
