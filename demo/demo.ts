@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
+import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { settingDefinitions } from '../config/settings.ts';
@@ -95,7 +96,7 @@ async function startApi(environment: Environment): Promise<string> {
   for (let port = Number(process.env['API_PORT']) || FIRST_PORT; ; port++) {
     if (!(await isFree(port))) continue;
     const address = `http://127.0.0.1:${port}`;
-    const api = await startMedref(['serve'], { ...environment, API_PORT: String(port) });
+    const api = await startServe({ ...environment, API_PORT: String(port) });
     if (await getsReady(api, address)) {
       watch('API', api);
       return address;
@@ -134,28 +135,44 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** Runs a command of medref to its end and resolves with its answer. */
+/** Runs a command of medref to its end, within this process, and resolves with its answer. */
 async function medref(args: string[], environment: Environment): Promise<unknown> {
-  const command = await startMedref([...args, '--json'], environment);
-  const code = await Promise.race([command.ended, untilEnding()]);
-  if (code === 0) return JSON.parse(command.output.stdout);
-  throw new Error(
-    `"medref ${args.join(' ')}" failed (${code}). It said:\n${command.output.stderr.trimEnd()}`,
-  );
+  ending.signal.throwIfAborted();
+  const { commandLine } = await import('../bin/command-line.ts');
+  const said = { stdout: '', stderr: '' };
+  const into = (stream: 'stdout' | 'stderr') =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        said[stream] += chunk;
+        done();
+      },
+    });
+  const stderr = into('stderr');
+  const code = await commandLine([...args, '--json'], {
+    ...{ env: settingsOf(environment), stdout: into('stdout'), stderr, log: (line) => stderr.write(line) },
+    ...{ stopSignal: () => ending.signal, giveWay: () => undefined, stayUp: () => undefined },
+  });
+  ending.signal.throwIfAborted();
+  if (code === 0) return JSON.parse(said.stdout);
+  throw new Error(`"medref ${args.join(' ')}" failed (${code}). It said:\n${said.stderr.trimEnd()}`);
 }
 
-/** Starts a command of medref from its source, with these settings and no others but the port, which it checks. */
-async function startMedref(args: string[], environment: Environment): Promise<Child> {
+/** Starts the API from its source, as a process that can be stopped by itself. */
+async function startServe(environment: Environment): Promise<Child> {
   ending.signal.throwIfAborted();
-  const env = { ...process.env };
-  for (const { name } of settingDefinitions) if (name !== 'API_PORT') delete env[name];
-  const command = ['--import', 'tsx', 'bin/medref.ts', ...args];
-  const child = await startChild(process.execPath, command, {
+  const child = await startChild(process.execPath, ['--import', 'tsx', 'bin/medref.ts', 'serve'], {
     cwd: project,
-    env: { ...env, ...environment },
+    env: settingsOf(environment),
   });
   stops.push(child.stop);
   return child;
+}
+
+/** These settings and no others of this process but the port, which the commands check. */
+function settingsOf(environment: Environment): Record<string, string | undefined> {
+  const env = { ...process.env };
+  for (const { name } of settingDefinitions) if (name !== 'API_PORT') delete env[name];
+  return { ...env, ...environment };
 }
 
 /** Ends the demo when a process ends that should not. */

@@ -8,7 +8,7 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import { type Company, companies } from '../../shared/collections/company.ts';
 import { type Product, products } from '../../shared/collections/product.ts';
 import { judgement } from '../../shared/collections/rules.ts';
-import { readRealList, realListsAreThere } from '../support/real-lists.ts';
+import { listsAreReal, readList } from '../support/whole-lists.ts';
 
 const seed = 20_260;
 
@@ -44,17 +44,17 @@ describe('The sample catalogue', () => {
       expect(take(sampleCompanies({ seed, count: 1_000_000 }), 300)).to.deep.equal(firms);
     });
 
-    it('needs no more memory for a million products than for a thousand', async function () {
+    it('needs no more memory for 250,000 products than for a thousand', async function () {
       this.timeout(60_000);
-      // A list of them is some 500 MB of objects; their barcodes alone would not fit into this heap.
+      // A list of them is some 125 MB of objects; their barcodes alone would not fit into this heap.
       const script = `
         import { catalogueDocument, sampleProducts } from ${JSON.stringify(new URL('../../demo/sample-catalogue.ts', import.meta.url).href)};
         let length = 0;
-        for (const piece of catalogueDocument(sampleProducts({ seed: 1, count: 1_000_000 }))) length += piece.length;
+        for (const piece of catalogueDocument(sampleProducts({ seed: 1, count: 250_000 }))) length += piece.length;
         process.stdout.write(String(length));`;
       const node = ['--max-old-space-size=40', '--import', 'tsx', '--input-type=module', '--eval', script];
       const { stdout } = await promisify(execFile)(process.execPath, node);
-      expect(Number(stdout)).to.be.above(200_000_000);
+      expect(Number(stdout)).to.be.above(50_000_000);
     });
   });
 
@@ -169,11 +169,22 @@ describe('The sample catalogue', () => {
       }
     });
 
-    it('takes no drug and no company from the real lists', function () {
-      if (!realListsAreThere) this.skip(); // There is nothing to compare with where the real lists are not.
+    /** Some that anybody knows; real lists, where they are there, have thousands. */
+    const known =
+      'aspirin parol apranax majezik augmentin ventolin lipitor nexium viagra xanax zoloft prozac lasix plavix'
+        .concat(
+          ' glucophage lantus humira enbrel bayer pfizer novartis roche sanofi merck abbvie teva amgen lilly abdi',
+        )
+        .concat(
+          ' eczacibasi bilim deva nobel sandoz mylan gsk astrazeneca boehringer takeda biogen servier ipsen',
+        )
+        .split(' ');
+
+    it('takes no drug and no company from the real world', () => {
       const real = new Set([
-        ...readRealList<Product>('products').map(({ drug }) => plain(firstWord(drug.name))),
-        ...readRealList<Company>('companies').map(({ name }) => plain(firstWord(name))),
+        ...known,
+        ...(listsAreReal ? readList<Product>('products') : []).map(({ drug }) => plain(firstWord(drug.name))),
+        ...(listsAreReal ? readList<Company>('companies') : []).map(({ name }) => plain(firstWord(name))),
       ]);
       const invented = distinct([
         ...[...sampleProducts({ seed, count: 200_000 })].map(({ drug }) => plain(firstWord(drug.name))),
