@@ -48,15 +48,18 @@ export function connectForListening(url: string): Redis {
 }
 
 /**
- * A connection for commands and imports, established; it outlives short absences of Redis.
+ * A connection for commands and imports, established; it outlives short absences of Redis. Tests shorten the silence.
  * @throws RedisUnavailableError when Redis cannot be reached now
  */
-export async function connectForWriting(url: string): Promise<Redis> {
+export async function connectForWriting(
+  url: string,
+  { silenceMs: writeSilence = writeSilenceMs }: { readonly silenceMs?: number | undefined } = {},
+): Promise<Redis> {
   const redis = quiet(
     new Redis(url, {
       lazyConnect: true,
       commandTimeout: writeTimeoutMs,
-      socketTimeout: writeSilenceMs,
+      socketTimeout: writeSilence,
       maxRetriesPerRequest: null, // The timeout alone ends the wait for a Redis that has gone.
       connectTimeout: 5_000,
       retryStrategy: (times) => Math.min(50 * times, 1_000),

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { type Company, companies as companyCollection } from '../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
-import { readRealList } from '../support/real-lists.ts';
 import { companies, products } from '../support/records.ts';
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts';
+import { readList } from '../support/whole-lists.ts';
 
 /** A collection whose lists have generations. */
 export interface Subject {
@@ -37,9 +37,9 @@ export function companySubject(size: number): Subject {
   return subject(companyCollection, companies(size + shifts), ({ id }) => id, mark);
 }
 
-/** The real list of products. */
-export function realSubject(): Subject {
-  const records = readRealList<Product>('products');
+/** The whole list of products, a real one where that is there. */
+export function wholeSubject(): Subject {
+  const records = readList<Product>('products');
   return { ...subject(productCollection, records, ({ product }) => product.id, markedProduct), perPage: 200 };
 }
 

@@ -1,11 +1,11 @@
-// The long kill matrix: every scenario at each Redis command, and the real list at random ones.
+// The long kill matrix: every scenario at each Redis command, and a whole list at random ones.
 // In: how many random points. Out: the table of what was killed, where, and what was live then.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { realListsAreThere } from '../support/real-lists.ts';
 import type { Strike } from '../support/redis-proxy.ts';
-import { companySubject, productSubject, realSubject } from './generations.ts';
+import { whichLists } from '../support/whole-lists.ts';
+import { companySubject, productSubject, wholeSubject } from './generations.ts';
 import { checkKeySpace, keysOf } from './key-space.ts';
 import {
   type KillPoint,
@@ -14,7 +14,7 @@ import {
   type Lane,
   scenarios,
   startLane,
-  totalCommands,
+  undisturbedCommands,
 } from './kill-matrix.ts';
 import { pauseMs } from './readers.ts';
 import type { Finding } from './reliability-page.ts';
@@ -32,7 +32,7 @@ interface Series {
   readonly seconds: number;
 }
 
-/** Kills at every command, and the real list at `count` random points. */
+/** Kills at every command, and a whole list at `count` random points. */
 export async function proveKills(count: number, say: (progress: string) => void): Promise<Finding> {
   const series: Series[] = [];
   const add = (one: Series) => {
@@ -46,17 +46,14 @@ export async function proveKills(count: number, say: (progress: string) => void)
   } finally {
     await Promise.all(small.map((lane) => lane.close()));
   }
-  if (realListsAreThere) {
-    const real = await startLane(realSubject());
-    try {
-      add(await killRealList(real, count, say));
-    } finally {
-      await real.close();
-    }
+  const whole = await startLane(wholeSubject());
+  try {
+    add(await killWholeList(whole, count, say));
+  } finally {
+    await whole.close();
   }
-  const leftOut = realListsAreThere ? '' : ' The real lists are not there, so they were left out.';
   return {
-    text: text + leftOut,
+    text,
     tables: [
       {
         head: ['Killed', 'Commands', 'Kills', 'Old version live', 'New version live', 'Faults', 'Seconds'],
@@ -85,10 +82,10 @@ async function walkAll(lanes: readonly [Lane, Lane], add: (series: Series) => vo
   }
 }
 
-/** The real list at random commands. */
-async function killRealList(lane: Lane, count: number, say: (progress: string) => void): Promise<Series> {
+/** The whole list at random commands. */
+async function killWholeList(lane: Lane, count: number, say: (progress: string) => void): Promise<Series> {
   const startedAt = performance.now();
-  const total = await totalCommands(lane, scenarios.over);
+  const { length: total } = await undisturbedCommands(lane, scenarios.over);
   const points: KillPoint[] = [];
   while (points.length < count) {
     const nth = 1 + Math.floor(Math.random() * total);
@@ -98,7 +95,7 @@ async function killRealList(lane: Lane, count: number, say: (progress: string) =
     if (points.length % 25 === 0) say(`${points.length} of ${count} random points held`);
   }
   const { size } = lane.subject;
-  const title = `an import of ${size} records over a live version, at random among ${total} commands`;
+  const title = `an import of ${size} records (${whichLists}) over a live version, at random among ${total} commands`;
   return { title, points, seconds: secondsSince(startedAt) };
 }
 
@@ -107,7 +104,7 @@ async function waitItOut(lane: Lane): Promise<Series> {
   const startedAt = performance.now();
   const { name } = lane.subject.collection;
   const keys = keysOf(name);
-  const total = await totalCommands(lane, scenarios.over);
+  const { length: total } = await undisturbedCommands(lane, scenarios.over);
   const untilFree = async () => {
     const killedAt = performance.now();
     while ((await lane.redis.exists(keys.lock)) === 1) await sleep(100);

@@ -9,7 +9,7 @@ import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importFrom } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
-import { type Strike, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import { type Strike, scriptNames, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import { type GenerationUpstream, type Subject, startGenerations } from './generations.ts';
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
@@ -45,6 +45,7 @@ export async function startLane(subject: Subject): Promise<Lane> {
 export interface Scenario {
   readonly title: string;
   readonly args: (collection: string) => readonly string[];
+  readonly settings?: Readonly<Record<string, string>>;
   /** Makes what the command is to find, and gives the generation that it makes live, or `null` for none. */
   prepare(lane: Lane): Promise<number | null>;
   /** Whether nothing is live before. */
@@ -110,6 +111,21 @@ export const scenarios = {
     title: 'an import of the same records',
     args: (collection) => ['import', collection, '--force'],
     prepare: async () => null,
+    first: false,
+    exitCode: 0,
+  },
+  fewer: {
+    title: 'an import that keeps fewer versions than before',
+    args: (collection) => ['import', collection],
+    settings: { KEEP_VERSIONS: '2' },
+    prepare: async (lane) => {
+      for (let i = 0; i < 2; i++) {
+        lane.upstream.generation += 1;
+        expect(await importNext(lane)).to.equal('published');
+      }
+      lane.upstream.generation += 1;
+      return lane.upstream.generation;
+    },
     first: false,
     exitCode: 0,
   },
@@ -208,13 +224,39 @@ export async function killAtEach(
   }
 }
 
-/** How many Redis commands an undisturbed run sends. */
-export async function totalCommands(lane: Lane, scenario: Scenario): Promise<number> {
-  if (!(await readLiveVersion(lane.redis, keysOf(lane.subject.collection.name)))) await importTwice(lane);
+/** Kills a run of a scenario at the first of each kind of script that it runs. @param isMeant by the names of scripts */
+export async function killAtEachScript(
+  lane: Lane,
+  scenario: Scenario,
+  moment: Strike['moment'],
+  isMeant: (script: string) => boolean = () => true,
+): Promise<KillPoint[]> {
+  const commands = await undisturbedCommands(lane, scenario);
+  const scripts = [...new Set(commands)].filter((name) => ownScripts.has(name) && isMeant(name));
+  const points: KillPoint[] = [];
+  for (const script of scripts) {
+    // The first time that Redis does not know a script, it is asked twice: the second time it runs.
+    const nth = (scenario.first ? commands.indexOf(script) + 1 : commands.indexOf(script)) + 1;
+    const point = await killOnce(lane, scenario, { nth, moment });
+    expect(point?.command).to.equal(script);
+    points.push(point as KillPoint);
+  }
+  return points;
+}
+
+const ownScripts: ReadonlySet<string> = new Set(scriptNames.values());
+
+/** The names of the Redis commands that an undisturbed run sends. */
+export async function undisturbedCommands(lane: Lane, scenario: Scenario): Promise<readonly string[]> {
+  if (!scenario.first) {
+    if (!(await readLiveVersion(lane.redis, keysOf(lane.subject.collection.name)))) await importTwice(lane);
+    await loadScripts(lane.redis);
+  }
   await scenario.prepare(lane);
-  const { code, count, stderr } = await runAndKill(lane, scenario, { nth: 0, moment: 'before' });
+  const { code, commands, stderr } = await runAndKill(lane, scenario, { nth: 0, moment: 'before' });
   expect(code, stderr).to.equal(scenario.exitCode);
-  return count;
+  lane.upstream.sends = null;
+  return commands;
 }
 
 /** Has Redis know all scripts, so that none is sent as text. */
@@ -246,7 +288,7 @@ async function runAndKill(
   { subject, server, upstream }: Lane,
   scenario: Scenario,
   { nth, moment }: { nth: number; moment: Strike['moment'] },
-): Promise<{ command: string | null; count: number; code: number | null; stderr: string }> {
+): Promise<{ command: string | null; commands: readonly string[]; code: number | null; stderr: string }> {
   let command: string | null = null;
   const strike = strikeOnce((it) => it.nth === nth, {
     moment,
@@ -265,10 +307,11 @@ async function runAndKill(
   const running = startMedref(scenario.args(collection), {
     REDIS_URL: proxy.url,
     [`${collection.toUpperCase()}_URL`]: upstream.url().href,
+    ...scenario.settings,
   });
   try {
     const { code, stderr } = await running.ended;
-    return { command, count: proxy.commands.length, code, stderr };
+    return { command, commands: proxy.commands, code, stderr };
   } finally {
     running.process.kill('SIGKILL');
     await proxy.close();

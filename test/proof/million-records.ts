@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { connectForListening, connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi } from '../support/api.ts';
-import { medref } from '../support/medref.ts';
+import { medrefProcess } from '../support/medref.ts';
 import { scriptNames } from '../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import { keysOf } from './key-space.ts';
@@ -197,7 +197,7 @@ async function publish(
 }
 
 async function runCommand(args: readonly string[], bench: Bench, path: string): Promise<void> {
-  const { code, stdout, stderr, json } = await medref([...args, '--json'], {
+  const { code, stdout, stderr, json } = await medrefProcess([...args, '--json'], {
     REDIS_URL: bench.server.url,
     PRODUCTS_URL: pathToFileURL(path).href,
     KEEP_VERSIONS: String(keepVersions),

@@ -59,6 +59,7 @@ async function runTests(
     const options = ['--reporter', 'json', '--reporter-option', `output=${output}`];
     const child = spawn(process.execPath, [mocha, ...options, ...files], {
       cwd: root,
+      env: { ...process.env, PROOF: 'whole' },
       stdio: ['ignore', 2, 2],
     });
     await once(child, 'close');

@@ -3,7 +3,7 @@
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { writeFile } from 'node:fs/promises';
-import { proveKills } from './kill-real-list.ts';
+import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
 import { proveByTests } from './mocha-matrix.ts';

@@ -1,18 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readHistory } from '../../importer/job/import-history.ts';
+import { lifetimes } from '../../importer/job/import-lock.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { stagedKeys } from '../../importer/scripts/key-lists.ts';
 import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
-import { importFrom } from '../support/importing.ts';
+import { type ImportChanges, importFrom } from '../support/importing.ts';
 import {
   type Fate,
   type Link,
   type ProxiedCommand,
   type Strike,
+  scriptNames,
   startRedisProxy,
   strikeOnce,
 } from '../support/redis-proxy.ts';
@@ -29,8 +31,24 @@ import {
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
 import { type Readers, startReaders } from './readers.ts';
 
+/** `npm run prove` strikes at each command and lets time pass as it does; `npm test` strikes at each script, and is quick. */
+const isWhole = process.env['PROOF'] === 'whole';
+
+/** What is struck, each in turn. */
+const unit = isWhole ? 'command' : 'script';
+
+/** How long locks and what is staged live, and how long a late reply and an absence take beside that, in ms. */
+const slow = isWhole
+  ? { lifetimes, silenceMs: undefined, late: 9_000, away: 13_000 }
+  : {
+      lifetimes: { lockMs: 6_000, stagedMs: 2_000, renewEveryMs: 300 },
+      ...{ silenceMs: 1_000, late: 700, away: 3_000 },
+    };
+
 const products = productSubject(1_200);
 const companies = companySubject(30);
+
+const ownScripts: ReadonlySet<string> = new Set(scriptNames.values());
 
 describe('a Redis that fails', function () {
   this.timeout(120_000);
@@ -63,16 +81,24 @@ describe('a Redis that fails', function () {
   const upstreamOf = (subject: Subject) => upstreams.get(subject) as GenerationUpstream;
 
   /** Imports the next generation, through a proxy where faults are wanted. */
-  async function importNext(subject: Subject, redisUrl = server.url): Promise<ImportReport> {
+  async function importNext(
+    subject: Subject,
+    redisUrl = server.url,
+    changes: ImportChanges = {},
+  ): Promise<ImportReport> {
     const upstream = upstreamOf(subject);
     upstream.generation += 1;
-    return importFrom(upstream.url(), subject.collection, { redisUrl });
+    return importFrom(upstream.url(), subject.collection, { redisUrl, ...changes });
   }
 
-  async function importThrough(subject: Subject, fate: Fate): Promise<ImportReport> {
+  async function importThrough(
+    subject: Subject,
+    fate: Fate,
+    changes: ImportChanges = {},
+  ): Promise<ImportReport> {
     const proxy = await startRedisProxy(server.port, fate);
     try {
-      return await importNext(subject, proxy.url);
+      return await importNext(subject, proxy.url, changes);
     } finally {
       await proxy.close();
     }
@@ -140,6 +166,22 @@ describe('a Redis that fails', function () {
     };
   }
 
+  /** Means the first command of a name. */
+  const named =
+    (wanted: string) =>
+    ({ name }: ProxiedCommand): boolean =>
+      name === wanted;
+
+  /** The names of the scripts that an import runs. */
+  async function scriptsOfImport(): Promise<string[]> {
+    const names = new Set<string>();
+    await importThrough(companies, ({ name }) => {
+      if (ownScripts.has(name)) names.add(name);
+      return undefined;
+    });
+    return [...names];
+  }
+
   it('that is killed and started again during an import and reads: 503, then 200, and the import publishes', async () => {
     const readers = read(products, { unavailable: true });
     const { halfway, goOn, report } = importHeldUp(products);
@@ -153,13 +195,15 @@ describe('a Redis that fails', function () {
     await expectRecovery(readers);
   });
 
-  /** Imports again and again, each time struck at the next one of its commands, until none is left. */
+  /** Imports again and again, each time struck at the next one of its commands, or of its scripts, until none is left. */
   async function expectPublishedWhateverIsStruck(
     { moment, act }: Strike,
     tolerance: { unavailable: boolean },
   ): Promise<void> {
+    const scripts = await scriptsOfImport();
     let points = 0;
     for (let nth = 1, ended = false; !ended; nth++) {
+      if (!isWhole && nth > scripts.length) break;
       const readers = read(companies, tolerance);
       ended = true;
       const strike: Strike = {
@@ -169,16 +213,17 @@ describe('a Redis that fails', function () {
           return act(link, reply);
         },
       };
-      const report = await importThrough(companies, strikeOnce(nthOfImport(nth), strike));
+      const isMeant = isWhole ? nthOfImport(nth) : named(scripts[nth - 1] as string);
+      const report = await importThrough(companies, strikeOnce(isMeant, strike));
       await expectPublished(companies, report, readers);
       await readers.stop(); // Else there were two more of them with each command.
       if (!ended) points += 1;
     }
-    expect(points).to.be.at.least(15);
+    expect(points).to.be.at.least(isWhole ? 15 : 8);
   }
 
   for (const moment of ['before', 'after'] as const) {
-    it(`that is killed ${moment} each command of an import and started again: each of them publishes`, async () => {
+    it(`that is killed ${moment} each ${unit} of an import and started again: each of them publishes`, async () => {
       const act = async (link: Link) => {
         await server.kill();
         link.cut();
@@ -189,7 +234,7 @@ describe('a Redis that fails', function () {
   }
 
   for (const moment of ['before', 'after'] as const) {
-    it(`whose connection is cut ${moment} each command of an import: each of them publishes, and no reader notices`, async () => {
+    it(`whose connection is cut ${moment} each ${unit} of an import: each of them publishes, and no reader notices`, async () => {
       const act = (link: Link) => link.cut();
       await expectPublishedWhateverIsStruck({ moment, act }, { unavailable: false });
     });
@@ -206,7 +251,7 @@ describe('a Redis that fails', function () {
     },
   };
   for (const [loss, lose] of Object.entries(losses)) {
-    it(`that loses ${loss}, before each command of an import: each of them publishes, and no reader notices`, async () => {
+    it(`that loses ${loss}, before each ${unit} of an import: each of them publishes, and no reader notices`, async () => {
       const act = () => lose(keysOf('companies'));
       await expectPublishedWhateverIsStruck({ moment: 'before', act }, { unavailable: false });
     });
@@ -254,7 +299,7 @@ describe('a Redis that fails', function () {
     await expectOldLive(companies, live, readers);
   });
 
-  for (const seconds of [3, 10]) {
+  for (const seconds of isWhole ? [3, 10] : [2]) {
     it(`that stands still for ${seconds} s during an import and reads: 503, then 200, and the import publishes`, async () => {
       const readers = read(products, { unavailable: true });
       const { halfway, goOn, report } = importHeldUp(products);
@@ -323,7 +368,7 @@ describe('a Redis that fails', function () {
     await expectOldLive(companies, live, readers);
   });
 
-  it('that is out of reach for 13 s after a publication, or late with its reply until the lock was renewed: live content never expires', async () => {
+  it(`that is out of reach for ${slow.away / 1_000} s after a publication, or late with its reply until the lock was renewed: live content never expires`, async () => {
     const readers = [
       read(products, { unavailable: false }),
       read(companies, { unavailable: false }),
@@ -335,7 +380,7 @@ describe('a Redis that fails', function () {
         act: async (link) => {
           proxy.refusing = true;
           link.cut();
-          await sleep(13_000);
+          await sleep(slow.away);
           proxy.refusing = false;
         },
       }),
@@ -343,15 +388,19 @@ describe('a Redis that fails', function () {
     const commands: string[] = [];
     const late = strikeOnce(({ name }) => name === 'publish', {
       ...{ moment: 'after', commandsPass: true },
-      act: () => sleep(9_000),
+      act: () => sleep(slow.late),
     });
     try {
       const [cutOff, delayed] = await Promise.all([
-        importNext(products, proxy.url),
-        importThrough(companies, (command) => {
-          commands.push(command.name);
-          return late(command);
-        }),
+        importNext(products, proxy.url, { lifetimes: slow.lifetimes }),
+        importThrough(
+          companies,
+          (command) => {
+            commands.push(command.name);
+            return late(command);
+          },
+          { lifetimes: slow.lifetimes },
+        ),
       ]);
       expect(commands.slice(commands.indexOf('publish')), 'renewed after publish').to.include('renew');
       expect(proxy.commands.filter((name) => name === 'publish').length, 'published again').to.be.at.least(2);
@@ -367,6 +416,7 @@ describe('a Redis that fails', function () {
     const report = await importThrough(
       companies,
       strikeOnce(({ name }) => name === 'publish', { moment: 'after', act: () => new Promise(() => {}) }),
+      { silenceMs: slow.silenceMs },
     );
     await expectPublished(companies, report, readers);
   });

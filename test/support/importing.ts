@@ -9,15 +9,18 @@ import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startUpstreamServer } from './upstream-server.ts';
 
 /** What may differ from the usual import. */
-export type ImportChanges = Partial<Omit<ImportContext, 'redis'>>;
+export type ImportChanges = Partial<Omit<ImportContext, 'redis'>> & {
+  /** For how long the connection to Redis may be silent, in ms. */
+  readonly silenceMs?: number | undefined;
+};
 
 /** Imports from a URL, over a connection of its own. */
 export async function importFrom(
   url: URL,
   collection: Collection,
-  { redisUrl, ...changes }: ImportChanges & { redisUrl: string },
+  { redisUrl, silenceMs, ...changes }: ImportChanges & { redisUrl: string },
 ): Promise<ImportReport> {
-  const redis = await connectForWriting(redisUrl);
+  const redis = await connectForWriting(redisUrl, { silenceMs });
   try {
     return await importCollection(collection, {
       redis,

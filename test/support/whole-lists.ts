@@ -1,25 +1,82 @@
-// The real lists, where they lie beside the project; they are read from there and never copied.
+// Whole lists, as long as real ones. Real lists are read where they lie beside the project, and never copied; elsewhere the
+// sample catalogue stands in for them, so that a fresh clone proves as much.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { gunzipSync } from 'node:zlib';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { sampleCompanies, sampleProducts } from '../../demo/sample-catalogue.ts';
+import type { Product } from '../../shared/collections/product.ts';
 
-const folder = new URL('../../../shared/data/', import.meta.url);
+/** Lists of valid records, and one of what is wrong with some: `{kind, record}`. */
+export type ListName = 'products' | 'companies' | 'dirty';
 
-/** Whether the real lists are there. */
-export const realListsAreThere = existsSync(new URL('products.json.gz', folder));
+const realFolder = new URL('../../../shared/data/', import.meta.url);
 
-/** The URL of a real list's file. */
-export function realListUrl(name: 'products' | 'companies' | 'dirty'): URL {
-  return new URL(`${name}.json.gz`, folder);
+/** Whether the lists are real ones. */
+export const listsAreReal = existsSync(new URL('products.json.gz', realFolder));
+
+/** Which lists these are, for titles. */
+export const whichLists = listsAreReal ? 'the real lists' : 'the sample catalogue';
+
+const seed = 7_313;
+const sizes = { products: 28_395, companies: 2_417 };
+
+/** The URL of a list's file. */
+export function listUrl(name: ListName): URL {
+  if (listsAreReal) return new URL(`${name}.json.gz`, realFolder);
+  const path = join(sampleFolder(), `${name}.json.gz`);
+  if (!existsSync(path)) writeFileSync(path, gzipSync(JSON.stringify({ data: sampleList(name) })));
+  return pathToFileURL(path);
 }
 
-/** The records of a real list. */
-export function readRealList<Item = unknown>(name: 'products' | 'companies' | 'dirty'): Item[] {
-  return (JSON.parse(gunzipSync(readFileSync(realListUrl(name))).toString()) as { data: Item[] }).data;
+/** The records of a list. */
+export function readList<Item = unknown>(name: ListName): Item[] {
+  return (JSON.parse(gunzipSync(readFileSync(listUrl(name))).toString()) as { data: Item[] }).data;
 }
 
-/** `describe`, for suites that need the real lists; where they are absent the suite says so and is left out. */
-export function describeWithRealLists(title: string, suite: (this: Mocha.Suite) => void): void {
-  if (realListsAreThere) describe(title, suite);
-  else describe.skip(`${title} (left out: the real lists are not there)`, suite);
+let folder: string | undefined;
+
+/** Made when it is first needed; it goes with the process. */
+function sampleFolder(): string {
+  if (folder) return folder;
+  const made = mkdtempSync(join(tmpdir(), 'medref-test-lists-'));
+  process.once('exit', () => rmSync(made, { recursive: true, force: true }));
+  folder = made;
+  return made;
+}
+
+function sampleList(name: ListName): readonly unknown[] {
+  if (name === 'products') return [...sampleProducts({ seed, count: sizes.products })];
+  if (name === 'companies') return [...sampleCompanies({ seed, count: sizes.companies })];
+  return dirtyList();
+}
+
+/** What real lists have instead of barcodes. */
+const badBarcodes: readonly ((digits: string) => string)[] = [
+  (digits) => `${digits} `,
+  (digits) => `${digits.slice(0, 6)} ${digits.slice(6)}`,
+  (digits) => `:${digits}`,
+  (digits) => `${digits}\n`,
+  (digits) => digits.replace(/\d/, 'l'),
+  (digits) => digits.slice(2),
+  (digits) => `0${digits}`,
+  () => '',
+];
+
+/** Records of which some are wrong in the ways of real lists: bad barcodes, and ids that came before. */
+function dirtyList(): unknown[] {
+  const products = [...sampleProducts({ seed, count: 3_000 })].map((record, n): Product => {
+    const flaw = badBarcodes[n % 11];
+    const [first, ...others] = record.barcodes;
+    if (!flaw || !first) return record;
+    return { ...record, barcodes: [...others, { ...first, barcode: flaw(first.barcode) }] };
+  });
+  const companies = [...sampleCompanies({ seed, count: 1_000 })];
+  const again = <Item>(items: readonly Item[]) => items.filter((_item, n) => n % 37 === 0);
+  return [
+    ...[...products, ...again(products)].map((record) => ({ kind: 'product', record })),
+    ...[...companies, ...again(companies)].map((record) => ({ kind: 'company', record })),
+  ];
 }

@@ -5,10 +5,10 @@ import type { Drug } from '../../../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { startApi } from '../../support/api.ts';
 import { importFrom } from '../../support/importing.ts';
-import { describeWithRealLists, readRealList, realListUrl } from '../../support/real-lists.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { useService } from '../../support/service.ts';
+import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';
 import { send } from '../../support/wire.ts';
 
 interface List<Item = Drug> {
@@ -194,16 +194,16 @@ describe('GET /drugs', () => {
   });
 });
 
-describeWithRealLists('GET /drugs, of the real list', function () {
+describe(`GET /drugs, of ${whichLists}`, function () {
   this.timeout(60_000);
   const server = useRedis();
 
   it('lists all drugs that its products have, each under its first name, by first appearance', async () => {
-    const url = realListUrl('products');
+    const url = listUrl('products');
     const report = await importFrom(url, productCollection, { redisUrl: server().url });
     expect([report.outcome, report.rejected]).to.deep.equal(['published', 0]);
     const expected = new Map<number, Drug>();
-    for (const { drug: its } of readRealList<Product>('products'))
+    for (const { drug: its } of readList<Product>('products'))
       if (!expected.has(its.id)) expected.set(its.id, { drug: its });
     const api = await startApi({ redisUrl: server().url });
     try {

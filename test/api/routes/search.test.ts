@@ -10,9 +10,9 @@ import { connectForWriting, type Redis } from '../../../shared/redis/connections
 import { useApi } from '../../support/api.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
-import { describeWithRealLists, readRealList, realListUrl } from '../../support/real-lists.ts';
 import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
+import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';
 import { send } from '../../support/wire.ts';
 
 interface List<Item = Product> {
@@ -310,14 +310,14 @@ describe('a search in an index that has lost one of its fences', () => {
   });
 });
 
-describeWithRealLists('GET /products with a search, on the real list', function () {
+describe(`GET /products with a search, on ${whichLists}`, function () {
   this.timeout(60_000);
   const server = useRedis();
   const api = useApi(server);
   let records: Product[];
   before(async () => {
-    records = readRealList<Product>('products');
-    const url = realListUrl('products');
+    records = readList<Product>('products');
+    const url = listUrl('products');
     const report = await importFrom(url, productCollection, { redisUrl: server().url });
     expect(report.outcome).to.equal('published');
   });
