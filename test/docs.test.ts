@@ -82,10 +82,19 @@ describe('the documentation', () => {
       ...{ host: '127.0.0.1', port: 0, baseUrl: undefined, logger: pino({ level: 'silent' }) },
     });
     const routes = server.table().filter(({ method }) => method === 'get');
+    const paths = routes.map(({ path }) => path).sort();
     const documented = table(readme, 'Routes')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean);
-    expect(documented.sort()).to.deep.equal(routes.map(({ path }) => path).sort());
+    expect(documented.sort()).to.deep.equal(paths);
+
+    const forConsumers = table(read('docs/CONSUMERS.md'), 'Reference')
+      .map(([cell]) => codeIn(cell))
+      .filter(Boolean)
+      .flatMap((path) =>
+        servedCollections.map(({ collection }) => path.replace('{collection}', collection.name)),
+      );
+    expect([...new Set(forConsumers)].sort()).to.deep.equal(paths);
   });
 
   it('lists every metric of our own, and no other', async () => {
@@ -136,7 +145,7 @@ describe('the documentation', () => {
 
   it('shows a record of the demo as it is', () => {
     const [first] = sampleProducts({ seed: 868_869, count: 1 });
-    expect(readme).to.include(`\n    ${JSON.stringify({ data: first, success: true })}\n`);
+    expect(readme).to.include(`\n${JSON.stringify({ data: first, success: true })}\n`);
   });
 
   it('names the scripts of package.json that exist', () => {
