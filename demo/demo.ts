@@ -197,6 +197,8 @@ medref serves ${SAMPLE.products} invented products and ${SAMPLE.companies} inven
   address  ${address}
   key      ${key}
 
+  export MEDREF_URL=${address} MEDREF_KEY=${key}
+
 ${curl('/products')}
 ${curl(`/products/${first?.product.id}`)}
 ${curl('/companies?page=2&per-page=5')}

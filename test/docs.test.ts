@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { addVersionMetrics, createMetrics } from '../api/admin/metrics.ts';
@@ -18,8 +16,8 @@ import { maxRejects } from '../importer/writing/version-writer.ts';
 import { servedCollections } from '../shared/collections/collections.ts';
 import { products } from '../shared/collections/product.ts';
 import { apiKeyKeys, collectionKeys, type PartKeys } from '../shared/keys.ts';
+import { medref } from './support/medref.ts';
 
-const run = promisify(execFile);
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const readme = read('README.md');
@@ -184,8 +182,7 @@ describe('the documentation', () => {
   });
 });
 
-const help = async (path: readonly string[]) =>
-  (await run(process.execPath, [join(root, 'dist/bin/medref.js'), ...path, '--help'])).stdout;
+const help = async (path: readonly string[]) => (await medref([...path, '--help'], {})).stdout;
 
 /** The names of the commands below a command, by its help. */
 async function subcommands(path: readonly string[]): Promise<string[]> {

@@ -591,8 +591,10 @@ const changeWalks = fc.tuple(any, any, fc.integer({ min: 1, max: 3 })).map(([fro
 );
 
 describe('the service and its model', function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   const server = useRedis();
+  /** How many sequences of commands; `npm run prove` runs more of them. */
+  const numRuns = process.env['PROOF'] === 'whole' ? 200 : 25;
   let redis: Redis;
   before(async () => {
     redis = await connectForWriting(server().url);
@@ -629,8 +631,10 @@ describe('the service and its model', function () {
     // A failure names its seed and path, for these options, and its replayPath, for those of fc.commands:
     // with the three of them the same run comes again.
     await fc.assert(property, {
-      ...{ numRuns: 40, interruptAfterTimeLimit: 60_000, includeErrorInReport: true },
+      ...{ numRuns, includeErrorInReport: true },
     });
+    expect(runs, 'sequences of commands that were run to their end').to.equal(numRuns);
+    expect(commandsRun).to.be.above(4 * numRuns);
     if (this.test) this.test.title += `: ${runs} runs, ${commandsRun} commands`;
   });
 });

@@ -7,14 +7,8 @@ import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
 import { proveByTests } from './mocha-matrix.ts';
+import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
 import { type Finding, reliabilityPage, type Section, sectionText } from './reliability-page.ts';
-
-/** What the command is asked for. */
-interface Choice {
-  /** At how many random points imports of the real list are killed. */
-  readonly kills: number;
-  readonly only: readonly string[] | null;
-}
 
 type Say = (progress: string) => void;
 
@@ -58,26 +52,6 @@ const proofs: Readonly<Record<string, Proof>> = {
 };
 
 const page = new URL('../../docs/RELIABILITY.md', import.meta.url);
-const usage = `It takes kills=<1 to 100000> and only=<of ${Object.keys(proofs).join(',')}>, each once at most.`;
-
-class WrongArgument extends Error {}
-
-function parse(args: readonly string[]): Choice {
-  const given = new Map<string, string>();
-  for (const arg of args) {
-    const [, name = '', value = ''] = /^(kills|only)=(.+)$/.exec(arg) ?? [];
-    if (name === '' || given.has(name)) throw new WrongArgument(`"${arg}" is not understood. ${usage}`);
-    given.set(name, value);
-  }
-  const kills = given.get('kills') ?? '300';
-  if (!/^[1-9]\d{0,4}$|^100000$/.test(kills))
-    throw new WrongArgument(`kills=${kills} is not a count. ${usage}`);
-  const only = given.get('only')?.split(',') ?? null;
-  const unknown = only?.find((name) => !Object.hasOwn(proofs, name));
-  if (unknown !== undefined) throw new WrongArgument(`There is no proof "${unknown}". ${usage}`);
-  return { kills: Number(kills), only };
-}
-
 /** What a proof found; one that was thrown out of found what it threw. */
 async function sectionOf(name: string, proof: Proof, choice: Choice): Promise<Section> {
   const say: Say = (progress) => void process.stderr.write(`prove: ${name}: ${progress}\n`);
@@ -107,7 +81,7 @@ async function prove(choice: Choice): Promise<boolean> {
 }
 
 try {
-  process.exitCode = (await prove(parse(process.argv.slice(2)))) ? 0 : 1;
+  process.exitCode = (await prove(parseChoice(process.argv.slice(2), Object.keys(proofs)))) ? 0 : 1;
 } catch (error) {
   if (!(error instanceof WrongArgument)) throw error;
   process.stderr.write(`${error.message}\n`);
