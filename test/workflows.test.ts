@@ -246,3 +246,29 @@ describe('what dependabot looks after', () => {
     }
   });
 });
+
+describe('a form for issues', () => {
+  const forms = readdirSync(join(root, '.github/ISSUE_TEMPLATE')).filter((file) => file !== 'config.yml');
+
+  it('is there for bugs and for features', () => {
+    expect(forms).to.have.members(['bug.yml', 'feature.yml']);
+  });
+
+  it('has a name, a description, and fields that GitHub knows, each with a label and an id of its own', () => {
+    for (const file of forms) {
+      const form = parse(read(`.github/ISSUE_TEMPLATE/${file}`)) as {
+        name: string;
+        description: string;
+        body: { type: string; id?: string; attributes: { label?: string; value?: string } }[];
+      };
+      expect([form.name, form.description].every(Boolean), file).to.equal(true);
+      const fields = form.body.filter(({ type }) => type !== 'markdown');
+      expect(new Set(fields.map(({ id }) => id)).size, file).to.equal(fields.length);
+      for (const { type, id, attributes } of fields) {
+        expect(['input', 'textarea', 'dropdown', 'checkboxes'], file).to.include(type);
+        expect(id, file).to.match(/^[\w-]+$/);
+        expect(attributes.label, `${file}: ${id}`).to.be.a('string');
+      }
+    }
+  });
+});
