@@ -76,22 +76,34 @@ describe('the workflows', () => {
   });
 
   it('are linted by one that finds what is wrong', async () => {
-    const right = read(`${folder}/test.yml`);
+    const right = [
+      'on: [push]',
+      'permissions: { contents: read }',
+      'jobs:',
+      '  test:',
+      '    runs-on: ubuntu-latest',
+      '    timeout-minutes: 5',
+      '    strategy: { matrix: { node: [20] } }',
+      '    steps:',
+      '      - uses: actions/checkout@v6',
+      '      - run: echo $' + '{{ matrix.node }}',
+      '        if: failure()',
+      '',
+    ].join('\n');
+    expect(await lint(right)).to.deep.equal([]);
     const faults: [from: string, to: string, said: RegExp][] = [
       ['timeout-minutes:', 'timeout-minuts:', /unexpected key "timeout-minuts"/],
-      ['{ matrix.node }}', '{ matrix.nod }}', /property "nod" is not defined/],
+      ['matrix.node', 'matrix.nod', /property "nod" is not defined/],
       ['contents: read', 'content: read', /unknown permission scope "content"/],
       ['if: failure()', 'if: failed()', /undefined function "failed"/],
-      ['runs-on: ubuntu-latest', 'runs-on: ubuntu-lates', /label "ubuntu-lates" is unknown/],
-      ['[push, pull_request]', '[pushed]', /unknown Webhook event "pushed"/],
-      ['actions/checkout@v6', 'actions/checkout', /ref is missing/],
+      ['ubuntu-latest', 'ubuntu-lates', /label "ubuntu-lates" is unknown/],
+      ['[push]', '[pushed]', /unknown Webhook event "pushed"/],
+      ['checkout@v6', 'checkout', /ref is missing/],
       ['    steps:', '    needs: [lint]\n    steps:', /job "lint" which does not exist/],
-      ['\njobs:', '\njobs: [', /yaml|sequence|mapping/i],
+      ['jobs:', 'jobs: [', /yaml|sequence|mapping/i],
     ];
     for (const [from, to, said] of faults) {
-      const wrong = right.replace(from, () => to);
-      expect(wrong, from).to.not.equal(right);
-      expect((await lint(wrong)).join('\n'), to).to.match(said);
+      expect((await lint(right.replace(from, () => to))).join('\n'), to).to.match(said);
     }
   });
 
