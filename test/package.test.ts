@@ -1,0 +1,147 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { companies, products } from './support/records.ts';
+import { useRedis } from './support/redis-server.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+interface Manifest {
+  readonly private: boolean;
+  readonly version: string;
+}
+
+interface LockFile {
+  readonly packages: Record<string, { readonly dev?: boolean; readonly bin?: Record<string, string> }>;
+}
+
+const readJson = <Shape>(path: string) => JSON.parse(readFileSync(path, 'utf8')) as Shape;
+const manifest = readJson<Manifest>(join(root, 'package.json'));
+
+describe('the package', function () {
+  this.timeout(120_000);
+  const redis = useRedis();
+  /** The user's project, and what of the package is in it. */
+  let folder = '';
+  let installed = '';
+  let files: readonly string[] = [];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'medref-package-'));
+    installed = join(folder, 'node_modules/medref');
+    const packed = await inShell(['npm', 'pack', '--json', '--pack-destination', folder], { cwd: root });
+    const [{ filename, files: listed }] = JSON.parse(packed) as [
+      { filename: string; files: { path: string }[] },
+    ];
+    files = listed.map(({ path }) => path);
+    await copyDependencies(folder);
+    await writeFile(join(folder, 'package.json'), '{}');
+    await inShell(['npm', 'install', `./${filename}`]);
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  /** A command as a user's shell runs it, in the user's project and not as a script of this one. */
+  async function inShell(
+    [command, ...args]: [command: string, ...args: string[]],
+    { cwd = folder, settings = {} }: { cwd?: string; settings?: Record<string, string> } = {},
+  ): Promise<string> {
+    const npm = { offline: 'true', ignore_scripts: 'true', update_notifier: 'false', cache: `${folder}/npm` };
+    const env = {
+      ...{ PATH: process.env['PATH'], HOME: folder, LOG_LEVEL: 'warn' },
+      ...Object.fromEntries(Object.entries(npm).map(([name, value]) => [`npm_config_${name}`, value])),
+      ...settings,
+    };
+    return (await run(command, args, { cwd, env })).stdout;
+  }
+
+  const medref = (args: readonly string[], settings: Record<string, string> = {}) =>
+    inShell([join(folder, 'node_modules/.bin/medref'), ...args], { settings });
+
+  it('holds what was built, the documents, and nothing else', () => {
+    const besides = files.filter((path) => !/^dist\/.+\.(js|lua)$|^docs\/[\w-]+\.(md|svg)$/.test(path));
+    expect(besides).to.have.members([
+      ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'shared/SCHEMA.md'],
+    ]);
+    const built = new Set(files.filter((it) => it.startsWith('dist/')).map((it) => it.split('/')[1]));
+    expect([...built]).to.have.members(['api', 'bin', 'config', 'importer', 'shared']);
+    expect(files).to.include.members(readdirSync(join(root, 'docs')).map((it) => `docs/${it}`));
+  });
+
+  it('holds every Lua script', () => {
+    const scripts = readdirSync(join(root, 'importer/scripts')).filter((it) => it.endsWith('.lua'));
+    expect(scripts).to.not.deep.equal([]);
+    expect(files.filter((it) => it.endsWith('.lua'))).to.have.members(
+      scripts.map((it) => `dist/importer/scripts/${it}`),
+    );
+  });
+
+  it('has no README or changelog with a link to a file that it leaves out', () => {
+    for (const document of ['README.md', 'CHANGELOG.md', 'shared/SCHEMA.md']) {
+      const text = readFileSync(join(installed, document), 'utf8');
+      for (const [, target = ''] of text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+        if (/^https?:/.test(target)) continue;
+        expect(existsSync(join(installed, dirname(document), target)), `${document}: ${target}`).to.equal(
+          true,
+        );
+      }
+    }
+  });
+
+  it('can be published by nobody by mistake', () => {
+    expect(readJson<Manifest>(join(installed, 'package.json')).private).to.equal(true);
+  });
+
+  it('prints its version, by npx', async () => {
+    expect(await inShell(['npx', 'medref', '--version'])).to.equal(`${manifest.version}\n`);
+  });
+
+  it('prints its help', async () => {
+    expect(await medref(['--help'])).to.match(/^Usage: medref .*\n(.*\n)* {2}import /);
+  });
+
+  it('imports lists from files, and tells what is live', async () => {
+    const lists = { PRODUCTS_URL: products(5), COMPANIES_URL: companies(3) };
+    const given: Record<string, string> = { REDIS_URL: redis().url };
+    for (const [name, records] of Object.entries(lists)) {
+      const file = join(folder, `${name}.json`);
+      await writeFile(file, JSON.stringify({ data: records }));
+      given[name] = pathToFileURL(file).href;
+    }
+    const { imports } = JSON.parse(await medref(['import', '--json'], given)) as {
+      imports: { collection: string; outcome: string; read: number }[];
+    };
+    expect(imports.map(({ collection, outcome, read }) => [collection, outcome, read])).to.deep.equal([
+      ['products', 'published', 5],
+      ['companies', 'published', 3],
+    ]);
+    const { collections } = JSON.parse(await medref(['status', '--json'], given)) as {
+      collections: { collection: string; live: { totalCount: number } | null }[];
+    };
+    expect(collections.map(({ collection, live }) => [collection, live?.totalCount])).to.deep.equal([
+      ['products', 5],
+      ['drugs', 5],
+      ['companies', 3],
+    ]);
+  });
+});
+
+/**
+ * The packages that `npm install` would fetch, as they are here: those that the lock file does not give to
+ * development alone. npm, which is offline, takes them as they are, and would miss one that is not declared.
+ */
+async function copyDependencies(target: string): Promise<void> {
+  const { packages } = readJson<LockFile>(join(root, 'package-lock.json'));
+  for (const [path, { dev, bin }] of Object.entries(packages)) {
+    if (dev || !/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) || !existsSync(join(root, path))) continue;
+    const names = [path, ...Object.keys(bin ?? {}).map((name) => `node_modules/.bin/${name}`)];
+    for (const name of names) {
+      await cp(join(root, name), join(target, name), { recursive: true, verbatimSymlinks: true });
+    }
+  }
+}
