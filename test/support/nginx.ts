@@ -91,7 +91,7 @@ export async function startProxy({ port, apiPort }: { port: number; apiPort: num
   };
 }
 
-/** What the file that includes others has of its own; Debian's switches gzip on there, too. */
+/** What the file that includes others has of its own; some switch gzip on there. */
 function mainConfiguration(folder: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   return `
@@ -104,6 +104,8 @@ function mainConfiguration(folder: string): string {
     http {
       access_log off;
       gzip on;
+      gzip_types *;
+      gzip_proxied any;
       ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join('\n')}
       include ${folder}/medref.conf;
     }`;
