@@ -10,6 +10,7 @@ import { createServer } from '../api/server.ts';
 import { exitCodes } from '../bin/exit-codes.ts';
 import { settingDefinitions } from '../config/settings.ts';
 import { sampleProducts } from '../demo/sample-catalogue.ts';
+import type { Check } from '../importer/checks/check.ts';
 import { readerLimits } from '../importer/reader/record-reader.ts';
 import { upstreamLimits } from '../importer/upstream/access.ts';
 import { maxRejects } from '../importer/writing/version-writer.ts';
@@ -155,8 +156,32 @@ describe('the documentation', () => {
     for (const [, name = ''] of named) expect(scripts, name).to.have.property(name);
   });
 
+  it('lists every check, in their order, and whether --force passes over it', async () => {
+    const order = [...read('importer/checks/checks.ts').matchAll(/^import \{ (\w+) \} from '(.+)';/gm)];
+    const checks = new Map<string, Check>();
+    for (const [, name = '', file = ''] of order) {
+      const module = (await import(`../importer/checks/${file.slice(2)}`)) as Record<string, Check>;
+      if (module[name]) checks.set(name, module[name]);
+    }
+    const [, list = ''] = /^const checks.*= \[(.+)\];/m.exec(read('importer/checks/checks.ts')) ?? [];
+    const rows = table(read('docs/OPERATIONS.md'), 'Checks').slice(1);
+    expect(rows.map(([name, , force]) => [codeIn(name), force?.startsWith('passes over it')])).to.deep.equal(
+      list.split(', ').map((name) => [checks.get(name)?.name, checks.get(name)?.forceable]),
+    );
+  });
+
+  it('shows operators no command that does not exist', async () => {
+    const offered = await subcommands([]);
+    for (const file of ['docs/OPERATIONS.md', 'docs/SECURITY.md']) {
+      const shown = read(file).matchAll(
+        /(?:`|^ {4,}(?:\$ )?|run --rm importer |medref\.js )medref ([a-z]+)/gm,
+      );
+      for (const [, name = ''] of shown) expect(offered, `${file}: medref ${name}`).to.include(name);
+    }
+  });
+
   it('says the limits that hold', () => {
-    const text = read('docs/DECISIONS.md');
+    const text = read('docs/OPERATIONS.md');
     const { tries, requestMs, connectMs, headersMs, idleMs, redirects, bodyBytes } = upstreamLimits;
     const gibibytes = bodyBytes / 1024 ** 3;
     const mebibytes = readerLimits.bytesWithoutRecord / 1024 ** 2;

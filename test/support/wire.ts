@@ -1,7 +1,9 @@
 // HTTP as it is on the wire: answers with their encoded bytes, and requests that no HTTP client would send.
 
+import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** An answer with its body as it came, encoded or not. */
 export interface WireAnswer {
@@ -63,6 +65,20 @@ export function sendWithoutKey(
 /** Sends bytes on a connection of their own, until the server closes it; gives all answers that came. */
 export async function exchange({ port }: Pick<Asked, 'port'>, bytes: string | Buffer): Promise<WireAnswer[]> {
   return readAnswers(await exchangeBytes(port, bytes));
+}
+
+/** Waits until something listens on a loopback port, and no longer than ten seconds. */
+export async function awaitListener(port: number): Promise<void> {
+  for (const deadline = Date.now() + 10_000; ; await sleep(50)) {
+    const socket = connect(port, '127.0.0.1');
+    try {
+      return void (await once(socket, 'connect'));
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    } finally {
+      socket.destroy();
+    }
+  }
 }
 
 function exchangeBytes(port: number, bytes: string | Buffer): Promise<Buffer> {

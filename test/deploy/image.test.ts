@@ -1,70 +1,13 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { parse } from 'yaml';
-import { settingDefinitions } from '../config/settings.ts';
+import { read, root } from '../support/project-files.ts';
 
 const run = promisify(execFile);
-const root = fileURLToPath(new URL('..', import.meta.url));
-const read = (file: string) => readFileSync(join(root, file), 'utf8');
-
-interface Service {
-  command: string[];
-  environment?: Record<string, string>;
-  healthcheck?: { test: string[] };
-  ports?: string[];
-  read_only?: boolean;
-  restart?: string;
-  user?: string;
-  volumes?: string[];
-}
-
-describe('the compose file', () => {
-  const { services } = parse(read('docker-compose.yml'), { merge: true }) as {
-    services: Record<string, Service>;
-  };
-  const service = (name: string) => services[name] as Service;
-
-  it('has Redis, the importer and the API, each with a health check and a restart policy', () => {
-    expect(Object.keys(services)).to.deep.equal(['redis', 'importer', 'api']);
-    for (const name of Object.keys(services)) {
-      expect(service(name).healthcheck?.test, name).to.be.an('array');
-      expect(service(name).restart, name).to.equal('unless-stopped');
-    }
-  });
-
-  it('keeps Redis to itself, with an append-only file on a volume, and without eviction', () => {
-    const { command, ports, volumes } = service('redis');
-    expect(ports).to.equal(undefined);
-    expect(volumes).to.deep.equal(['redis-data:/data']);
-    expect(command.join(' ')).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
-  });
-
-  it('runs importer and API as another user than root, on a read-only file system', () => {
-    for (const name of ['importer', 'api'])
-      expect(service(name)).to.include({ user: 'node', read_only: true });
-  });
-
-  it('sets nothing that is not a setting, and every setting of the importer', () => {
-    const known = settingDefinitions.map(({ name }) => name);
-    for (const name of ['importer', 'api']) {
-      expect(known).to.include.members(Object.keys(service(name).environment ?? {}));
-    }
-    const ofTheApi = /^(API|ADMIN)_|^BASE_URL$|^KEY_PREFIX$/;
-    const ofTheImporter = known.filter((name) => !ofTheApi.test(name));
-    expect(Object.keys(service('importer').environment ?? {})).to.have.members(ofTheImporter);
-  });
-
-  it('runs commands that exist', async () => {
-    const help = read('bin/command-line.ts');
-    for (const name of ['importer', 'api']) expect(help).to.include(`command('${service(name).command[0]}'`);
-  });
-});
 
 describe('the image', function () {
   this.timeout(60_000);

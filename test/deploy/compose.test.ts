@@ -1,0 +1,74 @@
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { commands, read, settingsReadBy } from '../support/project-files.ts';
+
+interface Service {
+  command: string[];
+  environment?: Record<string, string>;
+  healthcheck?: { test: string[] };
+  ports?: string[];
+  read_only?: boolean;
+  restart?: string;
+  user?: string;
+  volumes?: string[];
+}
+
+describe('the compose file', () => {
+  const { services } = parse(read('docker-compose.yml'), { merge: true }) as {
+    services: Record<string, Service>;
+  };
+  const service = (name: string) => services[name] as Service;
+
+  it('has Redis, the importer and the API, each with a health check and a restart policy', () => {
+    expect(Object.keys(services)).to.deep.equal(['redis', 'importer', 'api']);
+    for (const name of Object.keys(services)) {
+      expect(service(name).healthcheck?.test, name).to.be.an('array');
+      expect(service(name).restart, name).to.equal('unless-stopped');
+    }
+  });
+
+  it('keeps Redis to itself, with an append-only file on a volume, and without eviction', () => {
+    const { command, ports, volumes } = service('redis');
+    expect(ports).to.equal(undefined);
+    expect(volumes).to.deep.equal(['redis-data:/data']);
+    expect(command.join(' ')).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
+  });
+
+  it('runs importer and API as another user than root, on a read-only file system', () => {
+    for (const name of ['importer', 'api'])
+      expect(service(name)).to.include({ user: 'node', read_only: true });
+  });
+
+  it('sets nothing that is not a setting, and of each process every setting that it reads', () => {
+    for (const [name, command] of [
+      ['importer', 'schedule'],
+      ['api', 'serve'],
+    ] as const) {
+      expect(Object.keys(service(name).environment ?? {}), name).to.have.members(settingsReadBy(command));
+    }
+  });
+
+  it('passes each setting on as it is in the environment, but for addresses within the containers', () => {
+    const fixed = {
+      REDIS_URL: 'redis://redis:6379',
+      ...{ API_HOST: '0.0.0.0', API_PORT: '3000', ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '3001' },
+    };
+    for (const name of ['importer', 'api']) {
+      for (const [setting, value] of Object.entries(service(name).environment ?? {})) {
+        const passedOn = `\${${setting}:-}`;
+        expect(value, `${name}: ${setting}`).to.equal({ [setting]: passedOn, ...fixed }[setting]);
+      }
+    }
+  });
+
+  it('publishes API and admin listener on the loopback address of the machine alone', () => {
+    const { API_PORT, ADMIN_PORT } = service('api').environment ?? {};
+    const published = [API_PORT, ADMIN_PORT].map((port) => `127.0.0.1:${port}:${port}`);
+    expect(service('api').ports).to.deep.equal(published);
+    expect(service('importer').ports).to.equal(undefined);
+  });
+
+  it('runs commands that exist', () => {
+    for (const name of ['importer', 'api']) expect(commands).to.include(service(name).command[0]);
+  });
+});

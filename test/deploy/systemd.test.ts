@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { onPath } from '../../bench/installed.ts';
+import { exitCodes } from '../../bin/exit-codes.ts';
+import { commands, read, root } from '../support/project-files.ts';
+
+const run = promisify(execFile);
+
+describe('the systemd units', () => {
+  const units = [
+    { unit: 'medref-api', command: 'serve' },
+    { unit: 'medref-importer', command: 'schedule' },
+  ];
+  const linesOf = (unit: string) => read(`deploy/systemd/${unit}.service`).split('\n');
+
+  it('are one for the API and one for the importer', () => {
+    const files = readdirSync(join(root, 'deploy/systemd'));
+    expect(files).to.have.members(units.map(({ unit }) => `${unit}.service`));
+  });
+
+  it('run commands that exist, from the file that the build makes', () => {
+    const { bin } = JSON.parse(read('package.json')) as { bin: { medref: string } };
+    for (const { unit, command } of units) {
+      expect(commands).to.include(command);
+      expect(linesOf(unit)).to.include(`ExecStart=/usr/bin/node /opt/medref/${bin.medref} ${command}`);
+    }
+  });
+
+  it('start again after every end but that of wrong settings, and give time to end in order', () => {
+    for (const { unit } of units) {
+      expect(linesOf(unit)).to.include.members([
+        ...['Restart=on-failure', 'StartLimitIntervalSec=0', `RestartPreventExitStatus=${exitCodes.usage}`],
+      ]);
+      const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(linesOf(unit).join('\n')) ?? [];
+      expect(Number(seconds), unit).to.be.above(10);
+    }
+  });
+
+  it('may do nothing that they need not', () => {
+    for (const { unit } of units) {
+      expect(linesOf(unit), unit).to.include.members([
+        ...['DynamicUser=yes', 'NoNewPrivileges=yes', 'CapabilityBoundingSet=', 'ProtectSystem=strict'],
+        ...['ProtectHome=yes', 'PrivateTmp=yes', 'PrivateDevices=yes', 'SystemCallFilter=@system-service'],
+      ]);
+    }
+  });
+
+  const analyze = onPath('systemd-analyze');
+  const missing = analyze ? '' : ' (left out: systemd-analyze is not installed)';
+  (analyze ? it : it.skip)(`are understood by systemd${missing}`, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'medref-units-'));
+    try {
+      const files = units.map(({ unit }) => join(folder, `${unit}.service`));
+      for (const [n, { unit }] of units.entries()) {
+        // It looks for the program, too, which is elsewhere on some machines.
+        const text = linesOf(unit).join('\n').replace('/usr/bin/node', process.execPath);
+        await writeFile(files[n] as string, text);
+      }
+      const { stdout, stderr } = await run(analyze as string, ['verify', '--man=no', ...files]);
+      const complaints = `${stdout}${stderr}`.split('\n').filter((line) => line.includes(folder));
+      expect(complaints).to.deep.equal([]);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,119 @@
+// In: deploy/nginx/medref.conf and an API's port. Out: a real nginx with that file, on a loopback port, with a certificate.
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { onPath } from '../../bench/installed.ts';
+import { freePort } from '../../bench/ports.ts';
+import { startChild } from '../../demo/child.ts';
+import { awaitListener } from './wire.ts';
+
+const run = promisify(execFile);
+const configuration = fileURLToPath(new URL('../../deploy/nginx/medref.conf', import.meta.url));
+
+/** Why nginx cannot be started here, or `null`. */
+export const whyNoNginx =
+  ['nginx', 'openssl']
+    .filter((it) => onPath(it) === undefined)
+    .map((it) => `${it} is not installed`)
+    .join(', ') || null;
+
+/** The name in the file, under which clients know the service. */
+export const publicName = 'medref.example';
+
+/** An nginx that answers. */
+export interface TestProxy {
+  /** Sends a request by TLS, as a client that trusts the certificate; the answer's body is yet to be read. */
+  open(
+    path: string,
+    options?: { method?: string; headers?: Record<string, string> },
+  ): Promise<IncomingMessage>;
+  stop(): Promise<void>;
+}
+
+/** A port for an nginx that is yet to be started, so that the API can be told its public address. */
+export { freePort };
+
+/** Starts nginx with the file as it stands but for ports and certificate; whoever calls this calls `stop`. */
+export async function startProxy({ port, apiPort }: { port: number; apiPort: number }): Promise<TestProxy> {
+  const folder = await mkdtemp(join(tmpdir(), 'medref-test-nginx-'));
+  const key = join(folder, 'key.pem');
+  const certificate = join(folder, 'certificate.pem');
+  await run(onPath('openssl') as string, [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
+    ...['-subj', `/CN=${publicName}`, '-addext', `subjectAltName=DNS:${publicName}`],
+    ...['-keyout', key, '-out', certificate],
+  ]);
+  const site = replaceEach(await readFile(configuration, 'utf8'), [
+    ['    server 127.0.0.1:3000;', `    server 127.0.0.1:${apiPort};`],
+    ['    listen 443 ssl;', `    listen 127.0.0.1:${port} ssl;`],
+    ['/etc/medref/tls/fullchain.pem', certificate],
+    ['/etc/medref/tls/privkey.pem', key],
+  ]);
+  await writeFile(join(folder, 'medref.conf'), site);
+  await writeFile(join(folder, 'nginx.conf'), mainConfiguration(folder));
+  const child = await startChild(onPath('nginx') as string, [
+    ...['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', 'stderr'],
+  ]);
+  const stop = async () => {
+    await child.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    await Promise.race([
+      awaitListener(port),
+      child.ended.then(() => {
+        throw new Error(`nginx did not start: ${child.output.stderr}`);
+      }),
+    ]);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const ca = await readFile(certificate);
+  return {
+    stop,
+    open: (path, { method = 'GET', headers = {} } = {}) =>
+      new Promise((resolve, reject) => {
+        const address = { host: '127.0.0.1', port, servername: publicName, ca, agent: false };
+        const asked = request(
+          { ...address, path, method, headers: { host: publicName, ...headers } },
+          resolve,
+        );
+        asked.on('error', reject);
+        asked.end();
+      }),
+  };
+}
+
+/** What the file that includes others has of its own; some switch gzip on there. */
+function mainConfiguration(folder: string): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  return `
+    ${process.getuid?.() === 0 ? 'user root;' : ''}
+    daemon off;
+    worker_processes 1;
+    error_log stderr error;
+    pid ${folder}/pid;
+    events { worker_connections 64; }
+    http {
+      access_log off;
+      gzip on;
+      gzip_types *;
+      gzip_proxied any;
+      ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join('\n')}
+      include ${folder}/medref.conf;
+    }`;
+}
+
+function replaceEach(text: string, pairs: readonly (readonly [string, string])[]): string {
+  return pairs.reduce((result, [from, to]) => {
+    if (!result.includes(from)) throw new Error(`${configuration} has no ${JSON.stringify(from)}.`);
+    return result.replace(from, to);
+  }, text);
+}
