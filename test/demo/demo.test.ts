@@ -111,17 +111,6 @@ describe('The demo', function () {
     expect(await second.pressCtrlC()).to.equal(0);
   });
 
-  it('passes over ports that are taken', async () => {
-    const port = somePort();
-    const others = [createServer().listen(port, '127.0.0.1'), createServer().listen(port + 1)];
-    const demo = startDemo({ DEMO_FOLDER: newFolder(), API_PORT: String(port) });
-    const { address, key } = await demo.welcome();
-    expect(address).to.equal(`http://127.0.0.1:${port + 2}`);
-    expect(await statusOf(address, key)).to.equal(200);
-    for (const other of others) other.close();
-    expect(await demo.pressCtrlC()).to.equal(0);
-  });
-
   it('uses the server of REDIS_URL, whose other keys and whose life it leaves alone', async () => {
     const redis = await startTestRedis();
     await command(redis.port, 'SET medref:mine 1');
@@ -147,10 +136,14 @@ describe('The demo', function () {
     await redis.stop();
   });
 
-  it('says what to do where a demo is running already, and leaves that one alone', async () => {
-    const settings = { DEMO_FOLDER: newFolder(), API_PORT: String(somePort()) };
+  it('passes over ports that are taken, and says what to do where a demo is running already', async () => {
+    const port = somePort();
+    const others = [createServer().listen(port, '127.0.0.1'), createServer().listen(port + 1)];
+    const settings = { DEMO_FOLDER: newFolder(), API_PORT: String(port) };
     const first = startDemo(settings);
     const { address, key } = await first.welcome();
+    expect(address).to.equal(`http://127.0.0.1:${port + 2}`);
+    for (const other of others) other.close();
     const second = startDemo(settings);
     expect(await second.ended).to.equal(1);
     expect(second.output.stderr).to.include(
@@ -162,26 +155,23 @@ describe('The demo', function () {
     expect(await first.ended).to.equal(0);
   });
 
-  it('says why it ends when a part of it crashes, and stops the others', async () => {
-    for (const [part, name] of [
-      ['redis-server|valkey-server', 'private Redis'],
-      ['medref.ts', 'API'],
-    ]) {
+  for (const [part, name] of [
+    ['redis-server|valkey-server', 'private Redis'],
+    ['medref.ts', 'API'],
+  ] as const) {
+    it(`says why it ends when its ${name} crashes, and stops the others`, async () => {
       const demo = startDemo({ DEMO_FOLDER: newFolder(), API_PORT: String(somePort()) });
       const { port } = await demo.welcome();
       const children = childrenOf(demo.pid);
-      process.kill(
-        children.find((pid) => new RegExp(part as string).test(commandOf(pid))) as number,
-        'SIGKILL',
-      );
+      process.kill(children.find((pid) => new RegExp(part).test(commandOf(pid))) as number, 'SIGKILL');
       expect(await demo.ended).to.equal(1);
       expect(demo.output.stderr).to.include(
         `The ${name} of the demo ended by itself (SIGKILL), so the demo ends too.\n`,
       );
       expect(children.filter(isRunning)).to.deep.equal([]);
       expect(await isListening(port)).to.equal(false);
-    }
-  });
+    });
+  }
 
   it('says what a command of it said that failed', async () => {
     const demo = startDemo({ DEMO_FOLDER: newFolder(), API_PORT: 'seven' });
@@ -189,22 +179,22 @@ describe('The demo', function () {
     expect(demo.output.stderr).to.match(/"medref import --force" failed \(2\)\. It said:\nAPI_PORT .*seven/);
   });
 
-  it('ends in order when Ctrl-C comes before it is up', async () => {
-    for (const step of ['starting a private Redis', 'importing', 'starting the API']) {
+  for (const step of ['starting a private Redis', 'importing', 'starting the API']) {
+    it(`ends in order when Ctrl-C comes before it is up: while it is ${step}`, async () => {
       const folder = newFolder();
       const demo = startDemo({ DEMO_FOLDER: folder, API_PORT: String(somePort()) });
       await demo.progress(step);
       await sleep(100);
       const children = childrenOf(demo.pid);
-      expect(await demo.pressCtrlC(), step).to.equal(0);
-      expect(demo.output.stdout, step).to.equal('');
-      expect(demo.output.stderr.trim().split('\n').at(-1), step).to.include(
+      expect(await demo.pressCtrlC()).to.equal(0);
+      expect(demo.output.stdout).to.equal('');
+      expect(demo.output.stderr.trim().split('\n').at(-1)).to.include(
         step === 'starting a private Redis' ? 'demo: ' : step,
       );
-      expect(children.filter(isRunning), step).to.deep.equal([]);
-      expect(readdirSync(folder), step).to.deep.equal(['redis']);
-    }
-  });
+      expect(children.filter(isRunning)).to.deep.equal([]);
+      expect(readdirSync(folder)).to.deep.equal(['redis']);
+    });
+  }
 
   it('takes what it started with it when it is killed, and the next one starts all the same', async () => {
     const settings = { DEMO_FOLDER: newFolder(), API_PORT: String(somePort()) };
