@@ -43,7 +43,7 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       // An error and what was meant are one line.
       outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`),
     })
-    .addHelpText('after', '\nSettings are environment variables; README.md lists them.');
+    .addHelpText('after', '\nSettings are environment variables; docs/OPERATIONS.md lists them.');
   const command = (name: string, description: string, parent: Command = program) =>
     parent
       .command(name)

@@ -22,9 +22,11 @@ import { medref } from './support/medref.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const readme = read('README.md');
+const operations = read('docs/OPERATIONS.md');
 const documents = [
   'README.md',
   'CHANGELOG.md',
+  'CONTRIBUTING.md',
   ...readdirSync(join(root, 'docs')).map((it) => `docs/${it}`),
   'shared/SCHEMA.md',
 ];
@@ -47,7 +49,7 @@ const codeIn = (cell = '') => /`([^`]+)`/.exec(cell)?.[1] ?? '';
 
 describe('the documentation', () => {
   it('lists every setting with its default and meaning, and no other', () => {
-    const rows = table(readme, 'Settings').slice(1);
+    const rows = table(operations, 'Settings').slice(1);
     expect(rows).to.deep.equal(
       settingDefinitions.map(({ name, default: value, doc }) => [
         ...[`\`${name}\``, value === undefined ? 'none' : `\`${value}\``, doc],
@@ -56,7 +58,7 @@ describe('the documentation', () => {
   });
 
   it('lists every command with its arguments and options, and no other', async () => {
-    const documented = table(readme, 'Commands')
+    const documented = table(operations, 'Commands')
       .map(([cell]) => codeIn(cell))
       .filter((it) => it.startsWith('medref '));
     const offered: string[] = [];
@@ -71,7 +73,7 @@ describe('the documentation', () => {
   });
 
   it('lists every exit code, and no other', () => {
-    const rows = table(readme, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
+    const rows = table(operations, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
     expect(rows.map(([code]) => Number(code))).to.deep.equal(Object.values(exitCodes));
   });
 

@@ -34,8 +34,9 @@ export class Fences {
   }
 
   /**
-   * All fences of an index, sorted, each as its bytes, one character each; `null` where one is missing: all places behind
-   * it would be told wrongly. Throws what the connection throws.
+   * All fences of an index, sorted, each as its bytes, one character each. `null` where one is missing: a fence tells a
+   * page by how many stand before it, so all that stand behind the missing one would name the wrong page. Throws what the
+   * connection throws.
    */
   async get(list: FenceList): Promise<readonly string[] | null> {
     const known = this.#lists.get(list.name);

@@ -68,7 +68,7 @@ export interface SingleRecord {
   readonly record: Buffer | null;
 }
 
-/** One id that is not as it was. */
+/** One id whose record is another one, is new, or is gone. */
 export interface Change {
   readonly id: number;
   readonly change: ChangeKind;
@@ -216,7 +216,7 @@ export class ReadModel {
   }
 
   /**
-   * What is not as it was at the version `since`, by id.
+   * What changed since the version `since`, by id.
    * @returns also `'later'` when `since` is later than the version at which the changes are to end
    */
   async changes(

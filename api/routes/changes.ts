@@ -1,4 +1,4 @@
-// GET /{collection}/changes?since=N: what is not as it was at version N, by id.
+// GET /{collection}/changes?since=N: what changed since version N, by id.
 
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';

@@ -16,7 +16,7 @@ export function importText(report: ImportReport): string {
     failed: `failed${previousVersion ? `, version ${previousVersion} stays live` : ''}: ${reason}`,
     locked: `not started: ${reason}`,
     held: `left alone: ${reason} "medref resume ${collection}" lifts the hold`,
-    'dry-run': `dry run, ${reason === null ? 'it would pass' : `it would be refused: ${reason}`}: ${counts}; ${diff}`,
+    'dry-run': `dry run, ${reason === null ? `it would pass: ${counts}; ${diff}` : `it would be refused: ${reason} (${counts}; ${diff})`}`,
     'rolled-back': `rolled back to an older content as version ${version} after ${previousVersion}: ${diff}`,
   }[outcome];
   const lines = [
