@@ -66,7 +66,7 @@ describe('the package', function () {
   it('holds what was built, the documents, and nothing else', () => {
     const besides = files.filter((path) => !/^dist\/.+\.(js|lua)$|^docs\/[\w-]+\.(md|svg)$/.test(path));
     expect(besides).to.have.members([
-      ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'shared/SCHEMA.md'],
+      ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'shared/SCHEMA.md'],
     ]);
     const built = new Set(files.filter((it) => it.startsWith('dist/')).map((it) => it.split('/')[1]));
     expect([...built]).to.have.members(['api', 'bin', 'config', 'importer', 'shared']);
