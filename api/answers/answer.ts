@@ -14,9 +14,9 @@ const gzipOver = 4_096;
 /** Everything besides the version's records that the bytes of an answer depend on, such as page and base URL. */
 export type Variant = readonly (string | number)[];
 
-/** What lets a client tell this answer from another one. */
+/** What lets a client tell this answer from another one. The variant is written as JSON, which no two of them share. */
 export function validatorsOf(version: Version, variant: Variant): Validators {
-  const tag = `${bodyRevision}-${version.checksum.slice(0, 20)}-${fingerprint(variant.join(' '))}`;
+  const tag = `${bodyRevision}-${version.checksum.slice(0, 20)}-${fingerprint(JSON.stringify(variant))}`;
   return { etag: `W/"${tag}"`, lastModified: httpDate(version) };
 }
 
