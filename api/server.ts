@@ -19,6 +19,8 @@ export interface ServerDependencies {
   readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly keyring: ApiKeyring;
+  /** Why Redis is away, as a sentence; `null` while it is there. */
+  readonly whyAway: () => string | null;
   readonly host: string;
   readonly port: number;
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
@@ -28,7 +30,7 @@ export interface ServerDependencies {
 
 /** Builds the server; starting it is the caller's. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
-  const { collections, readModel, keyring, host, port, baseUrl, logger } = deps;
+  const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger } = deps;
   const server = hapiServer({
     host,
     port,
@@ -50,7 +52,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
           ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
           ...collections.map((collection) => changesRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
-          ...healthRoutes(collections, readModel),
+          ...healthRoutes(collections, readModel, whyAway),
         ],
       },
     },

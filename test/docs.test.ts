@@ -79,7 +79,12 @@ describe('the documentation', () => {
 
   it('lists every route, and no other', async () => {
     const server = await createServer({
-      ...{ collections: servedCollections, readModel: {} as ReadModel, keyring: {} as ApiKeyring },
+      ...{
+        collections: servedCollections,
+        readModel: {} as ReadModel,
+        keyring: {} as ApiKeyring,
+        whyAway: () => null,
+      },
       ...{ host: '127.0.0.1', port: 0, baseUrl: undefined, logger: pino({ level: 'silent' }) },
     });
     const routes = server.table().filter(({ method }) => method === 'get');

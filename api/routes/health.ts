@@ -6,7 +6,12 @@ import { singleEnvelope } from '../answers/envelope.ts';
 import { jsonResponse } from '../answers/json-response.ts';
 import { NoVersionError, type ReadModel } from '../reads/read-model.ts';
 
-export function healthRoutes(collections: readonly ServedCollection[], readModel: ReadModel): ServerRoute[] {
+/** @param whyAway why Redis is away, as a sentence; `null` while it is there */
+export function healthRoutes(
+  collections: readonly ServedCollection[],
+  readModel: ReadModel,
+  whyAway: () => string | null,
+): ServerRoute[] {
   return [
     {
       method: 'GET',
@@ -19,7 +24,10 @@ export function healthRoutes(collections: readonly ServedCollection[], readModel
       path: '/health/ready',
       options: { auth: false },
       handler: async (_request, h) => {
-        const live = await readModel.liveVersions(collections);
+        const live = await readModel.liveVersions(collections).catch((error: unknown) => {
+          const reason = whyAway();
+          throw reason === null ? error : new NoVersionError(`Not ready: ${reason}`);
+        });
         if ([...live.values()].every((version) => version === null)) {
           throw new NoVersionError('Not ready: no version of any collection has been published yet.');
         }

@@ -16,6 +16,7 @@ import {
   describeServer,
   type Redis,
 } from '../../shared/redis/connections.ts';
+import { plainReason } from '../../shared/redis/failures.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { aborted } from '../stop-signal.ts';
@@ -36,7 +37,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
   const signal = context.stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
-  tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
+  const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   try {
     const onDamage = (message: string) => {
@@ -50,6 +51,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       collections: servedCollections,
       readModel,
       keyring,
+      whyAway,
       host,
       port,
       baseUrl,
@@ -99,12 +101,20 @@ async function startAdmin(
   }
 }
 
-/** Logs when Redis comes and when it goes, not each attempt to reach it. */
-function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): void {
+/**
+ * Logs when Redis comes and when it goes, not each attempt to reach it.
+ * @returns what tells why it is away, without addresses, since anybody may ask; `null` while it is there
+ */
+function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): () => string | null {
   let isThere: boolean | undefined;
   let reason: string | undefined;
+  let toldToAll = 'Redis has not answered yet.';
   redis.on('error', (error) => {
-    reason = error.message;
+    const isRefusal = error.name === 'ReplyError';
+    // That a connection was given up because of a refusal says less than the refusal.
+    if (!isRefusal && !('syscall' in error) && reason !== undefined) return;
+    reason = plainReason(error);
+    toldToAll = isRefusal ? reason : 'Redis cannot be reached.';
   });
   redis.on('ready', () => {
     isThere = true;
@@ -114,6 +124,7 @@ function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): v
     if (isThere !== false) logger.warn({ redis: server, reason }, 'Redis is away.');
     isThere = false;
   });
+  return () => (isThere ? null : toldToAll);
 }
 
 /** Waits until Redis is there, or known to be away, so that the first request does not come too early for no reason. */

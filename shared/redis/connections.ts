@@ -102,7 +102,12 @@ function gathered(redis: Redis): Redis {
   return quiet(redis);
 }
 
-/** A connection's errors reach the commands that fail by them; without a listener they would end the process. */
+/**
+ * A connection's errors reach the commands that fail by them; without a listener they would end the process. One whose
+ * handshake Redis refused, such as to a database that it does not have, is made anew: ioredis would go on with database 0.
+ */
 function quiet(redis: Redis): Redis {
-  return redis.on('error', () => undefined);
+  return redis.on('error', ({ name }) => {
+    if (name === 'ReplyError' && redis.status === 'connect') redis.disconnect(true);
+  });
 }

@@ -406,6 +406,38 @@ describe('the command line', function () {
       expect((await command.ended).code).to.equal(0);
     });
 
+    const refused: [what: string, path: string, prepare: string[], reason: RegExp][] = [
+      ['the database of REDIS_URL is not there', '/99', [], /DB index|database/],
+      ['Redis wants a password', '', ['requirepass', 'secret'], /password/],
+    ];
+    for (const [what, path, [setting, value], reason] of refused) {
+      it(`serves nothing where ${what}: not ready, and log and answer say why`, async () => {
+        await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
+        if (setting) await redis.config('SET', setting, value as string);
+        const settings = { REDIS_URL: `${server().url}${path}`, API_PORT: '0', LOG_LEVEL: 'warn' };
+        const command = start(['serve', '--json'], settings);
+        try {
+          const [, address] = await command.line(/"address":"([^"]+)"/);
+          const ready = await fetch(`${address}/health/ready`);
+          const { data } = (await ready.json()) as { data: { message: string } };
+          expect(ready.status).to.equal(503);
+          expect(data.message)
+            .to.match(/^Not ready: /)
+            .and.to.match(reason)
+            .and.not.to.match(/127\.0\.0\.1|secret/);
+          const anyKey = { headers: { authorization: `Bearer medref_${'x'.repeat(43)}` } };
+          expect((await fetch(`${address}/products`, anyKey)).status).to.equal(503);
+        } finally {
+          if (setting) await redis.config('SET', setting, '');
+          command.process.kill('SIGTERM');
+        }
+        const lines = (await command.ended).stderr.trim().split('\n');
+        const logged = lines.map((line) => JSON.parse(line) as { msg: string; reason: string });
+        expect(logged[0]?.msg).to.equal('Redis is away.');
+        expect(logged[0]?.reason).to.match(reason);
+      });
+    }
+
     it('ends with 1 and a plain line when its port is taken', async () => {
       const other = createServer().listen(0, '127.0.0.1');
       await once(other, 'listening');

@@ -57,6 +57,7 @@ export async function startApi({
     collections: servedCollections,
     readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
     keyring: new ApiKeyring({ redis, keyPrefix }),
+    whyAway: () => null,
     host: '127.0.0.1',
     port: 0,
     baseUrl,

@@ -410,6 +410,7 @@ describe('an API started while Redis is away', () => {
       collections: servedCollections,
       readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
       keyring: new ApiKeyring({ redis: serving, keyPrefix }),
+      whyAway: () => null,
       host: '127.0.0.1',
       port: 0,
       baseUrl: undefined,

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import {
+  connectForListening,
+  connectForServing,
+  connectForWriting,
+} from '../../../shared/redis/connections.ts';
+import { RedisUnavailableError } from '../../../shared/redis/failures.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('a connection to a database that the server does not have', () => {
+  const server = useRedis();
+  const url = () => `${server().url}/99`;
+
+  it('asks nothing of another database: for serving, commands fail, and it never gets ready', async () => {
+    const redis = connectForServing(url());
+    try {
+      let isReady = false;
+      redis.on('ready', () => {
+        isReady = true;
+      });
+      const reason = new Promise<string>((resolve) => redis.once('error', ({ message }) => resolve(message)));
+      expect(await reason).to.match(/DB index is out of range/);
+      await sleep(700); // It tries again meanwhile.
+      const failure = await redis.set('medref:probe', 'here').catch((error: Error) => error);
+      expect(failure).to.be.an('error');
+      expect(isReady).to.equal(false);
+    } finally {
+      redis.disconnect();
+    }
+  });
+
+  it('cannot be had for writing', async () => {
+    const failure = await connectForWriting(url()).catch((error: Error) => error);
+    expect(failure).to.be.instanceOf(RedisUnavailableError);
+    expect((failure as Error).message).to.match(/^Redis at 127\.0\.0\.1:\d+ cannot be used: .*\.$/);
+  });
+
+  it('has left nothing in any database', async () => {
+    const listener = connectForListening(url());
+    await sleep(200);
+    listener.disconnect();
+    const redis = await connectForWriting(server().url);
+    expect(await redis.keys('*')).to.deep.equal([]);
+    redis.disconnect();
+  });
+
+  it('is served again once the server has the database', async () => {
+    const redis = connectForServing(`${server().url}/15`);
+    await new Promise((resolve) => redis.once('ready', resolve));
+    await redis.set('medref:probe', 'here');
+    expect(await redis.get('medref:probe')).to.equal('here');
+    await redis.del('medref:probe');
+    redis.disconnect();
+  });
+});
