@@ -1,37 +1,76 @@
 // The lists of changes that were asked for last, for one process that serves: what two versions differ in never changes.
 
 import { LRUCache } from 'lru-cache';
-import type { ChangeList } from './change-sets.ts';
+import type { ChangeList, ChangeWalk } from './change-sets.ts';
 
 /** How many lists are remembered, and how many ids in all of them: 9 bytes each. */
 const maxLists = 16;
 const maxIds = 2_000_000;
 
-type Join = () => Promise<ChangeList | null>;
+/** How many walks go on side by side; each holds the digests of all ids that it has met. */
+const maxWalks = 3;
 
-/** Remembers lists; those who ask for the same one share one join, and one join goes on at a time, so that other reads go on. */
+/** What is asked for. */
+export interface ChangesAsked {
+  /** A name of where the changes end: of a part of a version, of which there is never another one. */
+  readonly ending: string;
+  readonly since: number;
+  /** Makes the walk that has not begun yet; throws what {@link ChangeLists.get} then throws. */
+  readonly begin: () => Promise<ChangeWalk>;
+}
+
+/**
+ * Remembers lists. Those who ask for the same one share it, and those who ask for changes that end at the same version
+ * share one walk, as long as it has not passed what they ask for.
+ */
 export class ChangeLists {
-  #lastJoin: Promise<unknown> = Promise.resolve();
-  readonly #lists = new LRUCache<string, ChangeList, Join>({
+  readonly #walks = new Map<string, Promise<ChangeWalk>>();
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+  readonly #lists = new LRUCache<string, ChangeList, ChangesAsked>({
     max: maxLists,
     maxSize: maxIds,
     // The one that was asked for last is remembered however long it is.
     sizeCalculation: ({ ids }) => Math.min(ids.length + 1, maxIds),
-    fetchMethod: async (_name, _stale, { context: join }) => (await this.#inTurn(join)) ?? undefined,
+    fetchMethod: async (_name, _stale, { context }) => (await this.#walk(context)) ?? undefined,
   });
 
-  /**
-   * The list of a name, joined unless it is remembered.
-   * @param name of which there is never another list
-   * @param join throws what this then throws; `null` is not remembered
-   */
-  async get(name: string, join: Join): Promise<ChangeList | null> {
-    return (await this.#lists.fetch(name, { context: join, ignoreFetchAbort: true })) ?? null;
+  /** The list that is asked for; `null`, which is not remembered, where there is none. */
+  async get(asked: ChangesAsked): Promise<ChangeList | null> {
+    const name = `${asked.ending} ${asked.since}`;
+    return (await this.#lists.fetch(name, { context: asked, ignoreFetchAbort: true })) ?? null;
   }
 
-  #inTurn(join: Join): ReturnType<Join> {
-    const joined = this.#lastJoin.then(join);
-    this.#lastJoin = joined.catch(() => undefined);
-    return joined;
+  async #walk({ ending, since, begin }: ChangesAsked): Promise<ChangeList | null> {
+    for (let underWay = this.#walks.get(ending); underWay; underWay = this.#walks.get(ending)) {
+      const found = (await underWay).since(since);
+      if (found !== 'passed') return found;
+      if (this.#walks.get(ending) === underWay) this.#walks.delete(ending);
+    }
+    const beginning = begin();
+    this.#walks.set(ending, beginning);
+    const isOver = () => this.#walks.get(ending) === beginning && this.#walks.delete(ending);
+    try {
+      const walk = await beginning;
+      const list = walk.since(since);
+      this.#inTurn(() => walk.run()).finally(isOver);
+      return list === 'passed' ? null : list;
+    } catch (error) {
+      isOver();
+      throw error;
+    }
+  }
+
+  /** Runs something once there is a place for it. */
+  async #inTurn(run: () => Promise<void>): Promise<void> {
+    if (this.#running >= maxWalks) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#running += 1;
+    try {
+      await run();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running -= 1;
+    }
   }
 }

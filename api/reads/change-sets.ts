@@ -1,4 +1,5 @@
-// In: two versions of a collection. Out: which ids are not as they were, exactly, however many versions lie between.
+// In: the change sets that imports have kept. Out: which ids are not as they were at a version, exactly, however many
+// versions lie between.
 
 import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -15,41 +16,23 @@ export interface ChangeList {
 
 export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'];
 
-/** From which version, not included, to which, included. */
-export interface ChangeSpan {
-  readonly since: number;
-  readonly until: number;
-}
-
 /** The field of a change set that holds how many ids it has. */
 const sizeField = '#';
 
 /** How many fields of a change set are read with one command. */
-const atOnce = 1_000;
+const fieldsAtOnce = 1_000;
 
-/**
- * Joins the change sets between two versions: an id is listed when its record before the first of them is not its
- * record after the last.
- * @returns `null` when `since` was never published, lies further back than change sets are kept, or Redis has lost one
- */
-export async function joinChangeSets(
+/** How many ids are judged in one turn of the event loop: some ms. */
+const idsAtOnce = 20_000;
+
+/** The published versions whose changes are kept, up to one of them, the latest first. */
+export async function versionsWithChanges(
   redis: Redis,
-  { keys, part }: { readonly keys: CollectionKeys; readonly part: PartKeys },
-  { since, until }: ChangeSpan,
-): Promise<ChangeList | null> {
-  const [first, ...later] = await redis.zrangebyscore(keys.changeSets, since, until);
-  if (Number(first) !== since) return null;
-  const digests = new Map<string, { readonly before: string; after: string }>();
-  for (const number of later) {
-    const isWhole = await readChangeSet(redis, part.changeSet(Number(number)), (id, text) => {
-      const [before = '-', after = '-'] = text.split(' ');
-      const known = digests.get(id);
-      if (known) known.after = after;
-      else digests.set(id, { before, after });
-    });
-    if (!isWhole) return null;
-  }
-  return listOf(digests);
+  keys: CollectionKeys,
+  until: number,
+): Promise<number[]> {
+  const numbers = await redis.zrevrangebyscore(keys.changeSets, until, '-inf');
+  return numbers.map(Number);
 }
 
 /** Whether changes since a version can be asked for at all. */
@@ -57,44 +40,138 @@ export async function isKeptForChanges(redis: Redis, keys: CollectionKeys, since
   return (await redis.zscore(keys.changeSets, since)) !== null;
 }
 
-/** Reads a change set by parts, since it may be large. @returns whether all of it is there */
-async function readChangeSet(
-  redis: Redis,
-  key: string,
-  each: (id: string, digests: string) => void,
-): Promise<boolean> {
-  let size: number | null = null;
-  const seen = new Set<string>();
-  let cursor = '0';
-  do {
-    const [next, fields] = await redis.hscan(key, cursor, 'COUNT', atOnce);
-    for (let i = 0; i < fields.length; i += 2) {
-      const [id, text] = fields.slice(i, i + 2) as [string, string];
-      if (id === sizeField) size = Number(text);
-      else if (!seen.has(id)) {
-        seen.add(id);
-        each(id, text);
+/** A version that a walk is to stop at, and what is told there. */
+class Stop {
+  resolve: (list: ChangeList | null) => void = () => undefined;
+  reject: (error: unknown) => void = () => undefined;
+  readonly list = new Promise<ChangeList | null>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
+}
+
+/** Digests of the record of an id before and after, `-` where there is none. */
+interface Digests {
+  before: string;
+  readonly after: string;
+}
+
+/**
+ * Joins change sets from a version back to earlier ones: at each version that it passes it has the list of what changed
+ * since. So those who ask at the same time for the changes since different versions have each set read once.
+ */
+export class ChangeWalk {
+  readonly #redis: Redis;
+  readonly #part: PartKeys;
+  /** From the version at which the changes end, the latest first. */
+  readonly #versions: readonly number[];
+  readonly #digests = new Map<number, Digests>();
+  readonly #stops = new Map<number, Stop>();
+  /** How many versions' sets have been joined, or are being joined now. */
+  #joined = 0;
+  #isOver = false;
+
+  /** @param versions see {@link versionsWithChanges} */
+  constructor(redis: Redis, part: PartKeys, versions: readonly number[]) {
+    this.#redis = redis;
+    this.#part = part;
+    this.#versions = versions;
+  }
+
+  /**
+   * What changed since a version, once the walk comes by: see {@link run}.
+   * @returns the list; `null` when the version was never published, or Redis has lost a change set; `'passed'` when the walk
+   * has gone by already
+   */
+  since(version: number): Promise<ChangeList | null> | 'passed' {
+    const place = this.#versions.indexOf(version);
+    if (place === -1) return Promise.resolve(null);
+    // At the place itself the walk stops once the set is joined, which it is being now.
+    if (this.#isOver || place < this.#joined) return 'passed';
+    const stop = this.#stops.get(version) ?? new Stop();
+    this.#stops.set(version, stop);
+    return stop.list;
+  }
+
+  /** Walks until all that were asked for have their lists. Throws nothing: they are told. */
+  async run(): Promise<void> {
+    try {
+      while (this.#stops.size > 0) {
+        const version = this.#versions[this.#joined] as number;
+        this.#joined += 1;
+        if (!(await this.#join(version))) return this.#endAll((stop) => stop.resolve(null));
+        const passed = this.#versions[this.#joined] as number;
+        const stop = this.#stops.get(passed);
+        if (!stop) continue;
+        const list = await listOf(this.#digests);
+        this.#stops.delete(passed);
+        stop.resolve(list);
       }
+      this.#isOver = true;
+    } catch (error) {
+      this.#endAll((stop) => stop.reject(error));
     }
-    cursor = next;
-  } while (cursor !== '0');
-  return seen.size === size;
+  }
+
+  #endAll(end: (stop: Stop) => void): void {
+    this.#isOver = true;
+    for (const stop of this.#stops.values()) end(stop);
+    this.#stops.clear();
+  }
+
+  /** Joins the change set of a version, read by parts, since it may be large. @returns whether all of it is there */
+  async #join(version: number): Promise<boolean> {
+    const key = this.#part.changeSet(version);
+    const seen = new Set<number>();
+    let size: number | null = null;
+    let cursor = '0';
+    do {
+      const [next, fields] = await this.#redis.hscan(key, cursor, 'COUNT', fieldsAtOnce);
+      for (let i = 0; i < fields.length; i += 2) {
+        const [field, text] = [fields[i] as string, fields[i + 1] as string];
+        const id = Number(field);
+        if (field === sizeField) size = Number(text);
+        else if (!seen.has(id)) {
+          seen.add(id);
+          this.#add(id, text);
+        }
+      }
+      cursor = next;
+    } while (cursor !== '0');
+    return seen.size === size;
+  }
+
+  #add(id: number, text: string): void {
+    const [before = '-', after = '-'] = text.split(' ');
+    const known = this.#digests.get(id);
+    if (known) known.before = before;
+    else this.#digests.set(id, { before, after });
+  }
 }
 
-function listOf(
-  digests: ReadonlyMap<string, { readonly before: string; readonly after: string }>,
-): ChangeList {
-  const changes = [...digests]
-    .filter(([, { before, after }]) => before !== after)
-    .map(([id, { before, after }]) => [Number(id), changeKinds.indexOf(kindOf(before, after))] as const)
-    .sort(([a], [b]) => a - b);
-  return {
-    ids: Float64Array.from(changes, ([id]) => id),
-    kinds: Uint8Array.from(changes, ([, kind]) => kind),
-  };
+/** The ids whose record before is not the one after; made in turns, so that others are answered meanwhile. */
+async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
+  const ids: number[] = [];
+  let judged = 0;
+  for (const [id, { before, after }] of digests) {
+    if (before !== after) ids.push(id);
+    judged += 1;
+    if (judged % idsAtOnce === 0) await nextTurn();
+  }
+  const sorted = Float64Array.from(ids).sort();
+  const kinds = new Uint8Array(sorted.length);
+  for (let n = 0; n < sorted.length; n += 1) {
+    kinds[n] = changeKinds.indexOf(kindOf(digests.get(sorted[n] as number) as Digests));
+    if (n % idsAtOnce === idsAtOnce - 1) await nextTurn();
+  }
+  return { ids: sorted, kinds };
 }
 
-function kindOf(before: string, after: string): ChangeKind {
+function kindOf({ before, after }: Digests): ChangeKind {
   if (before === '-') return 'added';
   return after === '-' ? 'removed' : 'changed';
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -17,9 +17,10 @@ import { ChangeLists } from './change-lists.ts';
 import {
   type ChangeKind,
   type ChangeList,
+  ChangeWalk,
   changeKinds,
   isKeptForChanges,
-  joinChangeSets,
+  versionsWithChanges,
 } from './change-sets.ts';
 import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';
@@ -217,16 +218,25 @@ export class ReadModel {
 
   /**
    * What changed since the version `since`, by id.
-   * @returns also `'later'` when `since` is later than the version at which the changes are to end
+   * @param isHeld whether the client has the answer that ends at a version already: then nothing is joined for it
+   * @returns also `'later'` when `since` is later than the version at which the changes are to end, and the version alone
+   * when the client has the answer
    */
   async changes(
     target: ReadTarget,
     { since, from, count }: Span & { since: number },
-  ): Promise<ChangeRange | 'later'> {
+    isHeld: (version: Version) => boolean,
+  ): Promise<ChangeRange | { readonly held: Version } | 'later'> {
     return this.#read(target, async ({ version, keys, part, isLastTry }) => {
       // This process may not have heard yet of a version that another one has answered from.
       if (since > version.version) return isLastTry ? 'later' : vanished;
-      const list = await this.#changeList(target.served, { since, version, keys, part });
+      const isEmpty = since === version.version;
+      if (isEmpty) await this.#reach(keys.live);
+      else await this.#requireChanges(target.served, { since, keys });
+      if (isHeld(version)) return { held: version };
+      const list = isEmpty
+        ? noChanges
+        : await this.#changeList(target.served, { since, version, keys, part });
       const ids = [...list.ids.subarray(from, from + count)];
       const kinds = [...list.kinds.subarray(from, from + count)].map(
         (kind) => changeKinds[kind] as ChangeKind,
@@ -271,29 +281,31 @@ export class ReadModel {
     return keys;
   }
 
+  /** @throws VersionGoneError where changes since a version are not kept */
+  async #requireChanges(
+    { collection }: ServedCollection,
+    { since, keys }: { since: number; keys: CollectionKeys },
+  ): Promise<void> {
+    if (await isKeptForChanges(this.#redis, keys, since)) return;
+    const [oldest] = await this.#redis.zrange(keys.changeSets, 0, '0');
+    throw new VersionGoneError(
+      `Changes of ${collection.name} since version ${since} are not kept; they are kept from published versions since ${oldest}.`,
+    );
+  }
+
+  /** @throws VersionGoneError where Redis has lost a change set */
   async #changeList(
     { collection }: ServedCollection,
     { since, version, keys, part }: Pick<Attempt, 'version' | 'keys' | 'part'> & { since: number },
   ): Promise<ChangeList> {
-    const until = version.version;
-    if (since === until) {
-      await this.#reach(keys.live);
-      return noChanges;
-    }
-    if (await isKeptForChanges(this.#redis, keys, since)) {
-      // The time is part of the name in case an operator empties Redis and the numbers begin again.
-      const name = [collection.name, since, until, version.publishedAt].join();
-      const list = await this.#changeLists.get(name, () =>
-        joinChangeSets(this.#redis, { keys, part }, { since, until }),
-      );
-      if (list) return list;
-      throw new VersionGoneError(
-        `Redis has lost a part of what changed of ${collection.name} since version ${since}; read the whole list again.`,
-      );
-    }
-    const [oldest] = await this.#redis.zrange(keys.changeSets, 0, '0');
+    // The time is part of the name in case an operator empties Redis and the numbers begin again.
+    const ending = [collection.name, version.version, version.publishedAt].join();
+    const begin = async () =>
+      new ChangeWalk(this.#redis, part, await versionsWithChanges(this.#redis, keys, version.version));
+    const list = await this.#changeLists.get({ ending, since, begin });
+    if (list) return list;
     throw new VersionGoneError(
-      `Changes of ${collection.name} since version ${since} are not kept; they are kept from published versions since ${oldest}.`,
+      `Redis has lost a part of what changed of ${collection.name} since version ${since}; read the whole list again.`,
     );
   }
 

@@ -3,7 +3,8 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import { answer, validatorsOf } from '../answers/answer.ts';
+import type { Version } from '../../shared/versions.ts';
+import { answer, isHeld, notModified, validatorsOf } from '../answers/answer.ts';
 import { listBody } from '../answers/body.ts';
 import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
@@ -37,24 +38,23 @@ export function changesRoute(
       const asked = readPageRequest(parameters);
       const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
       const target = await readModel.target(served, readPin(parameters));
-      const found = await readModel.changes(target, span);
+      const address = `${baseUrlOf(request, baseUrl)}/${name}/changes`;
+      const validatorsAt = (version: Version) =>
+        validatorsOf(version, ['changes', address, since, version.version, asked.page, asked.perPage]);
+      const found = await readModel.changes(target, span, (version) =>
+        isHeld(request, validatorsAt(version)),
+      );
       if (found === 'later')
         throw Boom.badRequest(`The version since=${since} is later than the one it is compared with.`);
+      if ('held' in found)
+        return notModified(request, h, { version: found.held, validators: validatorsAt(found.held) });
       const { version, totalCount, changes } = found;
-      const address = `${baseUrlOf(request, baseUrl)}/${name}/changes`;
       const meta = pageMeta(totalCount, asked);
       // Links end at the version this answer ends at, so that a walk along them sees one list.
       const links = pageLinks(address, meta, { since, version: version.version });
       return answer(request, h, {
         version,
-        validators: validatorsOf(version, [
-          'changes',
-          address,
-          since,
-          version.version,
-          asked.page,
-          asked.perPage,
-        ]),
+        validators: validatorsAt(version),
         body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
       });
     },

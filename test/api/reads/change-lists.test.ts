@@ -1,88 +1,198 @@
-// Change lists that are remembered: joined once for all who ask at the same time, and anew when they were forgotten.
+// Lists of changes that are joined from change sets in a real Redis: once for all who ask, and remembered.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ChangeLists } from '../../../api/reads/change-lists.ts';
-import type { ChangeList } from '../../../api/reads/change-sets.ts';
-
-const listOf = (length: number): ChangeList => ({
-  ids: Float64Array.from({ length }, (_, i) => i + 1),
-  kinds: new Uint8Array(length),
-});
+import { ChangeWalk, changeKinds, versionsWithChanges } from '../../../api/reads/change-sets.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { productKeys as keys } from '../../support/keys.ts';
+import { startRedisProxy } from '../../support/redis-proxy.ts';
+import { useRedis } from '../../support/redis-server.ts';
 
 describe('change lists', () => {
+  const server = useRedis();
+  let redis: Redis;
   let lists: ChangeLists;
-  let joined: string[];
-  let underWay: number;
-  let mostUnderWay: number;
-  beforeEach(() => {
+  let begun: number;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
     lists = new ChangeLists();
-    joined = [];
-    underWay = 0;
-    mostUnderWay = 0;
+    begun = 0;
   });
 
-  /** Asks for a list of so many ids, whose join takes a few turns of the event loop. */
-  const ask = (name: string, length = 3) =>
-    lists.get(name, async () => {
-      joined.push(name);
-      underWay += 1;
-      mostUnderWay = Math.max(mostUnderWay, underWay);
-      for (let turn = 0; turn < 3; turn++) await nextTurn();
-      underWay -= 1;
-      return listOf(length);
-    });
-
-  /** Asks for lists one after the other. */
-  async function askInTurn(names: readonly string[], length?: number): Promise<void> {
-    for (const name of names) await ask(name, length);
+  /** A change set as a publication keeps it: by id, the digests before and after. */
+  async function keep(version: number, changes: Readonly<Record<number, string>>): Promise<void> {
+    await redis.zadd(keys.changeSets, version, version);
+    const size = Object.keys(changes).length;
+    if (version > 1) await redis.hset(keys.changeSet(version), { ...changes, '#': String(size) });
   }
 
-  const names = (count: number) => Array.from({ length: count }, (_, i) => `list ${i + 1}`);
+  /** Change sets of so many versions; in each one so many ids of its own, and id 1, have changed. */
+  async function keepMany(versions: number, ids: number): Promise<void> {
+    await keep(1, {});
+    for (let version = 2; version <= versions; version++) {
+      const own = Array.from({ length: ids }, (_, n) => [version * 1_000_000 + n, '- new']);
+      await keep(version, { ...Object.fromEntries(own), 1: `d${version - 1} d${version}` });
+    }
+  }
 
-  it('are joined once for all who ask at once, and not again for who asks later', async () => {
-    const [first, ...others] = await Promise.all(Array.from({ length: 20 }, () => ask('a')));
-    for (const other of [...others, await ask('a')]) expect(other).to.equal(first);
-    expect(joined).to.deep.equal(['a']);
+  const ask = (since: number, until: number, connection = redis) =>
+    lists.get({
+      ...{ ending: String(until), since },
+      begin: async () => {
+        begun += 1;
+        return new ChangeWalk(connection, keys, await versionsWithChanges(connection, keys, until));
+      },
+    });
+  const shown = async (list: ReturnType<typeof ask>) => {
+    const { ids, kinds } = (await list) ?? { ids: [], kinds: [] };
+    return [...ids].map((id, n) => [id, changeKinds[kinds[n] as number]]);
+  };
+
+  /** How often parts of change sets have been read. */
+  async function scans(): Promise<number> {
+    return Number(/cmdstat_hscan:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
+  }
+
+  it('are exact since each version that a walk passes', async () => {
+    await keep(1, {});
+    await keep(2, { 7: '- a', 8: 'x y', 9: 'p -' });
+    await keep(3, { 7: 'a b', 8: 'y x', 10: '- q' });
+    await keep(4, { 7: 'b -', 9: '- p' });
+    expect(await shown(ask(3, 4))).to.deep.equal([
+      [7, 'removed'],
+      [9, 'added'],
+    ]);
+    expect(await shown(ask(2, 4))).to.deep.equal([
+      [7, 'removed'],
+      [8, 'changed'],
+      [9, 'added'],
+      [10, 'added'],
+    ]);
+    expect(await shown(ask(1, 4)), 'changed and changed back').to.deep.equal([[10, 'added']]);
+    expect(await shown(ask(1, 3))).to.deep.equal([
+      [7, 'added'],
+      [9, 'removed'],
+      [10, 'added'],
+    ]);
   });
 
-  it('are joined one at a time, in the order in which they were asked for', async () => {
-    await Promise.all(names(5).map((name) => ask(name)));
-    expect(mostUnderWay).to.equal(1);
-    expect(joined).to.deep.equal(names(5));
+  it('since 23 different versions, asked for at once, have each change set read once', async () => {
+    await keepMany(24, 2_000);
+    const one = async (since: number) => (await ask(since, 24))?.ids.length;
+    const before = await scans();
+    await ask(23, 24);
+    const perSet = (await scans()) - before;
+    lists = new ChangeLists();
+    const sinces = Array.from({ length: 23 }, (_, n) => n + 1);
+    const start = await scans();
+    const lengths = await Promise.all(sinces.map(one));
+    expect(lengths).to.deep.equal(sinces.map((since) => (24 - since) * 2_000 + 1));
+    expect((await scans()) - start).to.be.at.most(Math.ceil(1.3 * 23 * perSet));
+    expect(begun, 'one walk, after that of the first list').to.equal(2);
   });
 
-  it('are 16 at most: the one asked for longest ago is forgotten, and joined again', async () => {
-    await askInTurn([...names(16), 'list 1', 'list 17']);
-    expect(joined).to.have.length(17);
-    await askInTurn(['list 1', 'list 3', 'list 17']);
-    expect(joined, 'these are remembered').to.have.length(17);
-    expect((await ask('list 2'))?.ids).to.deep.equal(listOf(3).ids);
-    expect(joined.slice(17)).to.deep.equal(['list 2']);
+  it('are shared by all who ask for one, and not joined again for who asks later', async () => {
+    await keepMany(3, 10);
+    const [first, ...others] = await Promise.all(Array.from({ length: 20 }, () => ask(1, 3)));
+    for (const other of [...others, await ask(1, 3)]) expect(other).to.equal(first);
+    expect(begun).to.equal(1);
+  });
+
+  it('are joined anew for who asks when the walk has passed', async () => {
+    await keepMany(4, 10);
+    expect((await ask(1, 4))?.ids).to.have.length(31);
+    expect((await ask(3, 4))?.ids).to.have.length(11);
+    expect(begun).to.equal(2);
+  });
+
+  it('that end at other versions are joined side by side, three at a time, and none is left waiting', async () => {
+    await keepMany(8, 10);
+    let most = 0;
+    const reading = new Set<string>();
+    // Each reply waits until those of the others who read at the same time have come.
+    const proxy = await startRedisProxy(server().port, ({ name }) =>
+      name === 'HSCAN'
+        ? {
+            moment: 'before',
+            act: async (link) => {
+              reading.add(String(links.indexOf(link) === -1 ? links.push(link) : links.indexOf(link) + 1));
+              most = Math.max(most, reading.size);
+              await new Promise((resolve) => setTimeout(resolve, 30));
+              reading.clear();
+            },
+          }
+        : undefined,
+    );
+    const links: unknown[] = [];
+    const connections = await Promise.all(Array.from({ length: 6 }, () => connectForWriting(proxy.url)));
+    try {
+      const found = await Promise.all(connections.map((connection, n) => ask(1, n + 3, connection)));
+      expect(found.map((list) => list?.ids.length)).to.deep.equal([21, 31, 41, 51, 61, 71]);
+      expect(most).to.equal(3);
+    } finally {
+      for (const connection of connections) connection.disconnect();
+      await proxy.close();
+    }
+  });
+
+  it('are 16 at most: the one asked for longest ago is forgotten', async () => {
+    await keepMany(20, 1);
+    for (const since of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 17]) await ask(since, 20);
+    expect(begun).to.equal(17);
+    for (const since of [1, 3, 17]) await ask(since, 20);
+    expect(begun, 'these are remembered').to.equal(17);
+    expect((await ask(2, 20))?.ids).to.have.length(19);
+    expect(begun).to.equal(18);
   });
 
   it('have two million ids at most, unless one alone has more', async () => {
-    await askInTurn(names(3), 700_000);
-    await askInTurn(['list 3', 'list 2', 'list 1'], 700_000);
-    expect(joined).to.deep.equal([...names(3), 'list 1']);
-    await ask('large', 2_000_001);
-    await ask('large', 2_000_001);
-    await ask('list 1');
-    expect(joined.slice(4)).to.deep.equal(['large', 'list 1']);
+    const listOf = (length: number) => ({ ids: new Float64Array(length), kinds: new Uint8Array(length) });
+    const askFor = (since: number, length: number) =>
+      lists.get({
+        ...{ ending: 'x', since },
+        begin: async () => {
+          begun += 1;
+          return { since: async () => listOf(length), run: async () => undefined } as unknown as ChangeWalk;
+        },
+      });
+    for (const since of [1, 2, 3, 3, 2, 1]) await askFor(since, 700_000);
+    expect(begun).to.equal(4);
+    await askFor(9, 2_000_001);
+    await askFor(9, 2_000_001);
+    expect(begun).to.equal(5);
+    await askFor(1, 700_000);
+    expect(begun).to.equal(6);
   });
 
-  it('are not remembered when they cannot be joined: all who wait are told, and the next one tries again', async () => {
-    const failing = () =>
-      lists.get('a', async () => {
-        joined.push('failing');
-        await nextTurn();
-        throw new Error('Redis is away.');
-      });
-    const outcomes = await Promise.allSettled([failing(), failing()]);
+  it('are none since a version that was never published, or where Redis has lost a part of a set', async () => {
+    await keepMany(5, 10);
+    expect(await ask(9, 5)).to.equal(null);
+    await redis.hdel(keys.changeSet(3), '1');
+    const [whole, lost, lostToo] = await Promise.all([ask(3, 5), ask(2, 5), ask(1, 5)]);
+    expect(whole?.ids).to.have.length(21);
+    expect([lost, lostToo]).to.deep.equal([null, null]);
+    await redis.hset(keys.changeSet(3), '1', 'd2 d3');
+    expect((await ask(1, 5))?.ids, 'nothing is remembered of what was lost').to.have.length(41);
+  });
+
+  it('are not remembered when Redis fails: all who wait are told, and the next one tries again', async () => {
+    await keepMany(3, 1);
+    const failing = async () => {
+      throw new Error('Redis is away.');
+    };
+    const asked = { ending: '3', since: 1, begin: failing };
+    const outcomes = await Promise.allSettled([lists.get(asked), lists.get(asked)]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
-    expect(joined).to.deep.equal(['failing']);
-    expect(await lists.get('a', async () => null)).to.equal(null);
-    expect((await ask('a'))?.ids).to.have.length(3);
-    expect(joined).to.deep.equal(['failing', 'a']);
+    await redis.del(keys.changeSet(2));
+    await redis.set(keys.changeSet(2), 'no hash');
+    const both = await Promise.allSettled([ask(1, 3), ask(2, 3)]);
+    expect(both.map(({ status }) => status)).to.deep.equal(['rejected', 'fulfilled']);
+    await redis.del(keys.changeSet(2));
+    await keep(2, { 1: 'd1 d2' });
+    expect((await ask(1, 3))?.ids).to.have.length(2);
   });
 });

@@ -3,6 +3,7 @@
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { startApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { company, product, products } from '../../support/records.ts';
@@ -585,6 +586,29 @@ describe('GET /{collection}/changes', () => {
       for (const condition of [{ 'if-none-match': etag }, { 'if-modified-since': date }]) {
         expect((await get(path, condition)).status).to.equal(200);
         expect((await get(`${path}&version=${version}`, condition)).status).to.equal(304);
+      }
+    });
+
+    it('is not put together for who has it already', async () => {
+      const since = await publish(products(20));
+      await publish(products(19));
+      const path = `/products/changes?since=${since}`;
+      const host = 'data.example'; // Links and ETags have it, whichever process answers.
+      const { etag = '' } = (await send(api(), path, { headers: { host } })).headers;
+      const scans = async () =>
+        Number(/cmdstat_hscan:calls=(\d+)/.exec(await redis().info('commandstats'))?.[1] ?? 0);
+      const other = await startApi({ redisUrl: redisUrl() }); // It remembers nothing.
+      const ask = (query: string, condition: Record<string, string> = {}) =>
+        send(other, `/products/changes?${query}`, { headers: { host, ...condition } });
+      try {
+        const before = await scans();
+        expect((await ask(`since=${since}`, { 'if-none-match': etag })).status).to.equal(304);
+        expect(await scans()).to.equal(before);
+        await redis().zrem(keys.changeSets, since);
+        const gone = await ask(`since=${since}`, { 'if-none-match': '*' });
+        expect(gone.status, 'nothing is held of what is not kept').to.equal(410);
+      } finally {
+        await other.stop();
       }
     });
 
