@@ -12,6 +12,7 @@ import { knownValidators, storedValidators } from './job/known-validators.ts';
 import { untilItHolds } from './job/restarts.ts';
 import { type Hold, readHold } from './publishing/hold.ts';
 import { findLive } from './publishing/live-content.ts';
+import { mendKeys } from './publishing/mended-keys.ts';
 import { type NextVersion, publishVersion } from './publishing/publish-version.ts';
 import { retainVersions } from './publishing/retention.ts';
 import { sweepStaged } from './publishing/sweep.ts';
@@ -54,6 +55,7 @@ async function cycle(job: ImportJob): Promise<ImportReport> {
   const { context, keys, lock, report } = job;
   const { redis, keepVersions } = context;
   const held = { keys, token: lock.token };
+  if (!context.dryRun) report.warn(...(await mendKeys(redis, held)));
   const hold = context.scheduled ? await readHold(redis, keys) : null;
   if (hold) return conclude(job, 'held', { reason: heldBecause(hold) }, 'keep');
   if (!context.dryRun) await retainVersions(redis, held, keepVersions);

@@ -3,6 +3,7 @@
 import type { ServedCollection } from './collections/collection.ts';
 import type { CollectionKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
+import { parseStored } from './redis/damage.ts';
 
 /** How full a content is: records by JSON path of a member that is filled in them, and elements of arrays by theirs. */
 export interface Profile {
@@ -50,10 +51,10 @@ export interface LiveVersion extends Version {
   readonly document: string;
 }
 
-/** The live version of a collection, or `null` when nothing was published yet. */
+/** The live version of a collection, or `null` when nothing was published yet. @throws DamagedKeyError */
 export async function readLiveVersion(redis: Redis, keys: CollectionKeys): Promise<LiveVersion | null> {
   const document = await redis.get(keys.live);
-  return document === null ? null : { ...(JSON.parse(document) as Version), document };
+  return document === null ? null : { ...parseStored<Version>(keys.live, document), document };
 }
 
 /** A kept version of a collection, or `null` when it is not kept or never was. */
@@ -63,11 +64,13 @@ export async function readKeptVersion(
   version: number,
 ): Promise<Version | null> {
   const document = await redis.hget(keys.versionDocuments, String(version));
-  return document === null ? null : (JSON.parse(document) as Version);
+  return document === null ? null : parseStored<Version>(keys.versionDocuments, document);
 }
 
 /** The kept versions of a collection, oldest first. */
 export async function readKeptVersions(redis: Redis, keys: CollectionKeys): Promise<Version[]> {
   const documents = await redis.hvals(keys.versionDocuments);
-  return documents.map((text) => JSON.parse(text) as Version).sort((a, b) => a.version - b.version);
+  return documents
+    .map((text) => parseStored<Version>(keys.versionDocuments, text))
+    .sort((a, b) => a.version - b.version);
 }

@@ -3,6 +3,8 @@
 import { type ApiKey, digestOf } from '../../shared/api-keys.ts';
 import { apiKeyKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { damageIn, parseStored } from '../../shared/redis/damage.ts';
+import { NoVersionError } from './read-model.ts';
 
 /** Last use is written at most this often for each key and process. */
 const lastUseEveryMs = 60_000;
@@ -10,16 +12,26 @@ const lastUseEveryMs = 60_000;
 /** How long a key that was found is known without asking, in ms: it stops working within a second of its revocation. */
 const knownForMs = 500;
 
+/** What a keyring looks keys up by. */
+export interface KeyringOptions {
+  readonly redis: Redis;
+  readonly keyPrefix: string;
+  readonly onDamage: (message: string) => void;
+}
+
 /** Looks keys up for the API, and notes when each was last used. */
 export class ApiKeyring {
   readonly #redis: Redis;
+  readonly #onDamage: (message: string) => void;
   readonly #stored: ReturnType<typeof apiKeyKeys>;
   readonly #noted = new Map<string, number>();
   /** Keys that were found, by their digests; one that is asked for at the moment is a promise for all who ask. */
   readonly #found = new Map<string, { readonly key: Promise<ApiKey | null>; readonly until: number }>();
 
-  constructor({ redis, keyPrefix }: { redis: Redis; keyPrefix: string }) {
+  /** @param onDamage told of keys that are not as they were stored, as a sentence */
+  constructor({ redis, keyPrefix, onDamage }: KeyringOptions) {
     this.#redis = redis;
+    this.#onDamage = onDamage;
     this.#stored = apiKeyKeys(keyPrefix);
   }
 
@@ -38,12 +50,21 @@ export class ApiKeyring {
     if (found && found.until > now) return found.key;
     const key = this.#redis
       .hget(this.#stored.keys, digested)
-      .then((text) => (text === null ? null : (JSON.parse(text) as ApiKey)));
+      .then((text) => (text === null ? null : parseStored<ApiKey>(this.#stored.keys, text)))
+      .catch((error) => this.#refuse(error));
     this.#found.set(digested, { key, until: now + knownForMs });
     // Only keys that there are stay known, so that what is sent at random is not kept.
     const forget = () => this.#found.get(digested)?.key === key && this.#found.delete(digested);
     key.then((it) => it ?? forget(), forget);
     return key;
+  }
+
+  /** Keys that Redis cannot tell are not keys that there are not. */
+  async #refuse(error: unknown): Promise<never> {
+    const damage = await damageIn(this.#redis, error);
+    if (!damage) throw error;
+    this.#onDamage(damage.message);
+    throw new NoVersionError('Keys cannot be looked up at the moment.');
   }
 
   #noteUse(id: string, now: number): void {

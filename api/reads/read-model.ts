@@ -12,6 +12,7 @@ import type { Search } from '../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
 import { type CollectionKeys, type PartKeys, servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { damageIn } from '../../shared/redis/damage.ts';
 import { readKeptVersion, readKeptVersions, type Version, versionOf } from '../../shared/versions.ts';
 import { ChangeLists } from './change-lists.ts';
 import {
@@ -129,8 +130,12 @@ export class ReadModel {
 
   /** The version that a read is to be answered from. */
   async target(served: ServedCollection, pin: number | undefined): Promise<ReadTarget> {
-    const live = versionOfLive(served, await this.#live.get(served.source));
-    return { served, pin, version: pin === undefined ? live : await this.#kept(served, pin) };
+    try {
+      const live = versionOfLive(served, await this.#live.get(served.source));
+      return { served, pin, version: pin === undefined ? live : await this.#kept(served, pin) };
+    } catch (error) {
+      return this.#refuse(error);
+    }
   }
 
   /** Records in list order; beyond the end there are none. */
@@ -257,7 +262,12 @@ export class ReadModel {
   async liveVersions(served: readonly ServedCollection[]): Promise<ReadonlyMap<string, Version | null>> {
     const sources = [...new Set(served.map(({ source }) => source))];
     const live = new Map(
-      await Promise.all(sources.map(async (source) => [source, await this.#live.refresh(source)] as const)),
+      await Promise.all(
+        sources.map(async (source) => {
+          const found = await this.#live.refresh(source).catch((error) => this.#refuse(error));
+          return [source, found] as const;
+        }),
+      ),
     );
     return new Map(
       served.map((it) => {
@@ -349,6 +359,27 @@ export class ReadModel {
 
   /** Runs a read against one version; where its content has vanished, asks once more for the version. */
   async #read<Result>(
+    { served, pin, version }: ReadTarget,
+    read: (attempt: Attempt) => Promise<Result | typeof vanished>,
+  ): Promise<Result> {
+    try {
+      return await this.#readTwice({ served, pin, version }, read);
+    } catch (error) {
+      return this.#refuse(error);
+    }
+  }
+
+  /** What is not as it was stored is told; nothing is answered from it. */
+  async #refuse(error: unknown): Promise<never> {
+    const damage = await damageIn(this.#redis, error);
+    if (!damage) throw error;
+    this.#onDamage(damage.message);
+    throw new NoVersionError(
+      'What is asked for is damaged in Redis; the next import mends the live version.',
+    );
+  }
+
+  async #readTwice<Result>(
     { served, pin, version }: ReadTarget,
     read: (attempt: Attempt) => Promise<Result | typeof vanished>,
   ): Promise<Result> {

@@ -41,7 +41,10 @@ export async function keyedServer({
     routes: { response: { ranges: false }, state: { parse: false, failAction: 'ignore' } },
     debug: false,
   });
-  await server.register({ plugin: bearerKeys, options: { keyring: new ApiKeyring({ redis, keyPrefix }) } });
+  await server.register({
+    plugin: bearerKeys,
+    options: { keyring: new ApiKeyring({ redis, keyPrefix, onDamage: () => undefined }) },
+  });
   return server;
 }
 

@@ -46,7 +46,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
     };
     const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
     addVersionMetrics(metrics, servedCollections, readModel);
-    const keyring = new ApiKeyring({ redis, keyPrefix });
+    const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
     const server = await createServer({
       collections: servedCollections,
       readModel,

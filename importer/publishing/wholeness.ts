@@ -4,6 +4,7 @@ import { rangeIds } from '../../shared/formats/packed-ids.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
 import type { CollectionKeys, ContentKeys, ContentName, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { isWrongType } from '../../shared/redis/damage.ts';
 import type { ContentFacts, Version } from '../../shared/versions.ts';
 import { type KeySize, StagedLostError } from '../scripts/publish.ts';
 
@@ -14,11 +15,17 @@ type StoredContent = ContentFacts & Pick<Version, 'derived'> & { readonly conten
 export async function isWhole(redis: Redis, keys: CollectionKeys, version: StoredContent): Promise<boolean> {
   const measured = await Promise.all(
     sizesOf(keys, version).map(async ({ key, command, size }) => {
-      const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key));
+      const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(noneOfWrongType);
       return found === size;
     }),
   );
   return !measured.includes(false);
+}
+
+/** A key of another type holds nothing of a content. */
+function noneOfWrongType(error: unknown): number {
+  if (isWrongType(error)) return -1;
+  throw error;
 }
 
 /** What Redis has lost of what was staged would look like records that upstream has lost. @throws StagedLostError */

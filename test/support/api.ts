@@ -56,7 +56,7 @@ export async function startApi({
   const server = await createServer({
     collections: servedCollections,
     readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
-    keyring: new ApiKeyring({ redis, keyPrefix }),
+    keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
     whyAway: () => null,
     host: '127.0.0.1',
     port: 0,

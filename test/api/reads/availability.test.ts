@@ -409,7 +409,7 @@ describe('an API started while Redis is away', () => {
     const server = await createServer({
       collections: servedCollections,
       readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
-      keyring: new ApiKeyring({ redis: serving, keyPrefix }),
+      keyring: new ApiKeyring({ redis: serving, keyPrefix, onDamage: () => undefined }),
       whyAway: () => null,
       host: '127.0.0.1',
       port: 0,

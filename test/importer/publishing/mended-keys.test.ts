@@ -1,0 +1,163 @@
+// Keys that are not as they were stored: what readers and operators are told, and what the next import makes of them.
+
+import { expect } from 'chai';
+import type { ImportReport } from '../../../importer/job/import-report.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { readKeySpace } from '../../support/key-space.ts';
+import { productKeys as keys } from '../../support/keys.ts';
+import { medref } from '../../support/medref.ts';
+import { products } from '../../support/records.ts';
+import { useService } from '../../support/service.ts';
+
+describe('a damaged key', () => {
+  const service = useService();
+  /** An API that knows nothing from before the damage. */
+  let fresh: TestApi;
+  beforeEach(async () => {
+    for (const count of [10, 11, 12]) await service.publish(products(count));
+    fresh = await startApi({ redisUrl: service.redisUrl() });
+  });
+  afterEach(() => fresh.stop());
+
+  const importAgain = (count: number, changes = {}): Promise<ImportReport> =>
+    service.importList(products(count), { force: false, ...changes });
+  const becomeSet = async (key: string) => {
+    await service.redis().del(key);
+    await service.redis().sadd(key, 'damage');
+  };
+
+  const pointers: [what: string, damage: () => Promise<unknown>, told: RegExp][] = [
+    [
+      'of another type',
+      () => becomeSet(keys.live),
+      /The Redis key medref:\{products\}:live is a set, which is not/,
+    ],
+    [
+      'with text that is none of ours',
+      () => service.redis().set(keys.live, '{"version":'),
+      /The Redis key medref:\{products\}:live holds text that medref did not store there\./,
+    ],
+    [
+      'with a number alone',
+      () => service.redis().set(keys.live, '7'),
+      /holds text that medref did not store/,
+    ],
+  ];
+  for (const [what, damage, told] of pointers) {
+    it(`is told of, and answered with 503, where it is the pointer ${what}; the next import mends it`, async () => {
+      await damage();
+      expect((await fresh.get('/products')).status, 'a process that knows what is live').to.equal(200);
+      expect((await fresh.get('/health/ready')).status, 'and is not ready').to.equal(503);
+      await fresh.stop();
+      fresh = await startApi({ redisUrl: service.redisUrl() });
+      for (const path of ['/products', '/products/1', '/drugs?name=d', '/products/changes?since=1']) {
+        const { status, headers, text } = await fresh.get(path);
+        expect([status, headers.get('retry-after')], path).to.deep.equal([503, '5']);
+        expect(text).to.include('is damaged in Redis').and.not.to.include('medref:');
+      }
+      expect(fresh.damage[0]).to.match(told);
+
+      const report = await importAgain(12);
+      expect(report.outcome).to.equal('unchanged');
+      expect(report.previousVersion).to.equal(3);
+      expect(report.warnings.join(' ')).to.match(/The Redis key medref:\{products\}:live .* mended\./);
+      const answer = await fresh.get('/products');
+      expect(answer.status).to.equal(200);
+      expect(answer.headers.get('medref-version')).to.equal('3');
+    });
+  }
+
+  it('does not let an import past its checks, where it is the pointer: what was live is compared with', async () => {
+    await service.redis().set(keys.live, 'damage');
+    const report = await importAgain(2);
+    expect([report.outcome, report.previousVersion]).to.deep.equal(['refused', 3]);
+  });
+
+  const mended = ['next', 'versions', 'versionDocuments', 'staged', 'imports', 'rejects', 'hold'] as const;
+  for (const name of [...mended, 'undone', 'checked', 'validators', 'changeSets'] as const) {
+    it(`is mended by the next import where it is ${name}, and all kept versions are there as before`, async () => {
+      const before = await service.redis().hgetall(keys.versionDocuments);
+      await (name === 'staged' ? service.redis().set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
+      const report = await importAgain(13);
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      expect(report.warnings.join(' ')).to.include(`The Redis key ${keys[name]} was a `);
+      expect(report.version).to.equal(4);
+      await service.awaitLive(4);
+      const kept = name === 'versionDocuments' ? [3] : [2, 3];
+      for (const number of kept) {
+        const { status } = await service.api().get(`/products?version=${number}`);
+        expect(status, `version ${number}`).to.equal(200);
+        expect(await service.redis().hget(keys.versionDocuments, String(number))).to.equal(before[number]);
+      }
+      expect(await service.redis().zrange(keys.versions, 0, '-1')).to.deep.equal([...kept, 4].map(String));
+      expect(Number(await service.redis().get(keys.next))).to.equal(4);
+    });
+  }
+
+  async function becomeKeyOfOtherType(name: keyof typeof keys): Promise<void> {
+    const key = keys[name] as string;
+    await service.redis().del(key);
+    if (name === 'undone') await service.redis().set(key, 'damage');
+    else await service.redis().sadd(key, 'damage');
+  }
+
+  it('is mended where it is next, and holds no number', async () => {
+    await service.redis().set(keys.next, 'seven');
+    expect((await importAgain(13)).version).to.equal(4);
+  });
+
+  it('is mended where it is the list of kept versions, and lacks one', async () => {
+    await service.redis().zrem(keys.versions, 3);
+    const report = await importAgain(12);
+    expect(report.warnings.join(' ')).to.match(/versions did not have the versions that are kept/);
+    expect(await service.redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['1', '2', '3']);
+  });
+
+  it('is mended where the pointer is gone', async () => {
+    await service.redis().del(keys.live);
+    const report = await importAgain(12);
+    expect([report.outcome, report.previousVersion]).to.deep.equal(['unchanged', 3]);
+    expect(report.warnings.join(' ')).to.match(/live was gone; version 3 was made live again/);
+  });
+
+  for (const part of ['records', 'order', 'blocks', 'entries', 'fences'] as const) {
+    it(`is answered with 503 or from what is whole, and published anew, where it is the ${part} of what is live`, async () => {
+      await becomeSet(keys.content(3)[part]);
+      for (const path of ['/products', '/products/1', '/products?name=drug', '/products?page=2&per-page=7']) {
+        expect((await fresh.get(path)).status, path).to.be.oneOf([200, 503]);
+      }
+      expect(fresh.damage.join(' ')).to.include(`The Redis key ${keys.content(3)[part]} is a set`);
+      const report = await importAgain(12);
+      expect([report.outcome, report.version]).to.deep.equal(['published', 4]);
+      await service.awaitLive(4);
+      expect((await service.api().get('/products')).status).to.equal(200);
+    });
+  }
+
+  it('is told of where it has the API keys: 503, and no key is said to be unknown', async () => {
+    await becomeSet('medref:keys');
+    const answer = await fresh.get('/products');
+    expect(answer.status).to.equal(503);
+    expect(fresh.damage).to.deep.equal([
+      'The Redis key medref:keys is a set, which is not what medref stores there.',
+    ]);
+  });
+
+  it('is left alone by a dry run, and told of in a sentence by commands', async () => {
+    await service.redis().set(keys.live, 'damage');
+    const before = await readKeySpace(service.redis());
+    const report = await importAgain(12, { dryRun: true });
+    expect(report.outcome).to.equal('failed');
+    expect(report.reason).to.match(/^The Redis key .*:live holds text that medref did not store there\.$/);
+    const { code, stderr } = await medref(['status'], { REDIS_URL: service.redisUrl() });
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^The Redis key .*:live holds text that medref did not store there\.\n$/);
+    expect(await readKeySpace(service.redis())).to.deep.equal(before);
+  });
+
+  it('is nothing that an import of a collection in order says anything of', async () => {
+    expect((await importAgain(12)).warnings).to.deep.equal([]);
+    expect(productCollection.name).to.equal('products');
+  });
+});
