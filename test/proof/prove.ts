@@ -7,6 +7,7 @@ import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
 import { proveByTests } from './mocha-matrix.ts';
+import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
 import { type Finding, reliabilityPage, type Section, sectionText } from './reliability-page.ts';
 
@@ -47,6 +48,7 @@ const proofs: Readonly<Record<string, Proof>> = {
         ['test/model.test.ts'],
       ),
   },
+  mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
   million: { heading: 'A million records', run: (_, say) => proveMillionRecords(say) },
 };
