@@ -38,7 +38,7 @@ export async function startPrivateRedis(options: PrivateRedisOptions): Promise<P
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? randomInt(PORTS.from, PORTS.to);
     const child = await startChild(server, serverArguments(options, port));
-    const outcome = await Promise.race([answers(port, child.pid), child.ended]);
+    const outcome = await Promise.race([answers(port, child), child.ended]);
     if (outcome === 'ready') return { ...child, port, url: `redis://127.0.0.1:${port}` };
 
     await child.stop();
@@ -66,10 +66,11 @@ function serverArguments({ dataFolder, appendOnly = false }: PrivateRedisOptions
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-/** Resolves when the process with this id, not another server on its port, answers and has loaded its data. */
-async function answers(port: number, pid: number): Promise<'ready' | 'silent'> {
+/** Resolves when this process, not another server on its port, answers and has loaded its data; or once it has ended. */
+async function answers(port: number, { pid, process: server }: Child): Promise<'ready' | 'silent'> {
   const deadline = Date.now() + START_TIMEOUT_MS;
-  while (Date.now() < deadline) {
+  const runs = () => server.exitCode === null && server.signalCode === null;
+  while (runs() && Date.now() < deadline) {
     const info = await askInfo(port);
     if (info.includes(`\nprocess_id:${pid}\r`) && info.includes('\nloading:0\r')) return 'ready';
     await sleep(10);

@@ -33,6 +33,11 @@ describe('A private Redis', () => {
     const dataFolder = await mkdtemp(join(tmpdir(), 'medref-test-redis-'));
     const error = await startPrivateRedis({ dataFolder, port: other.port }).then(() => undefined, String);
     expect(error).to.include(`did not start on port ${other.port}`).and.include('Address already in use');
+    // Nothing goes on waiting for it, which would keep a process from ending.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const asked = await connectionsOf(other);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(await connectionsOf(other)).to.equal(asked + 1);
     await rm(dataFolder, { recursive: true });
     await other.stop();
   });
@@ -73,6 +78,11 @@ describe('A private Redis', () => {
     expect(await ask(redis, 'PING').catch(String)).to.include('ECONNREFUSED');
   });
 });
+
+/** How many connections a server has had. */
+async function connectionsOf(redis: TestRedis): Promise<number> {
+  return Number(/total_connections_received:(\d+)/.exec(await ask(redis, 'INFO stats'))?.[1]);
+}
 
 /** What the server answers to one command, in its own notation. */
 async function ask({ port }: TestRedis, command: string): Promise<string> {
