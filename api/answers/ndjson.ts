@@ -11,9 +11,6 @@ import { onTheFly } from './body.ts';
 
 const mediaType = 'application/x-ndjson';
 
-/** A client that takes nothing for this long is given up, in ms. */
-const stallMs = 60_000;
-
 /** Whether a client would rather have lines than the envelope. */
 export function prefersNdjson({ raw: { req } }: Request): boolean {
   const { accept } = req.headers;
@@ -43,7 +40,6 @@ export function answerLines(
     res.end();
     return h.abandon;
   }
-  res.setTimeout(stallMs, () => res.destroy());
   const source = Readable.from(lines, { objectMode: false });
   const sent = isGzip ? pipeline(source, createGzip(onTheFly), res) : pipeline(source, res);
   sent.catch((error: NodeJS.ErrnoException) => {

@@ -7,10 +7,12 @@ import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import { isRedisUnavailable } from '../../shared/redis/failures.ts';
 import { errorEnvelope } from '../answers/envelope.ts';
+import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
 import { NoVersionError, VersionGoneError } from '../reads/read-model.ts';
 import { isHost } from '../requests/base-url.ts';
 import { quoted } from '../requests/parameters.ts';
+import { lastUnderWay } from './connection-limits.ts';
 
 /** Seconds after which a client may try again while there is nothing to answer from. */
 const retryAfter = { redisAway: '1', nothingPublished: '5' };
@@ -86,16 +88,10 @@ const lingerMs = 1_000;
 function shapeProtocolErrors(server: Server): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
-  const lastOf = new WeakMap<Socket, ServerResponse>();
-  const underWay = (socket: Socket) => {
-    const last = lastOf.get(socket);
-    return last?.closed ? undefined : last;
-  };
   for (const event of ['request', 'checkContinue']) {
     const serve = listener.listeners(event) as RequestListener[];
     listener.removeAllListeners(event);
     listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-      lastOf.set(request.socket, response);
       if (hasGoodHost(request)) for (const listen of serve) listen(request, response);
       else refuse(response, 400, 'The request needs one valid Host header.');
     });
@@ -106,7 +102,7 @@ function shapeProtocolErrors(server: Server): void {
     if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
     const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
-    endConnection(socket, rawError(status, message), underWay(socket));
+    endConnection(socket, rawError(status, message), lastUnderWay(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     refuse(response, 417, 'The Expect header is not understood; only 100-continue is.');
@@ -114,18 +110,13 @@ function shapeProtocolErrors(server: Server): void {
   listener.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
     const refusal = rawError(400, 'This is not a proxy; CONNECT is not answered.');
-    endConnection(socket.resume(), refusal, underWay(socket));
+    endConnection(socket.resume(), refusal, lastUnderWay(socket));
   });
 }
 
+/** A body that follows is nobody's concern, so the connection ends. */
 function refuse(response: ServerResponse, status: number, message: string): void {
-  const body = errorEnvelope(status, message);
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    connection: 'close', // A body that follows is nobody's concern.
-  });
-  response.end(body);
+  sendError(response, status, message, { connection: 'close' });
 }
 
 /** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */
