@@ -1,14 +1,18 @@
-// What one connection may cost: a few requests under way, and no client that takes nothing.
+// What one connection may cost: a few requests under way, an answer to each within 2 s, and no client that takes nothing.
 // Requests beyond that wait, and nothing more is read from their connection meanwhile.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Plugin, Server } from '@hapi/hapi';
+import { sendError } from '../answers/error-response.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
 const defaultStallMs = 60_000;
 
-/** How often that is looked at, in ms, for all connections together: a timer for each request would cost more. */
+/** How long a reader waits for the first byte, in ms; then the answer is 503, whatever it is that takes so long. */
+const answerWithinMs = 2_000;
+
+/** How often both are looked at, in ms, for all connections together: a timer for each request would cost more. */
 const lookEveryMs = 100;
 
 /** How many requests of one connection are under way at once. */
@@ -16,6 +20,9 @@ const maxUnderWay = 8;
 
 /** No further request of a connection begins while this many bytes of its answers are not sent. */
 const maxUnsent = 1_000_000;
+
+/** How long a client may wait before it asks again, in seconds. */
+const retryAfter = '1';
 
 /** Keeps the cost of each connection within limits, whatever its client does. Tests shorten `stallMs`. */
 export const connectionLimits: Plugin<{ stallMs: number | undefined }> = {
@@ -65,7 +72,7 @@ class Connection {
   /** The answer to the request that came last. */
   last: ServerResponse | undefined;
   readonly #socket: Socket;
-  readonly #begun: ServerResponse[] = [];
+  readonly #begun: { readonly response: ServerResponse; readonly at: number }[] = [];
   #waiting: Asked[] = [];
   #isHeld: boolean | undefined;
   /** How far the client has got with what is sent to it, and since when it is no further. */
@@ -84,8 +91,11 @@ class Connection {
     else if (this.#waiting.push(asked) === 1) this.#hold();
   }
 
-  /** Gives up who takes nothing. */
+  /** Answers who has waited too long, and gives up who takes nothing. */
   look(now: number, stallMs: number): void {
+    for (const { response, at } of this.#begun) {
+      if (now - at > answerWithinMs - lookEveryMs && !response.headersSent) sendLate(response);
+    }
     const { bytesWritten, writableLength } = this.#socket;
     const mark = writableLength === 0 ? -1 : bytesWritten - writableLength - inKernelQueue(this.#socket);
     if (mark === -1 || mark !== this.#taken.mark) this.#taken = { mark, at: now };
@@ -94,15 +104,15 @@ class Connection {
 
   #mayBegin(): boolean {
     const begun = this.#begun;
-    while (begun[0]?.writableFinished) begun.shift();
+    while (begun[0]?.response.writableFinished) begun.shift();
     if (begun.length >= maxUnderWay) return false;
     let unsent = 0;
-    for (const response of begun) unsent += response.writableLength;
+    for (const { response } of begun) unsent += response.writableLength;
     return unsent < maxUnsent;
   }
 
   #begin({ serve, request, response }: Asked): void {
-    this.#begun.push(response);
+    this.#begun.push({ response, at: performance.now() });
     for (const listen of serve) listen(request, response);
   }
 
@@ -115,7 +125,7 @@ class Connection {
   }
 
   #awaitTurn(): void {
-    this.#begun[0]?.once('finish', () => this.#next());
+    this.#begun[0]?.response.once('finish', () => this.#next());
   }
 
   #next(): void {
@@ -135,4 +145,9 @@ class Connection {
 function inKernelQueue(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
   return handle?.writeQueueSize ?? 0;
+}
+
+function sendLate(response: ServerResponse): void {
+  const message = 'The data cannot be read quickly enough at the moment. Try again shortly.';
+  sendError(response, 503, message, { 'retry-after': retryAfter });
 }

@@ -37,7 +37,9 @@ function hasGoodHost({ rawHeaders, headers, httpVersion }: IncomingMessage): boo
 }
 
 function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
-  const { response } = request;
+  const { response, raw } = request;
+  // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
+  if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(response)) return h.continue;
   const error = asAnswer(response);
   const { statusCode, headers } = error.output;
