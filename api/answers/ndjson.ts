@@ -16,7 +16,8 @@ export function prefersNdjson({ raw: { req } }: Request): boolean {
   const { accept } = req.headers;
   if (!accept?.toLowerCase().includes(mediaType)) return false;
   try {
-    return Accept.mediaType(accept, ['application/json', mediaType]) === mediaType;
+    // What is preferred comes with its parameters, which change nothing.
+    return Accept.mediaType(accept, ['application/json', mediaType]).split(';', 1)[0] === mediaType;
   } catch {
     return false; // A malformed field is as good as none.
   }
