@@ -36,6 +36,16 @@ function hasGoodHost({ rawHeaders, headers, httpVersion }: IncomingMessage): boo
   return hosts === 1 && isHost(String(headers.host));
 }
 
+/** Whether the path of a target is percent-encoded UTF-8. */
+function hasGoodPath(target: string): boolean {
+  if (!target.includes('%')) return true;
+  try {
+    return decodeURI(target.split(/[?#]/, 1)[0] as string) !== null;
+  } catch {
+    return false;
+  }
+}
+
 function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
   const { response, raw } = request;
   // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
@@ -75,13 +85,35 @@ function messageOf(error: Boom.Boom, request: Request): string {
   return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
 }
 
+type ProtocolError = readonly [status: number, message: string];
+
 /** What a client is told when Node's HTTP parser gives up on its request. */
-const protocolErrors: Readonly<Record<string, readonly [status: number, message: string]>> = {
+const protocolErrors: Readonly<Record<string, ProtocolError>> = {
   HPE_INVALID_URL: [400, 'The address of the request is not valid; percent-encode what is not ASCII.'],
+  HPE_PAUSED_H2_UPGRADE: [505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.'],
   HPE_HEADER_OVERFLOW: [431, 'The request line and headers are longer than 16 KiB.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The chunk extensions of the request are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
 };
+
+/** What Node's HTTP parser says: where in which bytes it gave up. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly bytesParsed?: number;
+  readonly rawPacket?: Buffer;
+}
+
+/** RFC 9112, section 3, with a method that is a token (RFC 9110, section 5.6.2). */
+const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]$/;
+
+/** A request that is well-formed but for a method that nobody knows is 501 (RFC 9110, section 9.1). */
+function protocolErrorOf({ code = '', rawPacket, bytesParsed = 0 }: ParserError): ProtocolError {
+  if (code === 'HPE_INVALID_METHOD' && rawPacket) {
+    const from = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
+    const [line = ''] = rawPacket.toString('latin1', from, from + 16_384).split('\r\n', 1);
+    if (requestLine.test(line)) return [501, 'The method is not known; GET and HEAD are.'];
+  }
+  return protocolErrors[code] ?? [400, 'The request is not valid HTTP.'];
+}
 
 /** How long what a client sends after its last answer is read and dropped, in ms: a reset could overtake that answer. */
 const lingerMs = 1_000;
@@ -94,16 +126,20 @@ function shapeProtocolErrors(server: Server): void {
     const serve = listener.listeners(event) as RequestListener[];
     listener.removeAllListeners(event);
     listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-      if (hasGoodHost(request)) for (const listen of serve) listen(request, response);
-      else refuse(response, 400, 'The request needs one valid Host header.');
+      const { httpVersionMajor: major, url = '' } = request;
+      if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
+      else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
+      else if (!hasGoodPath(url))
+        refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
+      else for (const listen of serve) listen(request, response);
     });
   }
   listener.removeAllListeners('clientError');
-  listener.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+  listener.on('clientError', (error: ParserError, socket: Socket) => {
     // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.
     if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
-    const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
+    const [status, message] = protocolErrorOf(error);
     endConnection(socket, rawError(status, message), lastUnderWay(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {

@@ -17,6 +17,8 @@ const names: Record<number, string> = {
   405: 'Method Not Allowed',
   417: 'Expectation Failed',
   431: 'Request Header Fields Too Large',
+  501: 'Not Implemented',
+  505: 'HTTP Version Not Supported',
   503: 'Service Unavailable',
 };
 
@@ -43,6 +45,10 @@ describe('errors', () => {
       [400, '/products?page=0', true],
       [400, '/products/x', true],
       [400, '/products/%zz', true],
+      [400, '/%zz', true],
+      [400, '/%ff', false],
+      [400, '/products/%C3', false],
+      [400, '/%ff', true, 'POST'],
       [401, '/products', false],
       [404, '/', true],
       [404, '/favicon.ico', false],
@@ -115,7 +121,6 @@ describe('errors', () => {
       '/constructor',
       '/%00',
       '/%2e%2e',
-      '/%zz',
       '/products%2F1',
       '/..%2fproducts',
     ]) {
@@ -181,6 +186,24 @@ describe('errors', () => {
       const [answer, ...more] = await exchange(api(), `${head}Content-Length: 1000000\r\n\r\nx`);
       expectError(answer as WireAnswer, 405);
       expect(more).to.be.empty;
+    });
+
+    it('is not, and 404 and 400 do not wait either, where the path is not one of ours', async () => {
+      for (const [path, status] of [
+        ['/nothing', 404],
+        ['/products/1/', 404],
+        ['/%ff', 400],
+        ['/products/%ff', 400],
+      ] as const) {
+        for (const body of ['Content-Length: 1000000\r\n\r\nx', 'Transfer-Encoding: chunked\r\n\r\n5\r\nx']) {
+          for (const method of ['GET', 'POST']) {
+            const asked = exchange(api(), `${method} ${path} HTTP/1.1\r\nHost: a\r\n${body}`);
+            const answers = await Promise.race([asked, sleep(1_500).then(() => [])]);
+            expect(answers.length, `answers to ${method} ${path}`).to.equal(1);
+            expectError(answers[0] as WireAnswer, status);
+          }
+        }
+      }
     });
 
     it('does not read on where there is no Host either', async () => {
@@ -253,8 +276,11 @@ describe('errors', () => {
       ['zero bytes', () => Buffer.alloc(64), 400],
       ['a megabyte of garbage', () => 'garbage '.repeat(131_072), 400],
       ['an empty method', () => ` /products HTTP/1.1\r\n${host}\r\n`, 400],
-      ['an unknown method', () => `${get(host, '/products', 'FETCH')}\r\n`, 400],
-      ['a method in lower case', () => `${get(host, '/products', 'get')}\r\n`, 400],
+      ['an unknown method', () => `${get(host, '/products', 'FETCH')}\r\n`, 501],
+      ['an unknown method that begins like a known one', () => `${get(host, '/products', 'GETS')}\r\n`, 501],
+      ['an unknown method and a target that is none', () => `${get(host, '/a b', 'FETCH')}\r\n`, 400],
+      ['an unknown method without a version', () => 'FETCH /products\r\n\r\n', 400],
+      ['a method in lower case', () => `${get(host, '/products', 'get')}\r\n`, 501],
       ['no target', () => `GET HTTP/1.1\r\n${host}\r\n`, 400],
       ['a target without a slash', () => `${get(host, 'products')}\r\n`, 400],
       ['a target with a space', () => `${get(host, '/products?page=1 2')}\r\n`, 400],
@@ -264,7 +290,10 @@ describe('errors', () => {
       ['an asterisk as the target', () => `${get(host, '*', 'OPTIONS')}\r\n`, 400],
       ['a version that is none', () => `GET /products HTTP/x.y\r\n${host}\r\n`, 400],
       ['HTTP/1.2', () => `GET /products HTTP/1.2\r\n${host}\r\n`, 400],
-      ['an HTTP/2 preface', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+      ['an HTTP/2 preface', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
+      ['HTTP/2.0', () => `GET /products HTTP/2.0\r\n${host}\r\n`, 505],
+      ['HTTP/0.9', () => `GET /products HTTP/0.9\r\n${host}\r\n`, 505],
+      ['no version', () => `GET /products\r\n${host}\r\n`, 505],
       ['lines that end in LF alone', () => `${get(host)}\r\n`.replaceAll('\r\n', '\n'), 400],
       ['one header that ends in LF alone', () => `${get(`${host}X-A: b\nX-B: c\r\n`)}\r\n`, 400],
       ['a carriage return inside a header', () => `${get(`${host}X-A: b\rX-B: c\r\n`)}\r\n`, 400],
@@ -419,17 +448,19 @@ describe('errors', () => {
       expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 400]);
     });
 
-    it('answers what the parser takes for old or other HTTP as an error without a key, in our shape', async () => {
-      for (const line of [
-        'GET /products',
-        'GET /products HTTP/0.9',
-        'GET /products HTTP/2.0',
-        'GET /products RTSP/1.0',
-      ]) {
-        const [answer, ...more] = await exchange(api(), `${line}\r\n${host}Connection: close\r\n\r\n`);
-        expectError(answer as WireAnswer, 401);
-        expect(more).to.be.empty;
-      }
+    it('answers another protocol as HTTP, since the parser takes it for that', async () => {
+      const [answer, ...more] = await exchange(
+        api(),
+        `GET /products RTSP/1.0\r\n${host}Connection: close\r\n\r\n`,
+      );
+      expectError(answer as WireAnswer, 401);
+      expect(more).to.be.empty;
+    });
+
+    it('answers good requests before one with an unknown method, which ends the connection', async () => {
+      const good = `${get(host).replace('Connection: close\r\n', '')}\r\n`;
+      const answers = await exchange(api(), `${good}${good}${get(host, '/products', 'FETCH')}\r\n`);
+      expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 501]);
     });
 
     it('answers what HTTP allows though it is rare', async () => {
