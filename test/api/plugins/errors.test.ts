@@ -3,9 +3,12 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { exchange, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
@@ -15,6 +18,7 @@ const names: Record<number, string> = {
   401: 'Unauthorized',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  500: 'Internal Server Error',
   417: 'Expectation Failed',
   431: 'Request Header Fields Too Large',
   501: 'Not Implemented',
@@ -25,7 +29,8 @@ const names: Record<number, string> = {
 /** Only products are published here: companies are the collection without a version. */
 describe('errors', () => {
   const redis = useRedis();
-  const api = useApi(redis);
+  const logged: string[] = [];
+  const api = useApi(redis, { logger: pino({}, { write: (line: string) => void logged.push(line) }) });
   before(() => importRecords(products(30), productCollection, { redisUrl: redis().url }));
 
   function expectError({ headers, body, ...answer }: WireAnswer, status: number): string {
@@ -62,12 +67,43 @@ describe('errors', () => {
       });
     }
 
+    const inside = /hapi|boom|redis|node|wrongtype|\.ts|\n\s*at /i;
+
     it('without a word of what is inside', async () => {
-      for (const [, path, key, method = 'GET'] of cases) {
-        const { headers, body } = await (key ? send : sendWithoutKey)(api(), path, { method });
-        expect(body.toString()).not.to.match(/hapi|boom|redis|node|\.ts|\n\s*at /i);
-        expect(headers).not.to.have.any.keys('server', 'x-powered-by');
+      for (const [status, path, key, method = 'GET'] of cases) {
+        const answer = await (key ? send : sendWithoutKey)(api(), path, { method });
+        expectError(answer, status);
+        expect(answer.body.toString()).not.to.match(inside);
+        expect(answer.headers).not.to.have.any.keys('server', 'x-powered-by');
       }
+    });
+
+    it('500 for a mistake of the service, of which the log says what the answer does not', async () => {
+      const { records } = productKeys.content(1);
+      const connection = await connectForWriting(redis().url);
+      await connection.rename(records, 'aside');
+      await connection.set(records, 'not a hash');
+      logged.length = 0;
+      try {
+        for (const method of ['GET', 'HEAD']) {
+          const answer = await send(api(), '/products/1', { method });
+          if (method === 'GET') {
+            expect(expectError(answer, 500)).to.equal('Something went wrong here; it has been logged.');
+            expect(answer.body.toString()).not.to.match(inside);
+          }
+          expect([answer.status, 'server' in answer.headers]).to.deep.equal([500, false]);
+        }
+      } finally {
+        await connection.rename('aside', records);
+        connection.disconnect();
+      }
+      const lines = logged.map((line) => JSON.parse(line));
+      expect(lines.map(({ msg, path }) => [msg, path])).to.deep.equal([
+        ['A request failed.', '/products/1'],
+        ['A request failed.', '/products/1'],
+      ]);
+      expect(lines[0].err.message).to.match(/^WRONGTYPE/);
+      expect((await send(api(), '/products/1')).status).to.equal(200);
     });
   });
 
@@ -383,10 +419,12 @@ describe('errors', () => {
       ['CONNECT to a path of ours', () => 'CONNECT /products HTTP/1.1\r\nHost: a\r\n\r\n', 400],
     ];
     for (const [what, bytes, status] of cases) {
-      it(`answers ${status}, once and in our shape, to ${what}, and goes on`, async () => {
-        const [answer, ...more] = await exchange(api(), bytes());
-        expectError(answer as WireAnswer, status);
-        expect(more).to.be.empty;
+      it(`answers ${status}, once and in our shape, to ${what}, also when it comes again, and goes on`, async () => {
+        for (let time = 1; time <= 2; time += 1) {
+          const [answer, ...more] = await exchange(api(), bytes());
+          expectError(answer as WireAnswer, status);
+          expect(more).to.be.empty;
+        }
         expect((await send(api(), '/products/1')).status).to.equal(200);
       });
     }
