@@ -122,6 +122,7 @@ const lingerMs = 1_000;
 function shapeProtocolErrors(server: Server): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
+  listener.on('connection', lingerAfterLast);
   for (const event of ['request', 'checkContinue']) {
     const serve = listener.listeners(event) as RequestListener[];
     listener.removeAllListeners(event);
@@ -160,8 +161,20 @@ function refuse(response: ServerResponse, status: number, message: string): void
 /** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */
 function endConnection(socket: Socket, bytes: string, underWay: ServerResponse | undefined): void {
   if (underWay) return void underWay.once('close', () => endConnection(socket, bytes, undefined));
-  if (!socket.writable) return void socket.destroy();
-  socket.end(bytes);
+  if (socket.writable) linger(socket, bytes);
+}
+
+/**
+ * Where a client still sends the body of a request whose answer is the last one, its connection does not end with that
+ * (RFC 9112, section 9.6). Node would end it.
+ */
+function lingerAfterLast(socket: Socket): void {
+  const destroySoon = socket.destroySoon.bind(socket);
+  socket.destroySoon = () => (lastUnderWay(socket)?.req.complete === false ? linger(socket) : destroySoon());
+}
+
+function linger(socket: Socket, lastBytes = ''): void {
+  socket.end(lastBytes).resume();
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 

@@ -555,8 +555,26 @@ describe('errors', () => {
       expect((await send(api(), '/products/1')).status).to.equal(200);
     });
 
+    it('lets a client read its answer that still sends a body, and resets no connection before', async () => {
+      const chunked = post('Transfer-Encoding: chunked\r\n', '');
+      for (const bytes of [
+        post('Content-Length: 10000000\r\n', 'x'.repeat(5_000_000)),
+        `${chunked}3;${'x'.repeat(100_000)}`,
+        `${chunked}${'1\r\nx\r\n'.repeat(60_000)}ZZ`,
+      ]) {
+        for (let time = 1; time <= 5; time += 1) {
+          const answers = await exchange(api(), bytes);
+          expect(answers.map(({ status }) => status)).to.deep.equal([405]);
+        }
+      }
+    });
+
     it('lets go of a connection that the client leaves open after its last answer', async () => {
-      for (const bytes of ['garbage\r\n\r\n', 'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n']) {
+      for (const bytes of [
+        'garbage\r\n\r\n',
+        'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n',
+        post('Content-Length: 1000000\r\n', 'x'),
+      ]) {
         const socket = connect({ port: api().port, host: '127.0.0.1', allowHalfOpen: true });
         const closed = new Promise((resolve) => socket.on('error', resolve).on('close', resolve));
         socket.resume().write(bytes);
