@@ -5,6 +5,7 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
+import { connectionLimits } from './plugins/connection-limits.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
@@ -26,11 +27,13 @@ export interface ServerDependencies {
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
   readonly logger: Logger;
+  /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
+  readonly stallMs?: number;
 }
 
 /** Builds the server; starting it is the caller's. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
-  const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger } = deps;
+  const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger, stallMs } = deps;
   const server = hapiServer({
     host,
     port,
@@ -44,6 +47,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   });
   await server.register([
     { plugin: errors, options: { logger } },
+    { plugin: connectionLimits, options: { stallMs } },
     { plugin: bearerKeys, options: { keyring } },
     {
       plugin: readOnlyRoutes,

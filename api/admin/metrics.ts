@@ -2,6 +2,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { Version } from '../../shared/versions.ts';
 import type { ReadModel } from '../reads/read-model.ts';
 
 /** The metrics of one process. */
@@ -29,26 +30,19 @@ export function addVersionMetrics(
   collections: readonly ServedCollection[],
   readModel: ReadModel,
 ): void {
-  const records = new Gauge({
-    name: 'medref_live_records',
-    help: 'Records of the live version.',
-    labelNames: ['collection'],
-    registers: [registry],
-  });
-  new Gauge({
-    name: 'medref_live_version',
-    help: 'Number of the live version.',
-    labelNames: ['collection'],
-    registers: [registry],
-    async collect() {
-      this.reset();
-      records.reset();
-      const live = await readModel.liveVersions(collections).catch(() => new Map());
-      for (const [collection, version] of live) {
-        if (!version) continue;
-        this.set({ collection }, version.version);
-        records.set({ collection }, version.totalCount);
-      }
-    },
-  });
+  const gauge = (name: string, help: string, figureOf: (version: Version) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['collection'],
+      registers: [registry],
+      // Each asks for itself: what one of them sets in another is not seen before the next scrape.
+      async collect() {
+        const live = await readModel.liveVersions(collections).catch(() => new Map<string, null>());
+        this.reset();
+        for (const [collection, version] of live) if (version) this.set({ collection }, figureOf(version));
+      },
+    });
+  gauge('medref_live_records', 'Records of the live version.', ({ totalCount }) => totalCount);
+  gauge('medref_live_version', 'Number of the live version.', ({ version }) => version);
 }

@@ -61,6 +61,7 @@ export interface Answer {
  */
 export function notModified({ raw: { res } }: Request, h: ResponseToolkit, held: Answer): symbol {
   setImmediate(() => {
+    if (res.headersSent) return; // It took too long, and was answered so.
     res.writeHead(304, fieldsOf(held));
     res.end();
   });

@@ -11,15 +11,13 @@ import { onTheFly } from './body.ts';
 
 const mediaType = 'application/x-ndjson';
 
-/** A client that takes nothing for this long is given up, in ms. */
-const stallMs = 60_000;
-
 /** Whether a client would rather have lines than the envelope. */
 export function prefersNdjson({ raw: { req } }: Request): boolean {
   const { accept } = req.headers;
   if (!accept?.toLowerCase().includes(mediaType)) return false;
   try {
-    return Accept.mediaType(accept, ['application/json', mediaType]) === mediaType;
+    // What is preferred comes with its parameters, which change nothing.
+    return Accept.mediaType(accept, ['application/json', mediaType]).split(';', 1)[0] === mediaType;
   } catch {
     return false; // A malformed field is as good as none.
   }
@@ -43,7 +41,6 @@ export function answerLines(
     res.end();
     return h.abandon;
   }
-  res.setTimeout(stallMs, () => res.destroy());
   const source = Readable.from(lines, { objectMode: false });
   const sent = isGzip ? pipeline(source, createGzip(onTheFly), res) : pipeline(source, res);
   sent.catch((error: NodeJS.ErrnoException) => {

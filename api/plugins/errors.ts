@@ -7,10 +7,12 @@ import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import { isRedisUnavailable } from '../../shared/redis/failures.ts';
 import { errorEnvelope } from '../answers/envelope.ts';
+import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
 import { NoVersionError, VersionGoneError } from '../reads/read-model.ts';
 import { isHost } from '../requests/base-url.ts';
 import { quoted } from '../requests/parameters.ts';
+import { lastUnderWay } from './connection-limits.ts';
 
 /** Seconds after which a client may try again while there is nothing to answer from. */
 const retryAfter = { redisAway: '1', nothingPublished: '5' };
@@ -34,8 +36,20 @@ function hasGoodHost({ rawHeaders, headers, httpVersion }: IncomingMessage): boo
   return hosts === 1 && isHost(String(headers.host));
 }
 
+/** Whether the path of a target is percent-encoded UTF-8. */
+function hasGoodPath(target: string): boolean {
+  if (!target.includes('%')) return true;
+  try {
+    return decodeURI(target.split(/[?#]/, 1)[0] as string) !== null;
+  } catch {
+    return false;
+  }
+}
+
 function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
-  const { response } = request;
+  const { response, raw } = request;
+  // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
+  if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(response)) return h.continue;
   const error = asAnswer(response);
   const { statusCode, headers } = error.output;
@@ -71,13 +85,35 @@ function messageOf(error: Boom.Boom, request: Request): string {
   return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
 }
 
+type ProtocolError = readonly [status: number, message: string];
+
 /** What a client is told when Node's HTTP parser gives up on its request. */
-const protocolErrors: Readonly<Record<string, readonly [status: number, message: string]>> = {
+const protocolErrors: Readonly<Record<string, ProtocolError>> = {
   HPE_INVALID_URL: [400, 'The address of the request is not valid; percent-encode what is not ASCII.'],
+  HPE_PAUSED_H2_UPGRADE: [505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.'],
   HPE_HEADER_OVERFLOW: [431, 'The request line and headers are longer than 16 KiB.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The chunk extensions of the request are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
 };
+
+/** What Node's HTTP parser says: where in which bytes it gave up. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly bytesParsed?: number;
+  readonly rawPacket?: Buffer;
+}
+
+/** RFC 9112, section 3, with a method that is a token (RFC 9110, section 5.6.2). */
+const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]$/;
+
+/** A request that is well-formed but for a method that nobody knows is 501 (RFC 9110, section 9.1). */
+function protocolErrorOf({ code = '', rawPacket, bytesParsed = 0 }: ParserError): ProtocolError {
+  if (code === 'HPE_INVALID_METHOD' && rawPacket) {
+    const from = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
+    const [line = ''] = rawPacket.toString('latin1', from, from + 16_384).split('\r\n', 1);
+    if (requestLine.test(line)) return [501, 'The method is not known; GET and HEAD are.'];
+  }
+  return protocolErrors[code] ?? [400, 'The request is not valid HTTP.'];
+}
 
 /** How long what a client sends after its last answer is read and dropped, in ms: a reset could overtake that answer. */
 const lingerMs = 1_000;
@@ -86,27 +122,26 @@ const lingerMs = 1_000;
 function shapeProtocolErrors(server: Server): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
-  const lastOf = new WeakMap<Socket, ServerResponse>();
-  const underWay = (socket: Socket) => {
-    const last = lastOf.get(socket);
-    return last?.closed ? undefined : last;
-  };
+  listener.on('connection', lingerAfterLast);
   for (const event of ['request', 'checkContinue']) {
     const serve = listener.listeners(event) as RequestListener[];
     listener.removeAllListeners(event);
     listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-      lastOf.set(request.socket, response);
-      if (hasGoodHost(request)) for (const listen of serve) listen(request, response);
-      else refuse(response, 400, 'The request needs one valid Host header.');
+      const { httpVersionMajor: major, url = '' } = request;
+      if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
+      else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
+      else if (!hasGoodPath(url))
+        refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
+      else for (const listen of serve) listen(request, response);
     });
   }
   listener.removeAllListeners('clientError');
-  listener.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+  listener.on('clientError', (error: ParserError, socket: Socket) => {
     // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.
     if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
-    const [status, message] = protocolErrors[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
-    endConnection(socket, rawError(status, message), underWay(socket));
+    const [status, message] = protocolErrorOf(error);
+    endConnection(socket, rawError(status, message), lastUnderWay(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     refuse(response, 417, 'The Expect header is not understood; only 100-continue is.');
@@ -114,25 +149,32 @@ function shapeProtocolErrors(server: Server): void {
   listener.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
     const refusal = rawError(400, 'This is not a proxy; CONNECT is not answered.');
-    endConnection(socket.resume(), refusal, underWay(socket));
+    endConnection(socket.resume(), refusal, lastUnderWay(socket));
   });
 }
 
+/** A body that follows is nobody's concern, so the connection ends. */
 function refuse(response: ServerResponse, status: number, message: string): void {
-  const body = errorEnvelope(status, message);
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    connection: 'close', // A body that follows is nobody's concern.
-  });
-  response.end(body);
+  sendError(response, status, message, { connection: 'close' });
 }
 
 /** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */
 function endConnection(socket: Socket, bytes: string, underWay: ServerResponse | undefined): void {
   if (underWay) return void underWay.once('close', () => endConnection(socket, bytes, undefined));
-  if (!socket.writable) return void socket.destroy();
-  socket.end(bytes);
+  if (socket.writable) linger(socket, bytes);
+}
+
+/**
+ * Where a client still sends the body of a request whose answer is the last one, its connection does not end with that
+ * (RFC 9112, section 9.6). Node would end it.
+ */
+function lingerAfterLast(socket: Socket): void {
+  const destroySoon = socket.destroySoon.bind(socket);
+  socket.destroySoon = () => (lastUnderWay(socket)?.req.complete === false ? linger(socket) : destroySoon());
+}
+
+function linger(socket: Socket, lastBytes = ''): void {
+  socket.end(lastBytes).resume();
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 

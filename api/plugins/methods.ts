@@ -1,4 +1,4 @@
-// 405 for any other method than GET and HEAD on the paths that exist.
+// 405 for any other method than GET and HEAD on the paths that exist, 404 for any on all others.
 
 import Boom from '@hapi/boom';
 import type { Plugin, Server, ServerRoute } from '@hapi/hapi';
@@ -14,13 +14,7 @@ export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
         path: route.path,
         options: {
           ...authOf(route),
-          // The body is nobody's concern, nor is what it says of itself.
-          payload: {
-            parse: false,
-            output: 'stream',
-            maxBytes: Number.MAX_SAFE_INTEGER,
-            override: 'application/octet-stream',
-          },
+          payload: unread,
         },
         handler: (request) => {
           const error = Boom.methodNotAllowed(
@@ -31,8 +25,24 @@ export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
         },
       });
     }
+    server.route({
+      method: '*',
+      path: '/{any*}',
+      options: { auth: false, payload: unread },
+      handler: () => {
+        throw Boom.notFound();
+      },
+    });
   },
 };
+
+/** The body is nobody's concern, nor is what it says of itself, nor when it comes. */
+const unread = {
+  parse: false,
+  output: 'stream',
+  maxBytes: Number.MAX_SAFE_INTEGER,
+  override: 'application/octet-stream',
+} as const;
 
 function authOf({ options }: ServerRoute) {
   return typeof options === 'object' && options.auth === false ? { auth: false as const } : {};

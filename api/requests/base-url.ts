@@ -14,7 +14,7 @@ export function isHost(text: string): boolean {
 }
 
 /** The host that was asked for last: most often it is the next one too. */
-let lastHost = '';
+let lastHost: string | undefined;
 
 /** The base URL of a request, without a trailing slash. */
 export function baseUrlOf(request: Request, setting: string | undefined): string {

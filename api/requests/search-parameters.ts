@@ -1,6 +1,7 @@
 // The parameters of a search: which ones a collection takes, and what they must look like.
 
 import type { Collection } from '../../shared/collections/collection.ts';
+import { fold } from '../../shared/formats/fold.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
 import { badParameter, type Parameters } from './parameters.ts';
 
@@ -34,6 +35,7 @@ export function readSearch(parameters: Parameters): Search | null {
 function checkName(name: string): void {
   const { length } = [...name.replace(edges, '')];
   if (length === 0) throw badParameter('name', 'is blank', nameTakes);
+  if (fold(name) === '') throw badParameter('name', 'is nothing that a search compares', nameTakes);
   if (length > maxNameLength) throw badParameter('name', `has ${length} characters`, nameTakes);
   if (notInNames.test(name)) throw badParameter('name', 'has a control character', nameTakes);
 }

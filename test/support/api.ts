@@ -1,11 +1,11 @@
 // A real API on a free port, with a key that it accepts, answered over real HTTP.
 
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
-import { createServer } from '../../api/server.ts';
+import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
@@ -29,19 +29,25 @@ export interface TestApi {
   get(path: string, init?: RequestInit): Promise<ApiAnswer>;
   /** Sends bytes as they are on a connection of their own, and gives all that comes back. */
   raw(request: string): Promise<string>;
+  /** Whether the API still holds its end of a client's connection. */
+  isOpen(client: Socket): boolean;
+  /** How many bytes the API has read from a client's connection. */
+  bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
   readonly damage: readonly string[];
   stop(): Promise<void>;
 }
 
+/** What may differ from the usual API. */
+export type ApiOptions = Partial<Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs'>>;
+
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
   baseUrl,
-}: {
-  redisUrl: string;
-  baseUrl?: string;
-}): Promise<TestApi> {
+  logger = pino({ level: 'silent' }),
+  ...limits
+}: ApiOptions & { redisUrl: string }): Promise<TestApi> {
   const keyPrefix = 'medref';
   const writing = await connectForWriting(redisUrl);
   const { key } = await createApiKey(writing, keyPrefix, { client: 'tests', expiresAt: null, rate: null });
@@ -61,7 +67,14 @@ export async function startApi({
     host: '127.0.0.1',
     port: 0,
     baseUrl,
-    logger: pino({ level: 'silent' }),
+    logger,
+    ...limits,
+  });
+  const ends = new Map<number | undefined, Socket>();
+  server.listener.on('connection', (socket: Socket) => {
+    const { remotePort } = socket;
+    ends.set(remotePort, socket);
+    socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
   await server.start();
@@ -72,6 +85,8 @@ export async function startApi({
     port,
     key,
     damage,
+    isOpen: ({ localPort }) => ends.has(localPort),
+    bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {
       const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) };
       const response = await fetch(`${origin}${path}`, { ...init, headers });
@@ -96,10 +111,7 @@ export async function startApi({
 }
 
 /** One API for a mocha suite, on the suite's Redis: started before its tests, stopped after them. */
-export function useApi(
-  redis: () => { readonly url: string },
-  options: { baseUrl?: string } = {},
-): () => TestApi {
+export function useApi(redis: () => { readonly url: string }, options: ApiOptions = {}): () => TestApi {
   let api: TestApi | undefined;
   before(async () => {
     api = await startApi({ redisUrl: redis().url, ...options });

@@ -160,25 +160,57 @@ describe('bearer keys', () => {
     expect((await ask(`Bearer ${(await makeKey()).key}`)).status).to.equal(200);
   });
 
+  const lastUseOf = async (id: string) =>
+    (await listApiKeys(connection, 'medref')).find((key) => key.id === id)?.lastUsedAt ?? null;
+
+  /** When a key was last used, once that is noted; `null` where it is not within a second. */
+  async function notedUseOf(id: string): Promise<string | null> {
+    const deadline = Date.now() + 1_000;
+    let used = await lastUseOf(id);
+    while (used === null && Date.now() < deadline) used = await lastUseOf(id);
+    return used;
+  }
+
   it('notes when a key was last used', async () => {
     const made = await makeKey();
-    const lastUsedAt = async () =>
-      (await listApiKeys(connection, 'medref')).find(({ id }) => id === made.id)?.lastUsedAt;
-    expect(await lastUsedAt()).to.equal(null);
+    expect(await lastUseOf(made.id)).to.equal(null);
     const from = Date.now();
     await ask(`Bearer ${made.key}`);
-    const deadline = Date.now() + 1_000;
-    let used = await lastUsedAt();
-    while (!used && Date.now() < deadline) used = await lastUsedAt();
-    expect(Date.parse(used ?? '')).to.be.within(from, Date.now());
+    expect(Date.parse((await notedUseOf(made.id)) ?? '')).to.be.within(from, Date.now());
   });
 
   it('does not note the use of a key that it refused', async () => {
-    const made = await makeKey({ expiresAt: new Date(Date.now() - 1) });
-    await ask(`Bearer ${made.key}`);
-    await sleep(50);
-    const listed = (await listApiKeys(connection, 'medref')).find(({ id }) => id === made.id);
-    expect(listed?.lastUsedAt).to.equal(null);
+    const [refused, accepted] = [await makeKey({ expiresAt: new Date(Date.now() - 1) }), await makeKey()];
+    expectRefusal(await ask(`Bearer ${refused.key}`));
+    expect((await ask(`Bearer ${accepted.key}`)).status).to.equal(200);
+    // What is noted is noted in the order of the requests.
+    expect(await notedUseOf(accepted.id)).not.to.equal(null);
+    expect(await lastUseOf(refused.id)).to.equal(null);
+  });
+
+  it('accepts a key whose use Redis has no memory to note, and notes it once there is some', async () => {
+    const made = await makeKey();
+    await connection.config('SET', 'maxmemory', '1');
+    try {
+      for (let n = 0; n < 3; n += 1) expect((await ask(`Bearer ${made.key}`)).status).to.equal(200);
+      await sleep(100);
+      expect(await lastUseOf(made.id)).to.equal(null);
+    } finally {
+      await connection.config('SET', 'maxmemory', '0');
+    }
+    expect((await ask(`Bearer ${made.key}`)).status).to.equal(200);
+    expect(await notedUseOf(made.id)).not.to.equal(null);
+  });
+
+  it('accepts a key at once that it did not know a moment ago: what is not known is not remembered', async () => {
+    const before = await connection.hkeys('medref:keys');
+    const { key } = await makeKey();
+    const [digest = ''] = (await connection.hkeys('medref:keys')).filter((it) => !before.includes(it));
+    const stored = (await connection.hget('medref:keys', digest)) as string;
+    await connection.hdel('medref:keys', digest);
+    expectRefusal(await ask(`Bearer ${key}`));
+    await connection.hset('medref:keys', digest, stored);
+    expect((await ask(`Bearer ${key}`)).status).to.equal(200);
   });
 
   it('keeps no key in Redis in clear, in no Redis key and no value', async () => {

@@ -3,9 +3,12 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { exchange, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
@@ -15,15 +18,19 @@ const names: Record<number, string> = {
   401: 'Unauthorized',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  500: 'Internal Server Error',
   417: 'Expectation Failed',
   431: 'Request Header Fields Too Large',
+  501: 'Not Implemented',
+  505: 'HTTP Version Not Supported',
   503: 'Service Unavailable',
 };
 
 /** Only products are published here: companies are the collection without a version. */
 describe('errors', () => {
   const redis = useRedis();
-  const api = useApi(redis);
+  const logged: string[] = [];
+  const api = useApi(redis, { logger: pino({}, { write: (line: string) => void logged.push(line) }) });
   before(() => importRecords(products(30), productCollection, { redisUrl: redis().url }));
 
   function expectError({ headers, body, ...answer }: WireAnswer, status: number): string {
@@ -43,6 +50,10 @@ describe('errors', () => {
       [400, '/products?page=0', true],
       [400, '/products/x', true],
       [400, '/products/%zz', true],
+      [400, '/%zz', true],
+      [400, '/%ff', false],
+      [400, '/products/%C3', false],
+      [400, '/%ff', true, 'POST'],
       [401, '/products', false],
       [404, '/', true],
       [404, '/favicon.ico', false],
@@ -56,12 +67,43 @@ describe('errors', () => {
       });
     }
 
+    const inside = /hapi|boom|redis|node|wrongtype|\.ts|\n\s*at /i;
+
     it('without a word of what is inside', async () => {
-      for (const [, path, key, method = 'GET'] of cases) {
-        const { headers, body } = await (key ? send : sendWithoutKey)(api(), path, { method });
-        expect(body.toString()).not.to.match(/hapi|boom|redis|node|\.ts|\n\s*at /i);
-        expect(headers).not.to.have.any.keys('server', 'x-powered-by');
+      for (const [status, path, key, method = 'GET'] of cases) {
+        const answer = await (key ? send : sendWithoutKey)(api(), path, { method });
+        expectError(answer, status);
+        expect(answer.body.toString()).not.to.match(inside);
+        expect(answer.headers).not.to.have.any.keys('server', 'x-powered-by');
       }
+    });
+
+    it('500 for a mistake of the service, of which the log says what the answer does not', async () => {
+      const { records } = productKeys.content(1);
+      const connection = await connectForWriting(redis().url);
+      await connection.rename(records, 'aside');
+      await connection.set(records, 'not a hash');
+      logged.length = 0;
+      try {
+        for (const method of ['GET', 'HEAD']) {
+          const answer = await send(api(), '/products/1', { method });
+          if (method === 'GET') {
+            expect(expectError(answer, 500)).to.equal('Something went wrong here; it has been logged.');
+            expect(answer.body.toString()).not.to.match(inside);
+          }
+          expect([answer.status, 'server' in answer.headers]).to.deep.equal([500, false]);
+        }
+      } finally {
+        await connection.rename('aside', records);
+        connection.disconnect();
+      }
+      const lines = logged.map((line) => JSON.parse(line));
+      expect(lines.map(({ msg, path }) => [msg, path])).to.deep.equal([
+        ['A request failed.', '/products/1'],
+        ['A request failed.', '/products/1'],
+      ]);
+      expect(lines[0].err.message).to.match(/^WRONGTYPE/);
+      expect((await send(api(), '/products/1')).status).to.equal(200);
     });
   });
 
@@ -115,7 +157,6 @@ describe('errors', () => {
       '/constructor',
       '/%00',
       '/%2e%2e',
-      '/%zz',
       '/products%2F1',
       '/..%2fproducts',
     ]) {
@@ -181,6 +222,24 @@ describe('errors', () => {
       const [answer, ...more] = await exchange(api(), `${head}Content-Length: 1000000\r\n\r\nx`);
       expectError(answer as WireAnswer, 405);
       expect(more).to.be.empty;
+    });
+
+    it('is not, and 404 and 400 do not wait either, where the path is not one of ours', async () => {
+      for (const [path, status] of [
+        ['/nothing', 404],
+        ['/products/1/', 404],
+        ['/%ff', 400],
+        ['/products/%ff', 400],
+      ] as const) {
+        for (const body of ['Content-Length: 1000000\r\n\r\nx', 'Transfer-Encoding: chunked\r\n\r\n5\r\nx']) {
+          for (const method of ['GET', 'POST']) {
+            const asked = exchange(api(), `${method} ${path} HTTP/1.1\r\nHost: a\r\n${body}`);
+            const answers = await Promise.race([asked, sleep(1_500).then(() => [])]);
+            expect(answers.length, `answers to ${method} ${path}`).to.equal(1);
+            expectError(answers[0] as WireAnswer, status);
+          }
+        }
+      }
     });
 
     it('does not read on where there is no Host either', async () => {
@@ -253,8 +312,11 @@ describe('errors', () => {
       ['zero bytes', () => Buffer.alloc(64), 400],
       ['a megabyte of garbage', () => 'garbage '.repeat(131_072), 400],
       ['an empty method', () => ` /products HTTP/1.1\r\n${host}\r\n`, 400],
-      ['an unknown method', () => `${get(host, '/products', 'FETCH')}\r\n`, 400],
-      ['a method in lower case', () => `${get(host, '/products', 'get')}\r\n`, 400],
+      ['an unknown method', () => `${get(host, '/products', 'FETCH')}\r\n`, 501],
+      ['an unknown method that begins like a known one', () => `${get(host, '/products', 'GETS')}\r\n`, 501],
+      ['an unknown method and a target that is none', () => `${get(host, '/a b', 'FETCH')}\r\n`, 400],
+      ['an unknown method without a version', () => 'FETCH /products\r\n\r\n', 400],
+      ['a method in lower case', () => `${get(host, '/products', 'get')}\r\n`, 501],
       ['no target', () => `GET HTTP/1.1\r\n${host}\r\n`, 400],
       ['a target without a slash', () => `${get(host, 'products')}\r\n`, 400],
       ['a target with a space', () => `${get(host, '/products?page=1 2')}\r\n`, 400],
@@ -264,7 +326,10 @@ describe('errors', () => {
       ['an asterisk as the target', () => `${get(host, '*', 'OPTIONS')}\r\n`, 400],
       ['a version that is none', () => `GET /products HTTP/x.y\r\n${host}\r\n`, 400],
       ['HTTP/1.2', () => `GET /products HTTP/1.2\r\n${host}\r\n`, 400],
-      ['an HTTP/2 preface', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+      ['an HTTP/2 preface', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
+      ['HTTP/2.0', () => `GET /products HTTP/2.0\r\n${host}\r\n`, 505],
+      ['HTTP/0.9', () => `GET /products HTTP/0.9\r\n${host}\r\n`, 505],
+      ['no version', () => `GET /products\r\n${host}\r\n`, 505],
       ['lines that end in LF alone', () => `${get(host)}\r\n`.replaceAll('\r\n', '\n'), 400],
       ['one header that ends in LF alone', () => `${get(`${host}X-A: b\nX-B: c\r\n`)}\r\n`, 400],
       ['a carriage return inside a header', () => `${get(`${host}X-A: b\rX-B: c\r\n`)}\r\n`, 400],
@@ -354,10 +419,12 @@ describe('errors', () => {
       ['CONNECT to a path of ours', () => 'CONNECT /products HTTP/1.1\r\nHost: a\r\n\r\n', 400],
     ];
     for (const [what, bytes, status] of cases) {
-      it(`answers ${status}, once and in our shape, to ${what}, and goes on`, async () => {
-        const [answer, ...more] = await exchange(api(), bytes());
-        expectError(answer as WireAnswer, status);
-        expect(more).to.be.empty;
+      it(`answers ${status}, once and in our shape, to ${what}, also when it comes again, and goes on`, async () => {
+        for (let time = 1; time <= 2; time += 1) {
+          const [answer, ...more] = await exchange(api(), bytes());
+          expectError(answer as WireAnswer, status);
+          expect(more).to.be.empty;
+        }
         expect((await send(api(), '/products/1')).status).to.equal(200);
       });
     }
@@ -419,17 +486,19 @@ describe('errors', () => {
       expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 400]);
     });
 
-    it('answers what the parser takes for old or other HTTP as an error without a key, in our shape', async () => {
-      for (const line of [
-        'GET /products',
-        'GET /products HTTP/0.9',
-        'GET /products HTTP/2.0',
-        'GET /products RTSP/1.0',
-      ]) {
-        const [answer, ...more] = await exchange(api(), `${line}\r\n${host}Connection: close\r\n\r\n`);
-        expectError(answer as WireAnswer, 401);
-        expect(more).to.be.empty;
-      }
+    it('answers another protocol as HTTP, since the parser takes it for that', async () => {
+      const [answer, ...more] = await exchange(
+        api(),
+        `GET /products RTSP/1.0\r\n${host}Connection: close\r\n\r\n`,
+      );
+      expectError(answer as WireAnswer, 401);
+      expect(more).to.be.empty;
+    });
+
+    it('answers good requests before one with an unknown method, which ends the connection', async () => {
+      const good = `${get(host).replace('Connection: close\r\n', '')}\r\n`;
+      const answers = await exchange(api(), `${good}${good}${get(host, '/products', 'FETCH')}\r\n`);
+      expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 501]);
     });
 
     it('answers what HTTP allows though it is rare', async () => {
@@ -486,8 +555,26 @@ describe('errors', () => {
       expect((await send(api(), '/products/1')).status).to.equal(200);
     });
 
+    it('lets a client read its answer that still sends a body, and resets no connection before', async () => {
+      const chunked = post('Transfer-Encoding: chunked\r\n', '');
+      for (const bytes of [
+        post('Content-Length: 10000000\r\n', 'x'.repeat(5_000_000)),
+        `${chunked}3;${'x'.repeat(100_000)}`,
+        `${chunked}${'1\r\nx\r\n'.repeat(60_000)}ZZ`,
+      ]) {
+        for (let time = 1; time <= 5; time += 1) {
+          const answers = await exchange(api(), bytes);
+          expect(answers.map(({ status }) => status)).to.deep.equal([405]);
+        }
+      }
+    });
+
     it('lets go of a connection that the client leaves open after its last answer', async () => {
-      for (const bytes of ['garbage\r\n\r\n', 'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n']) {
+      for (const bytes of [
+        'garbage\r\n\r\n',
+        'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n',
+        post('Content-Length: 1000000\r\n', 'x'),
+      ]) {
         const socket = connect({ port: api().port, host: '127.0.0.1', allowHalfOpen: true });
         const closed = new Promise((resolve) => socket.on('error', resolve).on('close', resolve));
         socket.resume().write(bytes);

@@ -19,11 +19,12 @@ import {
   connectForWriting,
   type Redis,
 } from '../../../shared/redis/connections.ts';
-import { useApi } from '../../support/api.ts';
+import { startApi, type TestApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, product, products } from '../../support/records.ts';
+import { type RedisProxy, startRedisProxy } from '../../support/redis-proxy.ts';
 import { startTestRedis, useRedis } from '../../support/redis-server.ts';
-import { type Asked, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
+import { type Asked, exchange, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
 
 const dataPaths = [
   '/products',
@@ -446,5 +447,75 @@ describe('an API started while Redis is away', () => {
       listener.disconnect();
       await redis.stop();
     }
+  });
+});
+
+describe('when each reply of Redis comes late', function () {
+  this.timeout(20_000);
+  const redis = useRedis();
+  let proxy: RedisProxy;
+  let api: TestApi;
+  /** How late each reply is, in ms. */
+  let lateMs = 0;
+  const logged: string[] = [];
+  before(async () => {
+    await importRecords(products(450), productCollection, { redisUrl: redis().url });
+    proxy = await startRedisProxy(redis().port, () =>
+      lateMs === 0 ? undefined : { moment: 'after', commandsPass: true, act: () => sleep(lateMs) },
+    );
+    api = await startApi({
+      redisUrl: proxy.url,
+      logger: pino({}, { write: (line: string) => void logged.push(line) }),
+    });
+  });
+  after(async () => {
+    await api.stop();
+    await proxy.close();
+  });
+  afterEach(() => {
+    lateMs = 0;
+  });
+
+  const lines = { accept: 'application/x-ndjson' };
+  const answered = ({ status }: WireAnswer) => status === 200 || status === 304;
+  const asked: [what: string, path: string, headers: Record<string, string>][] = [
+    ['a search, which needs several', '/products?name=drug', {}],
+    ['a page that is put together', '/products?per-page=10&page=3', {}],
+    ['a record', '/products/1', {}],
+    ['lines', '/products', lines],
+    ['changes', '/products/changes?since=1&version=1', {}],
+    ['what the client holds', '/products?version=1', { 'if-none-match': '*' }],
+    ['a question whether it is ready', '/health/ready', {}],
+  ];
+  for (const [what, path, headers] of asked) {
+    it(`answers 503 within 2 s in all to ${what}, and then goes on with the connection`, async () => {
+      await sleep(600); // A key that was found is known for half a second.
+      lateMs = 1_200;
+      const answer = await within(2_100, path, send(api, path, { headers }));
+      lateMs = 0;
+      expectUnavailable(answer, path);
+      await until(() => send(api, path, { headers }), answered, 8_000);
+      expect(logged, 'what is logged when the answer comes too late').to.deep.equal([]);
+    });
+  }
+
+  it('answers as ever where all replies together come within 2 s, and counts nobody late after that', async () => {
+    await sleep(600);
+    lateMs = 300;
+    for (const path of ['/products/1', '/health/ready']) {
+      expect((await within(2_000, path, send(api, path))).status, path).to.equal(200);
+    }
+    lateMs = 0;
+  });
+
+  it('sends the answers after a late one on the same connection in their order', async () => {
+    await sleep(600);
+    lateMs = 1_200;
+    const head = `HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n`;
+    const answers = await exchange(
+      api,
+      `GET /products/1 ${head}\r\nGET /health/live ${head}Connection: close\r\n\r\n`,
+    );
+    expect(answers.map(({ status }) => status)).to.deep.equal([503, 200]);
   });
 });

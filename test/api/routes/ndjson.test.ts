@@ -69,9 +69,25 @@ describe('GET /{collection} as lines', () => {
     await publish([product(1)]);
     const typeFor = async (wanted: string) =>
       (await api().get('/products', { headers: { accept: wanted } })).headers.get('content-type');
-    for (const wanted of [accept, 'APPLICATION/X-NDJSON', `${accept}, application/json;q=0.5`])
+    for (const wanted of [
+      accept,
+      'APPLICATION/X-NDJSON',
+      `${accept}, application/json;q=0.5`,
+      `${accept};charset=utf-8`,
+      `${accept}; charset="utf-8"; q=0.9, application/json;q=0.5`,
+      `application/json;q=0.4, ${accept};charset=utf-8;q=0.5, */*;q=0.1`,
+    ])
       expect(await typeFor(wanted), wanted).to.equal(accept);
-    for (const wanted of ['*/*', 'application/json', `${accept};q=0.5, application/json`, 'text/html', ',;'])
+    for (const wanted of [
+      '*/*',
+      'application/json',
+      `${accept};q=0.5, application/json`,
+      `${accept};charset=utf-8;q=0.5, application/json`,
+      `${accept};charset=utf-8;q=0`,
+      `${accept}2;charset=utf-8`,
+      'text/html',
+      ',;',
+    ])
       expect(await typeFor(wanted), wanted).to.equal('application/json');
   });
 

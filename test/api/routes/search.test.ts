@@ -181,6 +181,8 @@ describe('GET /{collection} with a search', () => {
     'a blank name': ['/products?name=%20%09', 'name'],
     'a name of no-break spaces': ['/products?name=%C2%A0', 'name'],
     'a name of next-line characters': ['/products?name=%C2%85', 'name'],
+    'a name of marks alone': ['/products?name=%CC%81', 'name'],
+    'a name of marks and white space': ['/products?name=+%CC%81+%CC%88', 'name'],
     'an empty name': ['/products?name=', 'name'],
     'a name without a value': ['/products?name', 'name'],
     'a name of 201 characters': [`/products?name=${'x'.repeat(201)}`, 'name'],

@@ -1,0 +1,153 @@
+// What one connection may cost: a few requests under way, an answer to each within 2 s, and no client that takes nothing.
+// Requests beyond that wait, and nothing more is read from their connection meanwhile.
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Plugin, Server } from '@hapi/hapi';
+import { sendError } from '../answers/error-response.ts';
+
+/** A client that takes nothing of its answers for this long is given up, in ms. */
+const defaultStallMs = 60_000;
+
+/** How long a reader waits for the first byte, in ms; then the answer is 503, whatever it is that takes so long. */
+const answerWithinMs = 2_000;
+
+/** How often both are looked at, in ms, for all connections together: a timer for each request would cost more. */
+const lookEveryMs = 100;
+
+/** How many requests of one connection are under way at once. */
+const maxUnderWay = 8;
+
+/** No further request of a connection begins while this many bytes of its answers are not sent. */
+const maxUnsent = 1_000_000;
+
+/** How long a client may wait before it asks again, in seconds. */
+const retryAfter = '1';
+
+/** Keeps the cost of each connection within limits, whatever its client does. Tests shorten `stallMs`. */
+export const connectionLimits: Plugin<{ stallMs: number | undefined }> = {
+  name: 'connection-limits',
+  register(server: Server, { stallMs = defaultStallMs }: { stallMs: number | undefined }) {
+    const { listener } = server;
+    const open = new Set<Connection>();
+    listener.on('connection', (socket: Socket) => {
+      const connection = new Connection(socket);
+      known.set(socket, connection);
+      open.add(connection);
+      socket.once('close', () => open.delete(connection));
+    });
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+      const serve = listener.listeners(event) as RequestListener[];
+      listener.removeAllListeners(event);
+      listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
+        known.get(request.socket)?.take({ serve, request, response });
+      });
+    }
+    const look = () => {
+      const now = performance.now();
+      for (const connection of open) connection.look(now, stallMs);
+    };
+    const timer = setInterval(look, lookEveryMs).unref();
+    listener.once('close', () => clearInterval(timer));
+  },
+};
+
+/** The last answer that a connection will give to what has come by it, unless that is given already. */
+export function lastUnderWay(socket: Socket): ServerResponse | undefined {
+  const last = known.get(socket)?.last;
+  return last?.closed ? undefined : last;
+}
+
+const known = new WeakMap<Socket, Connection>();
+
+/** A request that has come, and who answers it. */
+interface Asked {
+  readonly serve: readonly RequestListener[];
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** One connection, and the requests on it in their order: those that were begun, then those that wait. */
+class Connection {
+  /** The answer to the request that came last. */
+  last: ServerResponse | undefined;
+  readonly #socket: Socket;
+  readonly #begun: { readonly response: ServerResponse; readonly at: number }[] = [];
+  #waiting: Asked[] = [];
+  #isHeld: boolean | undefined;
+  /** How far the client has got with what is sent to it, and since when it is no further. */
+  #taken = { mark: 0, at: 0 };
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** Begins a request, or lets it wait. */
+  take(asked: Asked): void {
+    // Answers go out in order, so with the last one all are sent: this is how most requests come.
+    if (this.last?.writableFinished) this.#begun.length = 0;
+    this.last = asked.response;
+    if (this.#waiting.length === 0 && this.#mayBegin()) this.#begin(asked);
+    else if (this.#waiting.push(asked) === 1) this.#hold();
+  }
+
+  /** Answers who has waited too long, and gives up who takes nothing. */
+  look(now: number, stallMs: number): void {
+    for (const { response, at } of this.#begun) {
+      if (now - at > answerWithinMs - lookEveryMs && !response.headersSent) sendLate(response);
+    }
+    const { bytesWritten, writableLength } = this.#socket;
+    const mark = writableLength === 0 ? -1 : bytesWritten - writableLength - inKernelQueue(this.#socket);
+    if (mark === -1 || mark !== this.#taken.mark) this.#taken = { mark, at: now };
+    else if (now - this.#taken.at >= stallMs) this.#socket.destroy();
+  }
+
+  #mayBegin(): boolean {
+    const begun = this.#begun;
+    while (begun[0]?.response.writableFinished) begun.shift();
+    if (begun.length >= maxUnderWay) return false;
+    let unsent = 0;
+    for (const { response } of begun) unsent += response.writableLength;
+    return unsent < maxUnsent;
+  }
+
+  #begin({ serve, request, response }: Asked): void {
+    this.#begun.push({ response, at: performance.now() });
+    for (const listen of serve) listen(request, response);
+  }
+
+  /** Reads nothing more until nobody waits. Node reads on by itself in places, so it is told again each time. */
+  #hold(): void {
+    if (this.#isHeld === undefined) this.#socket.on('resume', () => this.#isHeld && this.#socket.pause());
+    this.#isHeld = true;
+    this.#socket.pause();
+    this.#awaitTurn();
+  }
+
+  #awaitTurn(): void {
+    this.#begun[0]?.response.once('finish', () => this.#next());
+  }
+
+  #next(): void {
+    if (!this.#socket.writable) this.#waiting = []; // That answer was the last one of the connection.
+    while (this.#waiting.length > 0 && this.#mayBegin()) this.#begin(this.#waiting.shift() as Asked);
+    if (this.#waiting.length === 0) {
+      this.#isHeld = false;
+      this.#socket.resume();
+    } else this.#awaitTurn();
+  }
+}
+
+/**
+ * How much of what is written now the kernel has not taken. Node tells it to its own time-outs only, which count a write
+ * as progress that was never taken further, and so last twice as long as they say.
+ */
+function inKernelQueue(socket: Socket): number {
+  const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
+  return handle?.writeQueueSize ?? 0;
+}
+
+function sendLate(response: ServerResponse): void {
+  const message = 'The data cannot be read quickly enough at the moment. Try again shortly.';
+  sendError(response, 503, message, { 'retry-after': retryAfter });
+}

@@ -1,0 +1,151 @@
+// What one connection may cost the service: requests that nobody takes the answers of, and clients that stand still.
+
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { company, product } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { exchange, send } from '../../support/wire.ts';
+
+const stallMs = 1_500;
+
+describe('a connection', function () {
+  this.timeout(20_000);
+  const redis = useRedis();
+  const api = useApi(redis);
+  const impatient = useApi(redis, { stallMs });
+  const count = 6_000;
+  const records = Array.from({ length: count }, (_, i) =>
+    product(i + 1, { drugform: { id: 1, name: randomBytes(900).toString('base64') } }),
+  );
+  /** A page of them is 8 MB, in one write. */
+  const long = Array.from({ length: 200 }, (_, i) =>
+    company(i + 1, { address: randomBytes(30_000).toString('base64') }),
+  );
+  before(async () => {
+    await importRecords(records, productCollection, { redisUrl: redis().url });
+    await importRecords(long, companyCollection, { redisUrl: redis().url });
+  });
+
+  const opened: Socket[] = [];
+  afterEach(() => {
+    for (const socket of opened.splice(0)) socket.destroy();
+  });
+
+  type Api = ReturnType<typeof api>;
+  const requestOf = ({ key }: Api, path: string, fields = '') =>
+    `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n${fields}\r\n`;
+
+  /** A client that takes nothing of what it is sent, until it is told to. */
+  async function openUnread(asked: Api, bytes: string): Promise<Socket> {
+    const socket = connect(asked.port, '127.0.0.1');
+    opened.push(socket.on('error', () => undefined));
+    await once(socket, 'connect');
+    socket.pause().write(bytes);
+    return socket;
+  }
+
+  /** How long it takes until the service lets go of a connection, in ms, counted from now. */
+  async function untilLetGo(asked: Api, socket: Socket): Promise<number> {
+    const from = performance.now();
+    while (asked.isOpen(socket) && performance.now() - from < 10 * stallMs) await sleep(10);
+    return performance.now() - from;
+  }
+
+  it('costs little when it asks for much and takes nothing, and others are answered at once', async () => {
+    const page = requestOf(api(), '/products?per-page=40');
+    const before = process.memoryUsage();
+    await Promise.all(Array.from({ length: 20 }, () => openUnread(api(), page.repeat(600))));
+    let slowest = 0;
+    for (let n = 0; n < 15; n += 1) {
+      const from = performance.now();
+      expect((await send(api(), '/products/1')).status).to.equal(200);
+      slowest = Math.max(slowest, performance.now() - from);
+      await sleep(100);
+    }
+    const { arrayBuffers, heapUsed } = process.memoryUsage();
+    const grown = arrayBuffers + heapUsed - before.arrayBuffers - before.heapUsed;
+    // All that was asked for is 600 MB.
+    expect(grown / 1e6, 'MB').to.be.below(150);
+    expect(slowest, 'ms for a request of another client').to.be.below(1_000);
+  });
+
+  it('is not read from while its requests wait', async () => {
+    const socket = await openUnread(api(), '');
+    const page = requestOf(api(), '/products');
+    let sent = 0;
+    while (sent < 100_000_000 && socket.write(page.repeat(10_000))) sent += page.length * 10_000;
+    await sleep(700);
+    expect(socket.writableLength, 'bytes of requests that the service has not taken').to.be.above(0);
+    expect(api().bytesRead(socket), 'bytes of requests that the service has taken').to.be.below(200_000);
+  });
+
+  it('gets every answer, in order, when it asks for many at once and takes them', async () => {
+    const ids = Array.from({ length: 1_500 }, (_, i) => (i % count) + 1);
+    const requests = ids.map((id) =>
+      requestOf(api(), id % 50 === 0 ? `/products?per-page=40&page=${id}` : `/products/${id}`),
+    );
+    requests.push(requestOf(api(), '/products/7', 'Connection: close\r\n'));
+    const answers = await exchange(api(), requests.join(''));
+    expect(answers.length).to.equal(1_501);
+    for (const [n, id] of ids.entries()) {
+      const { status, body } = answers[n] as (typeof answers)[number];
+      const { data, _meta } = JSON.parse(body.toString());
+      expect([status, _meta?.currentPage ?? data.product.id]).to.deep.equal([200, id]);
+    }
+  });
+
+  it('goes on where it stood when a client that took nothing takes more', async () => {
+    const requests =
+      requestOf(api(), '/products?per-page=100').repeat(100) +
+      requestOf(api(), '/products/7', 'Connection: close\r\n');
+    const socket = await openUnread(api(), requests);
+    await sleep(500);
+    const chunks: Buffer[] = [];
+    for await (const chunk of socket) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString('latin1');
+    expect(text.match(/HTTP\/1\.1 200 OK/g)?.length).to.equal(101);
+  });
+
+  it('answers a bad request after all the good ones that still wait', async () => {
+    const good = requestOf(api(), '/products/1');
+    const answers = await exchange(api(), `${good.repeat(40)}garbage\r\n\r\n`);
+    expect(answers.map(({ status }) => status)).to.deep.equal([...Array(40).fill(200), 400]);
+  });
+
+  const stalled: [what: string, path: string, fields: string, times: number][] = [
+    ['a page', '/products', '', 60],
+    ['a page in gzip', '/products', 'Accept-Encoding: gzip\r\n', 60],
+    ['lines', '/products', 'Accept: application/x-ndjson\r\n', 1],
+    ['lines in gzip', '/products', 'Accept: application/x-ndjson\r\nAccept-Encoding: gzip\r\n', 1],
+  ];
+  for (const [what, path, fields, times] of stalled) {
+    it(`is given up when its client takes nothing of ${what} for the time that is documented, not for twice as long`, async () => {
+      const socket = await openUnread(impatient(), requestOf(impatient(), path, fields).repeat(times));
+      expect(await untilLetGo(impatient(), socket)).to.be.within(stallMs - 100, 1.8 * stallMs);
+    });
+  }
+
+  it('is not given up while its client takes a little now and then', async () => {
+    const socket = await openUnread(impatient(), requestOf(impatient(), '/companies').repeat(8));
+    let taken = 0;
+    socket.on('data', ({ length }: Buffer) => {
+      taken += length;
+      if (taken >= 1_000_000) socket.pause();
+    });
+    for (const until = performance.now() + 3 * stallMs; performance.now() < until; ) {
+      socket.pause();
+      await sleep(stallMs / 4);
+      taken = 0;
+      socket.resume();
+      await sleep(stallMs / 8);
+    }
+    expect(impatient().isOpen(socket)).to.equal(true);
+  });
+});

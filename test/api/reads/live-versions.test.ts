@@ -1,0 +1,78 @@
+// Which version a process takes for the live one while another Redis, or what seems to be one, takes the place of its own.
+
+import { expect } from 'chai';
+import { contentKeys } from '../../../importer/scripts/key-lists.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { send } from '../../support/wire.ts';
+
+describe('the live version, where Redis changes in one moment', () => {
+  const server = useRedis();
+  let redis: Redis;
+  let other: Redis;
+  let api: TestApi;
+  const otherUrl = () => `${server().url}/1`;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    other = await connectForWriting(otherUrl());
+  });
+  after(() => {
+    redis.disconnect();
+    other.disconnect();
+  });
+  beforeEach(async () => {
+    await redis.flushall();
+    api = await startApi({ redisUrl: server().url });
+    await publish(server().url, 3);
+    while ((await send(api, '/products')).status !== 200);
+    await other.hset('medref:keys', await redis.hgetall('medref:keys'));
+  });
+  afterEach(() => api.stop());
+
+  async function publish(redisUrl: string, count: number): Promise<number | null> {
+    const { outcome, version } = await importRecords(products(count), productCollection, {
+      redisUrl,
+      force: true,
+    });
+    expect(outcome).to.equal('published');
+    return version;
+  }
+
+  it('is the one of another content within a second, though it has the same number', async () => {
+    expect(await publish(otherUrl(), 5)).to.equal(1);
+    await redis.swapdb(0, 1);
+    const deadline = Date.now() + 1_000;
+    let totalCount = 0;
+    while (totalCount !== 5 && Date.now() < deadline) {
+      totalCount = JSON.parse((await send(api, '/products')).body.toString())._meta.totalCount;
+    }
+    const { headers, body } = await send(api, '/products');
+    const { data, _meta } = JSON.parse(body.toString());
+    expect([headers['medref-version'], _meta.totalCount, data.length]).to.deep.equal(['1', 5, 5]);
+  });
+
+  for (const path of ['/products', '/products?per-page=2', '/products?name=drug', '/products/2']) {
+    it(`is asked for again where the one before has gone, and the answer to ${path} is all of it, its ETag too`, async () => {
+      await publish(otherUrl(), 3);
+      expect(await publish(otherUrl(), 5)).to.equal(2);
+      await other.unlink(...contentKeys(productKeys, 1));
+      const before = await send(api, path);
+      await redis.swapdb(0, 1);
+      const first = await send(api, path);
+      expect([before.headers['medref-version'], first.status, first.headers['medref-version']]).to.deep.equal(
+        ['1', 200, '2'],
+      );
+      const second = await send(api, path);
+      for (const name of ['etag', 'last-modified', 'medref-version']) {
+        expect(first.headers[name], name).to.equal(second.headers[name]);
+      }
+      expect(first.headers.etag).not.to.equal(before.headers.etag);
+      expect(first.body.equals(second.body)).to.equal(true);
+    });
+  }
+});
