@@ -12,7 +12,15 @@ export async function openFile(url: URL, { limits, signal }: Access): Promise<Up
   const name = urlText(url);
   const file = await openRegularFile(url, name);
   const raw = file.createReadStream({ highWaterMark: 64 * 1024 });
-  return documentOf({ url, raw, limits, signal, lines: hasLinesExtension(url), header: () => null });
+  return documentOf({
+    url,
+    raw,
+    framed: true,
+    limits,
+    signal,
+    lines: hasLinesExtension(url),
+    header: () => null,
+  });
 }
 
 async function openRegularFile(url: URL, name: string) {

@@ -52,6 +52,8 @@ const paging =
     const page = pages[request.url ?? ''] ?? pages['*'];
     response.end(JSON.stringify(page?.(`http://${request.headers.host}`)));
   };
+const linesOf = (records: readonly unknown[]) =>
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
 const part = (from: number, to: number) => live.slice(from, to);
 const next = (href: unknown) => ({ _links: { next: { href } } });
 const endless =
@@ -99,6 +101,20 @@ const faults: Record<string, Fault> = {
     /larger than 1000000 bytes/,
     { limits: { bodyBytes: 1_000_000 } },
   ),
+  'gzip of JSON Lines, with a zero byte before the second member': failing(
+    sending(
+      Buffer.concat([gzipSync(linesOf(part(0, 90))), Buffer.alloc(1), gzipSync(linesOf(part(90, 100)))]),
+      {
+        'content-type': 'application/x-ndjson',
+      },
+    ),
+    /corrupt gzip data: what follows its first members is not gzip/,
+  ),
+  'JSON Lines without a length, which a reset cuts off between two': failing((response) => {
+    const { socket } = response;
+    socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n');
+    socket?.write(linesOf(part(0, 90)), () => setTimeout(() => socket.resetAndDestroy(), 30));
+  }, /cut off: the connection ended before the body did/),
   'plain text that is called gzip': {
     answer: sending(list, { 'content-encoding': 'gzip' }),
     outcome: 'unchanged',

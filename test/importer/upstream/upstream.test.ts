@@ -1,6 +1,7 @@
 // The upstream: what is asked of it, what it may answer, and what is said when it fails.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -420,6 +421,76 @@ describe('upstream', () => {
         const server = await start(sending(body));
         expect(await reasonOf(server.url())).to.contain('corrupt gzip data');
       }
+    });
+
+    it('unless zero bytes follow its gzip data, which zlib passes over with all that comes after them', async () => {
+      const member = gzipSync(LIST);
+      for (const rest of [
+        [Buffer.alloc(1)],
+        [Buffer.alloc(512)],
+        [Buffer.alloc(3), member],
+        [member, Buffer.alloc(2)],
+      ]) {
+        const body = Buffer.concat([member, ...rest]);
+        for (const sent of [body, gzipSync(body)]) {
+          const server = await start(sending(sent));
+          expect(await reasonOf(server.url()), `${sent.length}`).to.contain('is not gzip');
+        }
+        const inParts = await start(async (response) => {
+          for (const part of [member, ...rest]) {
+            response.write(part);
+            await sleep(20);
+          }
+          response.end();
+        });
+        expect(await reasonOf(inParts.url())).to.contain('is not gzip');
+      }
+    });
+
+    describe('without a length or chunks, which the connection ends,', () => {
+      const lines = `${LIST}\n`.repeat(3_000);
+      const types = { lines: 'application/x-ndjson', 'a document': 'application/json' };
+      const unframed =
+        (type: string, body: string | Uint8Array, end: (socket: Socket) => void): Answer =>
+        (response) => {
+          const socket = response.socket as Socket;
+          socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n\r\n`);
+          socket.write(body, () => setTimeout(() => end(socket), 30));
+        };
+      const inOrder = (socket: Socket) => void socket.end();
+      const byReset = (socket: Socket) => void socket.resetAndDestroy();
+
+      for (const [what, type] of Object.entries(types)) {
+        it(`takes ${what} that ends in order`, async () => {
+          const server = await start(unframed(type, lines, inOrder));
+          expect(await read(server.url())).to.equal(lines);
+        });
+      }
+
+      it('takes no lines that a reset ends, compressed or not', async () => {
+        for (const body of [lines.slice(0, 900), gzipSync(lines)]) {
+          const server = await start(unframed(types.lines, body, byReset));
+          expect(await reasonOf(server.url())).to.contain(
+            'is cut off: the connection ended before the body did',
+          );
+        }
+      });
+
+      it('takes no lines that a reset ends while they wait to be read, however many', async () => {
+        for (const count of [100, 2_000, 3_000, 6_000, 12_000, 60_000]) {
+          const body = `${LIST}\n`.repeat(count);
+          const server = await start(unframed(types.lines, body, byReset));
+          const document = await openDocument(server.url());
+          await sleep(150);
+          const error = await failureOf(textOf(document));
+          expect((error as Error).message, `${count}`).to.contain('is cut off');
+        }
+      });
+
+      it('takes what came of a document that a reset ends: its brackets show whether it is whole', async () => {
+        const server = await start(unframed(types['a document'], LIST, byReset));
+        expect(await read(server.url())).to.equal(LIST);
+      });
     });
 
     it('unless it falls silent', async () => {
