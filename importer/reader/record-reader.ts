@@ -2,6 +2,7 @@
 // Nothing is repaired: what is not a list of records ends the walk with an UpstreamError.
 
 import { isDeepStrictEqual } from 'node:util';
+import { shortened } from '../../shared/shortened.ts';
 import type { UpstreamDocument, Validators } from '../upstream/document.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { UpstreamError, urlText } from '../upstream/upstream-error.ts';
@@ -23,6 +24,9 @@ export interface ReaderLimits {
   /** Bytes of text since the last whole record: one giant record, or endless white space. */
   readonly bytesWithoutRecord: number;
 }
+
+/** How much of a `totalCount` that is no number a warning shows. */
+const maxShownCount = 40;
 
 /** The limits that hold outside of tests. */
 export const readerLimits: ReaderLimits = Object.freeze({
@@ -221,9 +225,10 @@ interface Progress {
 function checkProgress(page: Page, { next, visited, read, limits }: Progress): void {
   const name = urlText(page.url);
   if (page.records === 0) throw new UpstreamError(`${name} has an empty page that names a next one.`);
-  if (typeof page.totalCount === 'number' && read > page.totalCount) {
+  const totalCount = countOf(page.totalCount);
+  if (totalCount !== null && read > totalCount) {
     throw new UpstreamError(
-      `${name} names a next page, although ${recordCount(read)} ${wasOrWere(read)} read and its totalCount is ${page.totalCount}.`,
+      `${name} names a next page, although ${recordCount(read)} ${wasOrWere(read)} read and its totalCount is ${totalCount}.`,
     );
   }
   if (visited.has(next.href))
@@ -233,23 +238,38 @@ function checkProgress(page: Page, { next, visited, read, limits }: Progress): v
 }
 
 function walkOf(first: Page, { pages, read, url }: { pages: number; read: number; url: URL }): Walk {
-  const { totalCount, version } = first;
-  if (typeof totalCount === 'number' && read < totalCount) {
+  const { totalCount: found, version } = first;
+  const totalCount = countOf(found);
+  if (totalCount !== null && read < totalCount) {
     throw new UpstreamError(
       `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${recordCount(read)}.`,
     );
   }
-  const differs = typeof totalCount === 'number' && totalCount !== read;
   return {
     notModified: false,
     pages,
-    totalCount,
+    totalCount: found,
     version,
     validators: pages === 1 ? first.validators : null,
-    warnings: differs
-      ? [
-          `${urlText(url)} says that its totalCount is ${totalCount}, but ${recordCount(read)} ${wasOrWere(read)} read.`,
-        ]
-      : [],
+    warnings: totalCountWarnings(urlText(url), found, read),
   };
+}
+
+/** A `totalCount` that is a number, or digits in a string as some servers write it; else null. */
+function countOf(totalCount: unknown): number | null {
+  if (typeof totalCount === 'number') return totalCount;
+  return typeof totalCount === 'string' && /^\d+$/.test(totalCount) ? Number(totalCount) : null;
+}
+
+function totalCountWarnings(name: string, found: unknown, read: number): string[] {
+  const totalCount = countOf(found);
+  if (totalCount === read || found === undefined || found === null) return [];
+  if (totalCount !== null)
+    return [
+      `${name} says that its totalCount is ${totalCount}, but ${recordCount(read)} ${wasOrWere(read)} read.`,
+    ];
+  const text = shortened(JSON.stringify(found), maxShownCount);
+  return [
+    `${name} has a totalCount that is not a number, ${text}: whether the list is whole was not checked by it.`,
+  ];
 }
