@@ -137,11 +137,12 @@ async function* readPage(
 
 async function* readDocument(
   document: UpstreamDocument,
-  { recordsBefore, limits }: PageContext,
+  { first, recordsBefore, limits }: PageContext,
 ): AsyncGenerator<RecordBatch, Envelope & { records: number }, undefined> {
   const name = urlText(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const parser = createRecordParser({ lines: document.lines, recordsBefore });
+  // What the list names itself, and the operator did not, may be anything: no text of it gets into a reason.
+  const parser = createRecordParser({ lines: document.lines, recordsBefore, mayQuote: !first });
   let position = recordsBefore;
   let bytesWithoutRecord = 0;
   try {

@@ -657,6 +657,14 @@ describe('record reader', () => {
       expect(reason).to.contain('at another origin');
     });
 
+    it('without telling how one that is not JSON begins, but for the first', async () => {
+      const server = await start(
+        paged({ '/1': sending(pageOf([1], '/2')), '/2': sending('root:x:0:0:root') }),
+      );
+      expect(await reasonOf(read(server.url('/1')))).to.match(/\/2 is not JSON\.$/);
+      expect(await reasonOf(read(server.url('/2')))).to.contain('begins with "root:x:0:0');
+    });
+
     it('never in a loop', async () => {
       for (const next of ['/1', '/2', '/1#again']) {
         const server = await start(

@@ -1,6 +1,6 @@
 // The upstream: what is asked of it, what it may answer, and what is said when it fails.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -619,6 +619,63 @@ describe('upstream', () => {
       expect(await reasonOf(await fileWith('cut.gz', gzipSync(LIST).subarray(0, 20)))).to.contain(
         'is cut off',
       );
+    });
+  });
+
+  describe('reads the next files of a list', () => {
+    let folder: string;
+    let first: URL;
+    beforeEach(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'medref-upstream-'));
+      await mkdir(join(folder, 'lists', 'more'), { recursive: true });
+      for (const name of [
+        'lists/1.json',
+        'lists/2.json',
+        'lists/more/3.json',
+        'lists/..4.json',
+        'outside.json',
+        'listsx.json',
+      ])
+        await writeFile(join(folder, name), LIST);
+      first = pathToFileURL(join(folder, 'lists/1.json'));
+    });
+    afterEach(() => rm(folder, { recursive: true }));
+
+    async function openAfterFirst(href: string, start = first): Promise<string> {
+      const upstream = upstreamWith();
+      (await upstream.open(start))?.close();
+      const next = (await upstream.open(new URL(href, start))) as UpstreamDocument;
+      return textOf(next);
+    }
+
+    it('in its folder, and in folders and by links within it', async () => {
+      await symlink('more/3.json', join(folder, 'lists/linked.json'));
+      for (const href of ['2.json', 'more/3.json', 'more/../2.json', '..4.json', 'linked.json'])
+        expect(await openAfterFirst(href), href).to.equal(LIST);
+      await symlink('lists', join(folder, 'current'));
+      expect(await openAfterFirst('2.json', pathToFileURL(join(folder, 'current/1.json')))).to.equal(LIST);
+    });
+
+    it('and none outside it, whether by its path or by a link, nor says what is there', async () => {
+      await symlink('../outside.json', join(folder, 'lists/leak.json'));
+      await symlink('..', join(folder, 'lists/up'));
+      for (const href of [
+        ...[
+          '/etc/passwd',
+          '/etc/nothing-there',
+          '../outside.json',
+          '..%2foutside.json',
+          '../listsx.json',
+          '..',
+        ],
+        ...['leak.json', 'up/outside.json', '%2e%2e/outside.json'],
+      ]) {
+        const error = await failureOf(openAfterFirst(href));
+        expect(error, href).to.be.instanceOf(UpstreamError);
+        expect((error as Error).message, href).to.match(
+          /is outside the folder of the list's first file|ERR_INVALID_FILE_URL_PATH/,
+        );
+      }
     });
   });
 
