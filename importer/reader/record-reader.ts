@@ -39,6 +39,8 @@ export interface RecordBatch {
   /** Never empty. */
   readonly records: readonly SourceRecord[];
   readonly bytes: number;
+  /** The page that they are from, counted from 1. */
+  readonly page: number;
 }
 
 /** What to read. */
@@ -84,7 +86,8 @@ export async function* readRecords(options: ReadOptions): AsyncGenerator<RecordB
     const document = await upstream.open(next, first ? null : options.validators);
     if (document === null) return notModified;
     visited.add(next.href);
-    const page: Page = yield* readPage(document, { first, recordsBefore: read, limits });
+    const context: PageContext = { first, number: visited.size, recordsBefore: read, limits };
+    const page: Page = yield* readPage(document, context);
     first ??= page;
     read += page.records;
     if (page.next === null) return walkOf(first, { pages: visited.size, read, url });
@@ -111,6 +114,8 @@ interface Page extends Envelope {
 
 interface PageContext {
   first: Page | undefined;
+  /** From 1. */
+  number: number;
   recordsBefore: number;
   limits: ReaderLimits;
 }
@@ -137,7 +142,7 @@ async function* readPage(
 
 async function* readDocument(
   document: UpstreamDocument,
-  { first, recordsBefore, limits }: PageContext,
+  { first, number: page, recordsBefore, limits }: PageContext,
 ): AsyncGenerator<RecordBatch, Envelope & { records: number }, undefined> {
   const name = urlText(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -154,13 +159,13 @@ async function* readDocument(
         const records = parser.feed(decoder.decode(piece, { stream: true }));
         if (records.length === 0) continue;
         position += records.length;
-        yield { records, bytes: bytesWithoutRecord };
+        yield { records, bytes: bytesWithoutRecord, page };
         bytesWithoutRecord = 0;
       }
     }
     const records = [...parser.feed(decoder.decode()), ...parser.end()];
     position += records.length;
-    if (records.length > 0) yield { records, bytes: bytesWithoutRecord };
+    if (records.length > 0) yield { records, bytes: bytesWithoutRecord, page };
     return { ...parser.envelope, records: position - recordsBefore };
   } catch (error) {
     throw documentFailure(name, position, error);
