@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readHistory, readLastRejects } from '../../importer/job/import-history.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
@@ -427,6 +428,21 @@ describe('an import', () => {
       expect(await redis.exists(keys.lock)).to.equal(0);
     });
   }
+
+  it('leaves no connection to upstream open, however it ends', async () => {
+    const upstream = await startUpstream((response, _, nth) => {
+      if (nth <= 3) response.writeHead(404).end('not here');
+      else response.end(nth === 4 ? JSON.stringify(products(3)) : '{"items":[]}');
+    });
+    for (const outcome of ['failed', 'failed', 'failed', 'published', 'failed']) {
+      const report = await importFrom(upstream.url(), productCollection, { redisUrl: server().url });
+      expect(report.outcome).to.equal(outcome);
+    }
+    // The server would end idle connections itself after 5 s, undici after 4 s.
+    const soon = performance.now() + 1_500;
+    while ((await upstream.openConnections()) > 0 && performance.now() < soon) await sleep(20);
+    expect(await upstream.openConnections()).to.equal(0);
+  });
 
   it('fails when it is asked to stop, and leaves nothing behind', async () => {
     const stop = new AbortController();
