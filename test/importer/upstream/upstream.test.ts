@@ -103,6 +103,23 @@ describe('upstream', () => {
     });
   });
 
+  describe('keeps a Last-Modified', () => {
+    const second = 'Tue, 01 Jul 2025 10:00:00 GMT';
+    for (const [what, date, kept] of [
+      ['of a second before the answer', 'Tue, 01 Jul 2025 10:00:01 GMT', second],
+      ['but none of the very second of the answer, in which the document may change again', second, null],
+      ['but none that is later than the answer', 'Tue, 01 Jul 2025 09:59:59 GMT', null],
+      ['but none where the answer does not tell when it was made', 'soon', null],
+    ] as const) {
+      it(what, async () => {
+        const server = await start(sending(LIST, { date, 'last-modified': second }));
+        const document = await openDocument(server.url());
+        expect(document.validators.lastModified).to.equal(kept);
+        document.close();
+      });
+    }
+  });
+
   describe('follows redirects', () => {
     for (const status of [301, 302, 303, 307, 308]) {
       it(`of status ${status}, with the token, within the origin`, async () => {
