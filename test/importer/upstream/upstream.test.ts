@@ -227,6 +227,43 @@ describe('upstream', () => {
     });
   });
 
+  describe('passes over informational answers', () => {
+    const answering =
+      (...texts: string[]): Answer =>
+      async (response) => {
+        for (const text of texts) {
+          response.socket?.write(text);
+          await sleep(20);
+        }
+      };
+    const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\netag: "hint"\r\n\r\n';
+    const final = `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(LIST)}\r\netag: "list"\r\n\r\n${LIST}`;
+
+    for (const [what, texts] of Object.entries({
+      'one before the real one': [hints, final],
+      'in one piece with the real one': [hints + final],
+      'several of them': [hints, 'HTTP/1.1 102 Processing\r\n\r\n', hints, final],
+    })) {
+      it(`${what}`, async () => {
+        const server = await start(answering(...texts));
+        const document = await openDocument(server.url());
+        expect(document.validators.etag).to.equal('"list"');
+        expect(await textOf(document)).to.equal(LIST);
+        expect(server.requests).to.have.length(1);
+      });
+    }
+
+    it('but waits for the real one no longer than for any', async () => {
+      const server = await start((response) => {
+        const hinting = setInterval(() => response.socket?.write(hints), 20);
+        response.socket?.on('close', () => clearInterval(hinting));
+      });
+      expect(await reasonOf(server.url(), { limits: { requestMs: 300, headersMs: 200 } })).to.contain(
+        'did not answer within 0.3 s',
+      );
+    });
+  });
+
   describe('tries again', () => {
     for (const status of [408, 429, 500, 502, 503, 504]) {
       it(`after ${status}, and takes the answer of the third try`, async () => {
