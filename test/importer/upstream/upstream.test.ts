@@ -18,7 +18,9 @@ import {
   refusing,
   sending,
   startDeafServer,
+  startTwoSchemeServer,
   upstreamServers,
+  whyNoTls,
 } from '../../support/upstream-server.ts';
 
 const LIST = JSON.stringify({ data: [{ id: 1, name: 'Aşı' }] });
@@ -154,6 +156,41 @@ describe('upstream', () => {
         'Bearer t',
         undefined,
       ]);
+    });
+
+    describe(`between http and https${whyNoTls ? ` (not tried: ${whyNoTls})` : ''}`, () => {
+      const trust = 'NODE_TLS_REJECT_UNAUTHORIZED';
+      const verified = process.env[trust];
+      before(function () {
+        if (whyNoTls) this.skip();
+        process.env[trust] = '0';
+      });
+      after(() => {
+        if (verified === undefined) delete process.env[trust];
+        else process.env[trust] = verified;
+      });
+
+      for (const [from, to] of [
+        ['https', 'http'],
+        ['http', 'https'],
+      ]) {
+        it(`from ${from} to ${to} without the token, on one host and port too`, async () => {
+          const server = await startTwoSchemeServer((response, request, scheme) => {
+            const location = `${to}://${request.headers.host}/list.json`;
+            (scheme === from ? refusing(307, { location }) : sending(LIST))(response, request, 1);
+          });
+          try {
+            const url = new URL(`${from}://127.0.0.1:${server.port}/list.json`);
+            expect(await read(url, { token: 's3cret' })).to.equal(LIST);
+            expect(server.requests).to.deep.equal([
+              [from, 'Bearer s3cret'],
+              [to, undefined],
+            ]);
+          } finally {
+            await server.close();
+          }
+        });
+      }
     });
 
     it('five times and not a sixth', async () => {
