@@ -67,6 +67,17 @@ const endless =
     pour(response);
   };
 
+function impatient(): Answer {
+  let asked = 0;
+  return (response, request, nth) => {
+    const hasWaited = performance.now() - asked > 990;
+    if (nth === 1) asked = performance.now();
+    const answer =
+      nth === 1 ? refusing(429, { 'retry-after': '1' }) : hasWaited ? sending(list) : refusing(404);
+    answer(response, request, nth);
+  };
+}
+
 const faults: Record<string, Fault> = {
   'cut off after its first byte': failing(cutting(list.slice(0, 1)), /cut off/),
   'cut off in the middle of a record': failing(cutting(list.slice(0, 5_000)), /cut off/),
@@ -215,9 +226,8 @@ const faults: Record<string, Fault> = {
     answer: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
     ...{ outcome: 'unchanged', requests: 3 },
   },
-  'answering 429 with Retry-After': {
-    answer: (response, request, nth) =>
-      (nth < 2 ? refusing(429, { 'retry-after': '1' }) : sending(list))(response, request, nth),
+  'answering 429 with Retry-After, and 404 to who does not wait': {
+    answer: impatient(),
     ...{ outcome: 'unchanged', requests: 2 },
   },
   'answering 429 with a Retry-After of an hour': failing(
