@@ -125,7 +125,8 @@ async function tryOnce({ url, validators, access, deadline }: Try): Promise<Upst
     throw discarded(response.body, error);
   }
   const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
-  const framed = header('content-length') !== null || header('transfer-encoding') !== null;
+  const framed =
+    header('content-length') !== null || /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
   return documentOf({ url: found.url, raw: response.body, framed, limits, signal, lines, header });
 }
 

@@ -97,6 +97,8 @@ export interface TwoSchemeServer {
   readonly port: number;
   /** The scheme and the credential of every request so far. */
   readonly requests: readonly (readonly [scheme: 'http' | 'https', authorization: string | undefined])[];
+  /** Resets every connection. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -129,6 +131,9 @@ export async function startTwoSchemeServer(
   return {
     port: (server.address() as AddressInfo).port,
     requests,
+    reset: () => {
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

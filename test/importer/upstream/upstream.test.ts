@@ -53,7 +53,7 @@ describe('upstream', () => {
   async function reasonOf(url: URL, options?: UpstreamOptions): Promise<string> {
     const error = await failureOf(read(url, options));
     expect(error).to.be.instanceOf(UpstreamError);
-    expect((error as Error).message).to.match(/^(http|file):\/\/.*\.$/);
+    expect((error as Error).message).to.match(/^(https?|file):\/\/.*\.$/);
     return (error as Error).message;
   }
 
@@ -159,16 +159,7 @@ describe('upstream', () => {
     });
 
     describe(`between http and https${whyNoTls ? ` (not tried: ${whyNoTls})` : ''}`, () => {
-      const trust = 'NODE_TLS_REJECT_UNAUTHORIZED';
-      const verified = process.env[trust];
-      before(function () {
-        if (whyNoTls) this.skip();
-        process.env[trust] = '0';
-      });
-      after(() => {
-        if (verified === undefined) delete process.env[trust];
-        else process.env[trust] = verified;
-      });
+      trustingAnyCertificate();
 
       for (const [from, to] of [
         ['https', 'http'],
@@ -562,7 +553,7 @@ describe('upstream', () => {
       const byReset = (socket: Socket) => void socket.resetAndDestroy();
 
       for (const [what, type] of Object.entries(types)) {
-        it(`takes ${what} that ends in order`, async () => {
+        it(`takes ${what}, where the connection ends in order`, async () => {
           const server = await start(unframed(type, lines, inOrder));
           expect(await read(server.url())).to.equal(lines);
         });
@@ -586,6 +577,24 @@ describe('upstream', () => {
           const error = await failureOf(textOf(document));
           expect((error as Error).message, `${count}`).to.contain('is cut off');
         }
+      });
+
+      describe(`over TLS${whyNoTls ? ` (not tried: ${whyNoTls})` : ''}`, () => {
+        trustingAnyCertificate();
+
+        it('takes lines that end in order, and none that a reset ends', async () => {
+          const server = await startTwoSchemeServer((response, request) => {
+            const end = (socket: Socket) => (request.url === '/whole' ? inOrder(socket) : server.reset());
+            unframed(types.lines, lines, end)(response, request, 1);
+          });
+          try {
+            const origin = `https://127.0.0.1:${server.port}`;
+            expect(await read(new URL('/whole', origin))).to.equal(lines);
+            expect(await reasonOf(new URL('/cut', origin))).to.contain('is cut off');
+          } finally {
+            await server.close();
+          }
+        });
       });
 
       it('takes what came of a document that a reset ends: its brackets show whether it is whole', async () => {
@@ -812,6 +821,20 @@ describe('upstream', () => {
       expectEnd((response) => response.write(gzipSync(LIST).subarray(0, 20))));
   });
 });
+
+/** Lets the tests of a suite speak TLS with servers that nobody vouches for; leaves them out where there can be none. */
+function trustingAnyCertificate(): void {
+  const name = 'NODE_TLS_REJECT_UNAUTHORIZED';
+  const usual = process.env[name];
+  before(function () {
+    if (whyNoTls) this.skip();
+    process.env[name] = '0';
+  });
+  after(() => {
+    if (usual === undefined) delete process.env[name];
+    else process.env[name] = usual;
+  });
+}
 
 async function chunksOf(document: UpstreamDocument): Promise<Uint8Array[]> {
   const chunks: Uint8Array[] = [];
