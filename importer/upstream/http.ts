@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
 import { failingOnReset } from './connection-reset.ts';
+import { passingOverContinue } from './continue-answers.ts';
 import { documentOf, hasLinesExtension, type UpstreamDocument, type Validators } from './document.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
@@ -29,7 +30,7 @@ function connectorOf(limits: UpstreamLimits): buildConnector.connector {
   const connect = buildConnector({ timeout: limits.connectMs });
   return (options, callback) =>
     connect(options, (...[error, socket]) =>
-      error ? callback(error, null) : callback(null, failingOnReset(socket)),
+      error ? callback(error, null) : callback(null, passingOverContinue(failingOnReset(socket))),
     );
 }
 

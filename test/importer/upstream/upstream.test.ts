@@ -265,12 +265,17 @@ describe('upstream', () => {
         }
       };
     const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\netag: "hint"\r\n\r\n';
+    const goOn = 'HTTP/1.1 100 Continue\r\nx: y\r\n\r\n';
     const final = `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(LIST)}\r\netag: "list"\r\n\r\n${LIST}`;
 
     for (const [what, texts] of Object.entries({
       'one before the real one': [hints, final],
       'in one piece with the real one': [hints + final],
       'several of them': [hints, 'HTTP/1.1 102 Processing\r\n\r\n', hints, final],
+      '100 Continue': ['HTTP/1.1 100 Continue\r\n\r\n', final],
+      '100 Continue without its name': ['HTTP/1.1 100\r\nx: y\r\n\r\n', final],
+      '100 Continue twice and hints, in one piece': [`${goOn}${goOn}${hints}${final}`],
+      '100 Continue, byte by byte': [...goOn, ...final.slice(0, 20), final.slice(20)],
     })) {
       it(`${what}`, async () => {
         const server = await start(answering(...texts));
@@ -280,6 +285,36 @@ describe('upstream', () => {
         expect(server.requests).to.have.length(1);
       });
     }
+
+    it('on a connection that was used before, and leaves alone what only looks so in a body', async () => {
+      const body = `${goOn}${LIST}`;
+      const server = await start(async (response) => {
+        response.writeContinue();
+        await sleep(10);
+        response.writeHead(200, { 'content-length': Buffer.byteLength(body) }).flushHeaders();
+        await sleep(10);
+        response.end(body);
+      });
+      const upstream = upstreamWith();
+      for (let nth = 1; nth <= 3; nth++) {
+        expect(await textOf((await upstream.open(server.url())) as UpstreamDocument)).to.equal(body);
+      }
+      expect(new Set(server.requests.map(({ socket }) => socket)).size).to.be.below(3);
+    });
+
+    it('unless their head goes on without end, or the connection ends in it', async () => {
+      const flooding = await start(async (response) => {
+        const { socket } = response;
+        socket?.write('HTTP/1.1 100 Continue\r\n');
+        const flood = setInterval(() => socket?.write(`x: ${'y'.repeat(5_000)}\r\n`), 1);
+        socket?.on('close', () => clearInterval(flood));
+      });
+      expect(await reasonOf(flooding.url(), { limits: { tries: 1 } })).to.match(
+        /not HTTP|cut the connection/,
+      );
+      const ending = await start((response) => response.socket?.end('HTTP/1.1 100 Conti'));
+      expect(await reasonOf(ending.url(), { limits: { tries: 1 } })).to.match(/not HTTP|cut the connection/);
+    });
 
     it('but waits for the real one no longer than for any', async () => {
       const server = await start((response) => {
