@@ -9,6 +9,7 @@ import { begunOf, type ImportContext, type ImportJob } from './job/import-job.ts
 import { takeLock } from './job/import-lock.ts';
 import { type ImportReport, startReport } from './job/import-report.ts';
 import { knownValidators, storedValidators } from './job/known-validators.ts';
+import { requireAtRest } from './job/list-at-rest.ts';
 import { untilItHolds } from './job/restarts.ts';
 import { type Hold, readHold } from './publishing/hold.ts';
 import { findLive } from './publishing/live-content.ts';
@@ -35,7 +36,7 @@ export async function importCollection(
   try {
     const lock = await takeLock(context.redis, keys, context.lifetimes);
     if ('holder' in lock) return await endLocked({ context, keys, report }, lock);
-    const started = { startedAt: new Date(), begun: null, validators: null };
+    const started = { startedAt: new Date(), begun: null, validators: null, foundMoving: null };
     const job: ImportJob = { collection, context, keys, lock, report, ...started };
     try {
       return await untilItHolds(job, cycle);
@@ -111,6 +112,7 @@ async function stage(job: ImportJob, known: Validators | null): Promise<FromUpst
       report.warn(...value.warnings);
       if (value.notModified) return { staged: null, validators: known };
       const staged = await writer.finish();
+      report.warn(...requireAtRest(job, staged));
       await requireWhole(redis, keys, { content: begun.name, ...staged.content, derived: staged.derived });
       report.warn(...unknownMembersWarning(staged), ...staged.warnings);
       return { staged, validators: value.validators };

@@ -30,15 +30,26 @@ export function addVersionMetrics(
   collections: readonly ServedCollection[],
   readModel: ReadModel,
 ): void {
+  let asking: ReturnType<ReadModel['liveVersions']> | undefined;
+  /** Asks once for all gauges of a scrape. */
+  const ask = () => {
+    asking ??= readModel
+      .liveVersions(collections)
+      .catch(() => new Map<string, null>())
+      .finally(() => {
+        asking = undefined;
+      });
+    return asking;
+  };
   const gauge = (name: string, help: string, figureOf: (version: Version) => number) =>
     new Gauge({
       name,
       help,
       labelNames: ['collection'],
       registers: [registry],
-      // Each asks for itself: what one of them sets in another is not seen before the next scrape.
+      // Each sets itself: what one of them sets in another is not seen before the next scrape.
       async collect() {
-        const live = await readModel.liveVersions(collections).catch(() => new Map<string, null>());
+        const live = await ask();
         this.reset();
         for (const [collection, version] of live) if (version) this.set({ collection }, figureOf(version));
       },

@@ -46,6 +46,8 @@ export interface ImportJob {
   readonly startedAt: Date;
   /** What upstream gave to tell its list from a later one. */
   validators: Validators | null;
+  /** What the last walk found that looked as if the list had moved under it. */
+  foundMoving: string | null;
   /** What is being staged; `null` before there is anything. */
   begun: (BegunVersion & { readonly writer: VersionWriter }) | null;
 }

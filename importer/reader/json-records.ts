@@ -40,9 +40,16 @@ export class UnreadableJson extends Error {}
  * Makes the parser of one document.
  * @param options.lines whether the document is JSON Lines, which its text does not tell for certain.
  * @param options.recordsBefore how many records the pages before held.
+ * @param options.mayQuote whether a reason may show how a document begins that is not JSON.
  */
-export function createRecordParser(options: { lines: boolean; recordsBefore: number }): RecordParser {
-  return options.lines ? new LinesParser(options.recordsBefore) : new DocumentParser(options.recordsBefore);
+export function createRecordParser(options: ParserOptions): RecordParser {
+  return options.lines ? new LinesParser(options) : new DocumentParser(options);
+}
+
+interface ParserOptions {
+  readonly lines: boolean;
+  readonly recordsBefore: number;
+  readonly mayQuote: boolean;
 }
 
 class ParsedRecord implements SourceRecord {
@@ -80,9 +87,11 @@ class DocumentParser implements RecordParser {
   private member = '';
   private readonly members = new Map<string, unknown>();
   private position: number;
+  private readonly mayQuote: boolean;
 
-  constructor(recordsBefore: number) {
+  constructor({ recordsBefore, mayQuote }: ParserOptions) {
     this.position = recordsBefore;
+    this.mayQuote = mayQuote;
   }
 
   feed(text: string): SourceRecord[] {
@@ -203,7 +212,8 @@ class DocumentParser implements RecordParser {
     if (start === '') return;
     this.isEmpty = false;
     if (!/^[[{"\-\dtfn]/.test(start)) {
-      throw new UnreadableJson(`is not JSON: it begins with ${JSON.stringify(start.slice(0, 20))}.`);
+      const beginning = this.mayQuote ? `: it begins with ${JSON.stringify(start.slice(0, 20))}` : '';
+      throw new UnreadableJson(`is not JSON${beginning}.`);
     }
   }
 
@@ -229,7 +239,7 @@ class LinesParser implements RecordParser {
   private isComplete = false;
   private position: number;
 
-  constructor(recordsBefore: number) {
+  constructor({ recordsBefore }: ParserOptions) {
     this.position = recordsBefore;
   }
 

@@ -2,6 +2,7 @@
 // Nothing is repaired: what is not a list of records ends the walk with an UpstreamError.
 
 import { isDeepStrictEqual } from 'node:util';
+import { shortened } from '../../shared/shortened.ts';
 import type { UpstreamDocument, Validators } from '../upstream/document.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { UpstreamError, urlText } from '../upstream/upstream-error.ts';
@@ -24,6 +25,9 @@ export interface ReaderLimits {
   readonly bytesWithoutRecord: number;
 }
 
+/** How much of a `totalCount` that is no number a warning shows. */
+const maxShownCount = 40;
+
 /** The limits that hold outside of tests. */
 export const readerLimits: ReaderLimits = Object.freeze({
   pages: 100_000,
@@ -35,6 +39,8 @@ export interface RecordBatch {
   /** Never empty. */
   readonly records: readonly SourceRecord[];
   readonly bytes: number;
+  /** The page that they are from, counted from 1. */
+  readonly page: number;
 }
 
 /** What to read. */
@@ -80,7 +86,8 @@ export async function* readRecords(options: ReadOptions): AsyncGenerator<RecordB
     const document = await upstream.open(next, first ? null : options.validators);
     if (document === null) return notModified;
     visited.add(next.href);
-    const page: Page = yield* readPage(document, { first, recordsBefore: read, limits });
+    const context: PageContext = { first, number: visited.size, recordsBefore: read, limits };
+    const page: Page = yield* readPage(document, context);
     first ??= page;
     read += page.records;
     if (page.next === null) return walkOf(first, { pages: visited.size, read, url });
@@ -107,6 +114,8 @@ interface Page extends Envelope {
 
 interface PageContext {
   first: Page | undefined;
+  /** From 1. */
+  number: number;
   recordsBefore: number;
   limits: ReaderLimits;
 }
@@ -133,11 +142,12 @@ async function* readPage(
 
 async function* readDocument(
   document: UpstreamDocument,
-  { recordsBefore, limits }: PageContext,
+  { first, number: page, recordsBefore, limits }: PageContext,
 ): AsyncGenerator<RecordBatch, Envelope & { records: number }, undefined> {
   const name = urlText(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const parser = createRecordParser({ lines: document.lines, recordsBefore });
+  // What the list names itself, and the operator did not, may be anything: no text of it gets into a reason.
+  const parser = createRecordParser({ lines: document.lines, recordsBefore, mayQuote: !first });
   let position = recordsBefore;
   let bytesWithoutRecord = 0;
   try {
@@ -149,13 +159,13 @@ async function* readDocument(
         const records = parser.feed(decoder.decode(piece, { stream: true }));
         if (records.length === 0) continue;
         position += records.length;
-        yield { records, bytes: bytesWithoutRecord };
+        yield { records, bytes: bytesWithoutRecord, page };
         bytesWithoutRecord = 0;
       }
     }
     const records = [...parser.feed(decoder.decode()), ...parser.end()];
     position += records.length;
-    if (records.length > 0) yield { records, bytes: bytesWithoutRecord };
+    if (records.length > 0) yield { records, bytes: bytesWithoutRecord, page };
     return { ...parser.envelope, records: position - recordsBefore };
   } catch (error) {
     throw documentFailure(name, position, error);
@@ -221,9 +231,10 @@ interface Progress {
 function checkProgress(page: Page, { next, visited, read, limits }: Progress): void {
   const name = urlText(page.url);
   if (page.records === 0) throw new UpstreamError(`${name} has an empty page that names a next one.`);
-  if (typeof page.totalCount === 'number' && read > page.totalCount) {
+  const totalCount = countOf(page.totalCount);
+  if (totalCount !== null && read > totalCount) {
     throw new UpstreamError(
-      `${name} names a next page, although ${recordCount(read)} ${wasOrWere(read)} read and its totalCount is ${page.totalCount}.`,
+      `${name} names a next page, although ${recordCount(read)} ${wasOrWere(read)} read and its totalCount is ${totalCount}.`,
     );
   }
   if (visited.has(next.href))
@@ -233,23 +244,38 @@ function checkProgress(page: Page, { next, visited, read, limits }: Progress): v
 }
 
 function walkOf(first: Page, { pages, read, url }: { pages: number; read: number; url: URL }): Walk {
-  const { totalCount, version } = first;
-  if (typeof totalCount === 'number' && read < totalCount) {
+  const { totalCount: found, version } = first;
+  const totalCount = countOf(found);
+  if (totalCount !== null && read < totalCount) {
     throw new UpstreamError(
       `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${recordCount(read)}.`,
     );
   }
-  const differs = typeof totalCount === 'number' && totalCount !== read;
   return {
     notModified: false,
     pages,
-    totalCount,
+    totalCount: found,
     version,
     validators: pages === 1 ? first.validators : null,
-    warnings: differs
-      ? [
-          `${urlText(url)} says that its totalCount is ${totalCount}, but ${recordCount(read)} ${wasOrWere(read)} read.`,
-        ]
-      : [],
+    warnings: totalCountWarnings(urlText(url), found, read),
   };
+}
+
+/** A `totalCount` that is a number, or digits in a string as some servers write it; else null. */
+function countOf(totalCount: unknown): number | null {
+  if (typeof totalCount === 'number') return totalCount;
+  return typeof totalCount === 'string' && /^\d+$/.test(totalCount) ? Number(totalCount) : null;
+}
+
+function totalCountWarnings(name: string, found: unknown, read: number): string[] {
+  const totalCount = countOf(found);
+  if (totalCount === read || found === undefined || found === null) return [];
+  if (totalCount !== null)
+    return [
+      `${name} says that its totalCount is ${totalCount}, but ${recordCount(read)} ${wasOrWere(read)} read.`,
+    ];
+  const text = shortened(JSON.stringify(found), maxShownCount);
+  return [
+    `${name} has a totalCount that is not a number, ${text}: whether the list is whole was not checked by it.`,
+  ];
 }

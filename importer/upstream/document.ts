@@ -3,6 +3,7 @@
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
+import { ConnectionReset } from './connection-reset.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** What lets a later import ask whether a document has changed. */
@@ -30,6 +31,8 @@ export interface UpstreamDocument {
 export interface Source {
   url: URL;
   raw: Readable;
+  /** Whether the sender told where the bytes end, by a length or by chunks; if not, the connection ends with them. */
+  framed: boolean;
   limits: UpstreamLimits;
   signal: AbortSignal;
   lines: boolean;
@@ -62,7 +65,7 @@ function settledDate(header: Source['header']): string | null {
 }
 
 /** The body as it arrives, given up when it is silent or drips. */
-async function* watched({ url, raw, limits, signal }: Source): AsyncGenerator<Uint8Array> {
+async function* watched({ url, raw, framed, lines, limits, signal }: Source): AsyncGenerator<Uint8Array> {
   const name = urlText(url);
   const chunks = raw[Symbol.asyncIterator]();
   let waited = 0;
@@ -77,6 +80,8 @@ async function* watched({ url, raw, limits, signal }: Source): AsyncGenerator<Ui
       .next()
       .catch((error: unknown) => {
         signal.throwIfAborted();
+        // An array and an envelope show their end themselves; JSON Lines do not.
+        if (error instanceof ConnectionReset && !framed && !lines) return { done: true } as const;
         throw bodyFailure(name, error);
       })
       .finally(() => clearTimeout(idle));
@@ -137,8 +142,15 @@ async function* rejoined(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Asy
 
 async function* inflated(source: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip({ chunkSize: 64 * 1024 });
+  let fed = 0;
+  const counted = async function* () {
+    for await (const chunk of source) {
+      fed += chunk.length;
+      yield chunk;
+    }
+  };
   // Its failures reach the reader of gunzip, which pipeline destroys with them.
-  pipeline(source, gunzip, () => {});
+  pipeline(counted, gunzip, () => {});
   try {
     yield* gunzip;
   } catch (error) {
@@ -149,6 +161,12 @@ async function* inflated(source: AsyncIterable<Uint8Array>, name: string): Async
     if (code.startsWith('Z_'))
       throw new UpstreamError(`${name} holds corrupt gzip data. Ask who runs the upstream.`);
     throw error;
+  }
+  // zlib ends in order at a zero byte after a member, and leaves all that follows: another member may be among it.
+  if (gunzip.bytesWritten < fed) {
+    throw new UpstreamError(
+      `${name} holds corrupt gzip data: what follows its first members is not gzip. Ask who runs the upstream.`,
+    );
   }
 }
 

@@ -1,31 +1,73 @@
-// In: a file: URL. Out: the document that the file holds.
+// In: file: URLs. Out: the documents that the files hold; only from the folder of the first one.
 
-import { open, stat } from 'node:fs/promises';
+import { open, realpath, stat } from 'node:fs/promises';
+import { dirname, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Access } from './access.ts';
 import { documentOf, hasLinesExtension, type UpstreamDocument } from './document.ts';
 import { codeOf, UpstreamError, urlText } from './upstream-error.ts';
 
-/** Opens a file. Throws {@link UpstreamError}, or the signal's reason. */
-export async function openFile(url: URL, { limits, signal }: Access): Promise<UpstreamDocument> {
-  signal.throwIfAborted();
-  const name = urlText(url);
-  const file = await openRegularFile(url, name);
-  const raw = file.createReadStream({ highWaterMark: 64 * 1024 });
-  return documentOf({ url, raw, limits, signal, lines: hasLinesExtension(url), header: () => null });
+/** Opens files. */
+export interface FileClient {
+  /**
+   * @returns the document. Throws {@link UpstreamError}, or the signal's reason. The first URL is the operator's; the
+   * later ones are what the list names as its next pages, and lead nowhere outside the folder of the first.
+   */
+  open(url: URL): Promise<UpstreamDocument>;
 }
 
-async function openRegularFile(url: URL, name: string) {
+/** Makes a client; nothing is opened before its first `open`. */
+export function createFileClient({ limits, signal }: Access): FileClient {
+  let folder: string | null = null;
+  return {
+    open: async (url) => {
+      signal.throwIfAborted();
+      const path = await tried(url, () => pathOf(url, folder));
+      folder ??= dirname(path.named);
+      const file = await tried(url, () => openRegularFile(url, path.real));
+      const raw = file.createReadStream({ highWaterMark: 64 * 1024 });
+      const lines = hasLinesExtension(url);
+      return documentOf({ url, raw, framed: true, limits, signal, lines, header: () => null });
+    },
+  };
+}
+
+/** Where a file is; within the folder, if there is one, both as it is named and as links lead to it. */
+async function pathOf(url: URL, folder: string | null): Promise<{ named: string; real: string }> {
+  const named = resolve(fileURLToPath(url));
+  if (folder === null) return { named, real: await realpath(named) };
+  // As it is named first, so that nothing is told of what is outside, not even whether it is there.
+  if (!isInside(folder, named)) throw outside(url);
+  const real = await realpath(named);
+  if (!isInside(await realpath(folder), real)) throw outside(url);
+  return { named, real };
+}
+
+function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`);
+}
+
+function outside(url: URL): UpstreamError {
+  return new UpstreamError(
+    `${urlText(url)} is outside the folder of the list's first file, where its next pages must be. Put them there.`,
+  );
+}
+
+async function openRegularFile(url: URL, path: string) {
+  // Asked before opening, because opening a named pipe waits for its writer.
+  if ((await stat(path)).isFile()) return open(path);
+  throw new UpstreamError(`${urlText(url)} is not a file. Name the file that holds the list.`);
+}
+
+async function tried<T>(url: URL, step: () => Promise<T>): Promise<T> {
   try {
-    const path = fileURLToPath(url);
-    // Asked before opening, because opening a named pipe waits for its writer.
-    if ((await stat(path)).isFile()) return await open(path);
+    return await step();
   } catch (error) {
-    throw new UpstreamError(
-      `${name} ${fileFailures[codeOf(error)] ?? `cannot be read (${codeOf(error)}). Check the path`}.`,
-    );
+    if (error instanceof UpstreamError) throw error;
+    const what = fileFailures[codeOf(error)] ?? `cannot be read (${codeOf(error)}). Check the path`;
+    throw new UpstreamError(`${urlText(url)} ${what}.`);
   }
-  throw new UpstreamError(`${name} is not a file. Name the file that holds the list.`);
 }
 
 const fileFailures: Record<string, string> = {

@@ -3,8 +3,10 @@
 import { STATUS_CODES } from 'node:http';
 import { unescape as percentDecoded } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
+import { failingOnReset } from './connection-reset.ts';
+import { passingOverContinue } from './continue-answers.ts';
 import { documentOf, hasLinesExtension, type UpstreamDocument, type Validators } from './document.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
@@ -17,11 +19,19 @@ export interface HttpClient {
 
 /** Makes a client; nothing is sent before its first `open`. */
 export function createHttpClient(access: Access): HttpClient {
-  const agent = new Agent({ connect: { timeout: access.limits.connectMs }, bodyTimeout: 0 });
+  const agent = new Agent({ connect: connectorOf(access.limits), bodyTimeout: 0 });
   return {
     open: (url, validators) => openHttp(url, validators, { ...access, agent }),
     close: () => agent.destroy(),
   };
+}
+
+function connectorOf(limits: UpstreamLimits): buildConnector.connector {
+  const connect = buildConnector({ timeout: limits.connectMs });
+  return (options, callback) =>
+    connect(options, (...[error, socket]) =>
+      error ? callback(error, null) : callback(null, passingOverContinue(failingOnReset(socket))),
+    );
 }
 
 interface Connected extends Access {
@@ -116,7 +126,9 @@ async function tryOnce({ url, validators, access, deadline }: Try): Promise<Upst
     throw discarded(response.body, error);
   }
   const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
-  return documentOf({ url: found.url, raw: response.body, limits, signal, lines, header });
+  const framed =
+    header('content-length') !== null || /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
+  return documentOf({ url: found.url, raw: response.body, framed, limits, signal, lines, header });
 }
 
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {

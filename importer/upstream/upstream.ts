@@ -2,7 +2,7 @@
 
 import { type UpstreamLimits, upstreamLimits } from './access.ts';
 import type { UpstreamDocument, Validators } from './document.ts';
-import { openFile } from './file.ts';
+import { createFileClient } from './file.ts';
 import { createHttpClient } from './http.ts';
 
 /** How to reach the upstream. */
@@ -20,7 +20,8 @@ export interface Upstream {
   /**
    * Asks for a document.
    * @param validators of the last version; with them an upstream may answer that nothing has changed.
-   * @returns the document, or null where it has not changed. Throws {@link UpstreamError}, or the signal's reason.
+   * @returns the document, or null where it has not changed. Throws {@link UpstreamError}, or the signal's reason. Of
+   * files, only those in the folder of the first one.
    */
   open(url: URL, validators?: Validators | null): Promise<UpstreamDocument | null>;
   /** Ends all connections. */
@@ -32,9 +33,10 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
   const limits = { ...upstreamLimits, ...options.limits };
   const access = { limits, token: options.token, signal: options.signal ?? new AbortController().signal };
   const http = createHttpClient(access);
+  const files = createFileClient(access);
   return {
     open: (url, validators = null) =>
-      url.protocol === 'file:' ? openFile(url, access) : http.open(url, validators),
+      url.protocol === 'file:' ? files.open(url) : http.open(url, validators),
     close: () => http.close(),
   };
 }

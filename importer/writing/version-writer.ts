@@ -13,6 +13,7 @@ import { type ContentRecord, ContentWriter } from './content-writer.ts';
 import { DerivedWriter } from './derived-writer.ts';
 import { createProfiler, type Profiler } from './profile.ts';
 import { createValidator, type Verdict } from './record-validator.ts';
+import { type Repeats, RepeatsFinder } from './repeats.ts';
 
 /** A record refused, with its reason. */
 export interface Reject {
@@ -36,6 +37,8 @@ export interface StagedVersion {
   readonly profile: Profile;
   /** The first rejects, at most {@link maxRejects}; `rejected` is their true total. */
   readonly rejects: readonly Reject[];
+  /** The very same records on later pages, `null` where there are none. */
+  readonly repeats: Repeats | null;
   /** JSON paths of unknown members that were left out, with how many records had each. */
   readonly unknownMembers: ReadonlyMap<string, number>;
   /** What was odd about derived records, as sentences. */
@@ -65,6 +68,7 @@ export class VersionWriter {
   readonly #idPath: string;
   readonly #rejects: Reject[] = [];
   readonly #unknownMembers = new Map<string, number>();
+  readonly #repeats = new RepeatsFinder();
   readonly #counts = { read: 0, written: 0, rejected: 0 };
   #batch: Judged[] = [];
   #batchBytes = 0;
@@ -92,9 +96,10 @@ export class VersionWriter {
   }
 
   /** Judges records and writes them by batches. @throws LockLostError; whatever Redis answers with */
-  async write({ records, bytes }: RecordBatch): Promise<void> {
-    this.#batchBytes += bytes;
-    for (const source of records) {
+  async write(batch: RecordBatch): Promise<void> {
+    this.#batchBytes += batch.bytes;
+    this.#repeats.takeBatch(batch);
+    for (const source of batch.records) {
       this.#batch.push({ source, verdict: this.#judge(source) });
       if (this.#batch.length >= batchRecords || this.#batchBytes >= batchBytes) await this.#flush();
     }
@@ -117,6 +122,7 @@ export class VersionWriter {
       derived,
       profile: this.#profiler.profile(),
       rejects: this.#rejects,
+      repeats: this.#repeats.found(),
       unknownMembers: this.#unknownMembers,
       warnings: this.#derived.flatMap((writer) => writer.warnings()),
     };
@@ -154,8 +160,10 @@ export class VersionWriter {
     duplicates: readonly Duplicate[],
   ): ContentRecord[] {
     const firstPositions = new Map<number, number>();
-    for (const { index, firstPosition } of duplicates) {
-      firstPositions.set((valid[index] as ContentRecord).position, firstPosition);
+    for (const { index, firstPosition, isSame } of duplicates) {
+      const { position } = valid[index] as ContentRecord;
+      firstPositions.set(position, firstPosition);
+      if (isSame) this.#repeats.takeSame(firstPosition, position);
     }
     for (const { source, verdict } of batch) {
       const first = firstPositions.get(source.position);

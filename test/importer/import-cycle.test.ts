@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readHistory, readLastRejects } from '../../importer/job/import-history.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
@@ -323,6 +324,88 @@ describe('an import', () => {
     expect(await redis.exists(keys.staged)).to.equal(0);
   });
 
+  describe('of pages with a total count that stays', () => {
+    const pageSize = 150;
+    let list: unknown[];
+    let asked: number;
+    let url: URL;
+    /** What becomes of the list after its first page was sent. */
+    let afterFirstPage: () => void;
+    beforeEach(async () => {
+      [list, asked, afterFirstPage] = [products(300), 0, () => undefined];
+      const upstream = await startUpstream((response, request) => {
+        asked += 1;
+        const from = Number(new URL(request.url ?? '', 'http://x').searchParams.get('from') ?? 0);
+        const next = from + pageSize < list.length ? { next: { href: `?from=${from + pageSize}` } } : {};
+        const data = list.slice(from, from + pageSize);
+        response.end(JSON.stringify({ data, _links: next, _meta: { totalCount: list.length } }));
+        if (from === 0) afterFirstPage();
+      });
+      url = upstream.url('/list');
+    });
+    const importPages = () => importFrom(url, productCollection, { redisUrl: server().url });
+    /** One comes at the front and one leaves at the end: the last of the first page is the first of the second, too. */
+    const moveOn = () => {
+      list = [product(1_000 + asked), ...list.slice(0, -1)];
+    };
+
+    it('starts again when a record comes again, the same, on a later page, until the list is at rest', async () => {
+      afterFirstPage = () => asked === 1 && moveOn();
+      const report = await importPages();
+      expect(report).to.deep.include({
+        outcome: 'published',
+        read: 300,
+        written: 300,
+        rejected: 0,
+        warnings: [],
+      });
+      expect(await liveRecords()).to.deep.equal(list);
+      expect(asked).to.equal(4);
+    });
+
+    it('fails when the list never comes to rest', async () => {
+      afterFirstPage = moveOn;
+      const report = await importPages();
+      expect(report.outcome).to.equal('failed');
+      expect(report.reason).to.contain(
+        '/list changed during the walk: the record at position 150 came again on a later page, at position 151.',
+      );
+      expect(asked).to.equal(8);
+      expect(await live()).to.equal(null);
+    });
+
+    it('fails when records come again at the same places, of a list that is another one each time', async () => {
+      afterFirstPage = () => {
+        list = products(300).map((it, i) =>
+          i === 150 ? product(150) : i === 7 ? product(2_000 + asked) : it,
+        );
+      };
+      list[150] = product(150);
+      expect(await importPages()).to.deep.include({ outcome: 'failed', version: null });
+      expect(asked).to.equal(8);
+    });
+
+    it('rejects what is twice in a list at rest, when a second walk finds it again, and says so', async () => {
+      list = [...products(299), product(7)];
+      const report = await importPages();
+      expect(report).to.deep.include({ outcome: 'published', read: 300, written: 299, rejected: 1 });
+      expect(report.warnings).to.deep.equal([
+        '1 record came again on a later page, the first from position 7 at position 300. Two walks found the same list, ' +
+          'so that it holds them twice; the later ones are rejected as duplicates.',
+      ]);
+      const { rejects } = await readLastRejects(redis, keys);
+      expect(rejects[0]?.reason).to.equal('is a duplicate of the record at position 7');
+      expect(asked).to.equal(4);
+    });
+
+    it('walks once where a duplicate is on the same page, or is another record of the same id', async () => {
+      list = [...products(298), product(299, { published: false }), product(299, { published: false })];
+      list[200] = product(7, { published: false });
+      expect(await importPages()).to.deep.include({ outcome: 'published', rejected: 2, warnings: [] });
+      expect(asked).to.equal(2);
+    });
+  });
+
   const failures: Record<string, [text: string, reason: RegExp]> = {
     'is not JSON': ['<html>Not here</html>', /JSON/],
     'is cut off in the middle of a record': [
@@ -345,6 +428,21 @@ describe('an import', () => {
       expect(await redis.exists(keys.lock)).to.equal(0);
     });
   }
+
+  it('leaves no connection to upstream open, however it ends', async () => {
+    const upstream = await startUpstream((response, _, nth) => {
+      if (nth <= 3) response.writeHead(404).end('not here');
+      else response.end(nth === 4 ? JSON.stringify(products(3)) : '{"items":[]}');
+    });
+    for (const outcome of ['failed', 'failed', 'failed', 'published', 'failed']) {
+      const report = await importFrom(upstream.url(), productCollection, { redisUrl: server().url });
+      expect(report.outcome).to.equal(outcome);
+    }
+    // The server would end idle connections itself after 5 s, undici after 4 s.
+    const soon = performance.now() + 1_500;
+    while ((await upstream.openConnections()) > 0 && performance.now() < soon) await sleep(20);
+    expect(await upstream.openConnections()).to.equal(0);
+  });
 
   it('fails when it is asked to stop, and leaves nothing behind', async () => {
     const stop = new AbortController();

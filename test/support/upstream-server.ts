@@ -1,8 +1,12 @@
 // Upstreams for tests: real HTTP servers on free loopback ports, closed after each test, however they misbehave.
 
+import { execFile } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { onPath } from '../../bench/installed.ts';
 
 /** Answers a request; `nth` counts the server's requests from 1. */
 export type Answer = (response: ServerResponse, request: IncomingMessage, nth: number) => void;
@@ -82,6 +86,59 @@ export function cutting(part: string | Uint8Array, headers: Record<string, strin
     response.write(part, () => response.socket?.destroy());
     if (part.length === 0) response.flushHeaders();
     if (part.length === 0) setTimeout(() => response.socket?.destroy(), 5);
+  };
+}
+
+/** Why no server can be started that speaks TLS, or `null`. */
+export const whyNoTls = onPath('openssl') === undefined ? 'openssl is not installed' : null;
+
+/** A server that speaks both http and https on one port, with a certificate that nobody has signed. */
+export interface TwoSchemeServer {
+  readonly port: number;
+  /** The scheme and the credential of every request so far. */
+  readonly requests: readonly (readonly [scheme: 'http' | 'https', authorization: string | undefined])[];
+  /** Resets every connection. */
+  reset(): void;
+  close(): Promise<void>;
+}
+
+/** Starts it; `answer` is also told the scheme. Whoever calls this calls `close`. */
+export async function startTwoSchemeServer(
+  answer: (response: ServerResponse, request: IncomingMessage, scheme: 'http' | 'https') => void,
+): Promise<TwoSchemeServer> {
+  const { stdout: pem } = await promisify(execFile)(onPath('openssl') as string, [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
+    ...['-subj', '/CN=localhost', '-keyout', '-'],
+  ]);
+  const requests: TwoSchemeServer['requests'][number][] = [];
+  const answering = (scheme: 'http' | 'https') => (request: IncomingMessage, response: ServerResponse) => {
+    requests.push([scheme, request.headers.authorization]);
+    answer(response, request, scheme);
+  };
+  const plain = createServer(answering('http'));
+  const secure = createTlsServer({ key: pem, cert: pem }, answering('https'));
+  const sockets = new Set<Socket>();
+  const server = createNetServer((socket) => {
+    sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)));
+    socket.once('data', (first) => {
+      socket.pause().unshift(first);
+      // The first byte of TLS is the type of a record, 22 for a handshake (RFC 8446, section 5.1).
+      (first[0] === 22 ? secure : plain).emit('connection', socket);
+      process.nextTick(() => socket.resume());
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    requests,
+    reset: () => {
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
   };
 }
 

@@ -657,6 +657,14 @@ describe('record reader', () => {
       expect(reason).to.contain('at another origin');
     });
 
+    it('without telling how one that is not JSON begins, but for the first', async () => {
+      const server = await start(
+        paged({ '/1': sending(pageOf([1], '/2')), '/2': sending('root:x:0:0:root') }),
+      );
+      expect(await reasonOf(read(server.url('/1')))).to.match(/\/2 is not JSON\.$/);
+      expect(await reasonOf(read(server.url('/2')))).to.contain('begins with "root:x:0:0');
+    });
+
     it('never in a loop', async () => {
       for (const next of ['/1', '/2', '/1#again']) {
         const server = await start(
@@ -717,11 +725,33 @@ describe('record reader', () => {
       ]);
     });
 
-    it('and does not mind a total count that is no number', async () => {
-      const server = await start(sending(pageOf([1, 2], undefined, '3')));
-      const { walk } = await read(server.url());
-      expect(walk.totalCount).to.equal('3');
-      expect(walk.warnings).to.deep.equal([]);
+    it('and counts by a total count that is digits in a string, too', async () => {
+      const short = await start(sending(pageOf([1, 2], undefined, '3')));
+      expect(await reasonOf(read(short.url()))).to.contain('cut off: its totalCount is 3');
+      const exact = await start(sending(pageOf([1, 2], undefined, '2')));
+      const { walk } = await read(exact.url());
+      expect(walk).to.deep.include({ totalCount: '2', warnings: [] });
+      const more = await start(sending(pageOf([1, 2], undefined, '1')));
+      expect((await read(more.url())).walk.warnings.join()).to.contain(
+        'totalCount is 1, but 2 records were read',
+      );
+      const endless = await start((response, request, nth) =>
+        sending(pageOf([1, 2], `/${nth + 1}`, '5'))(response, request, nth),
+      );
+      expect(await reasonOf(read(endless.url('/1')))).to.contain('although 6 records were read');
+    });
+
+    it('and warns where the total count is something else, and so nothing is counted by it', async () => {
+      for (const totalCount of ['3 records', '', '-1', '1e3', true, [3], { of: 'x'.repeat(99) }]) {
+        const server = await start(sending(pageOf([1, 2], undefined, totalCount)));
+        const { walk } = await read(server.url());
+        expect(walk.warnings, String(totalCount)).to.have.length(1);
+        expect(walk.warnings[0])
+          .to.contain(`totalCount that is not a number, ${JSON.stringify(totalCount).slice(0, 40)}`)
+          .and.have.length.below(200);
+      }
+      const silent = await start(sending(pageOf([1, 2], undefined, null)));
+      expect((await read(silent.url())).walk.warnings).to.deep.equal([]);
     });
 
     for (const [title, before, now] of [

@@ -52,6 +52,8 @@ const paging =
     const page = pages[request.url ?? ''] ?? pages['*'];
     response.end(JSON.stringify(page?.(`http://${request.headers.host}`)));
   };
+const linesOf = (records: readonly unknown[]) =>
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
 const part = (from: number, to: number) => live.slice(from, to);
 const next = (href: unknown) => ({ _links: { next: { href } } });
 const endless =
@@ -64,6 +66,17 @@ const endless =
     };
     pour(response);
   };
+
+function impatient(): Answer {
+  let asked = 0;
+  return (response, request, nth) => {
+    const hasWaited = performance.now() - asked > 990;
+    if (nth === 1) asked = performance.now();
+    const answer =
+      nth === 1 ? refusing(429, { 'retry-after': '1' }) : hasWaited ? sending(list) : refusing(404);
+    answer(response, request, nth);
+  };
+}
 
 const faults: Record<string, Fault> = {
   'cut off after its first byte': failing(cutting(list.slice(0, 1)), /cut off/),
@@ -99,6 +112,20 @@ const faults: Record<string, Fault> = {
     /larger than 1000000 bytes/,
     { limits: { bodyBytes: 1_000_000 } },
   ),
+  'gzip of JSON Lines, with a zero byte before the second member': failing(
+    sending(
+      Buffer.concat([gzipSync(linesOf(part(0, 90))), Buffer.alloc(1), gzipSync(linesOf(part(90, 100)))]),
+      {
+        'content-type': 'application/x-ndjson',
+      },
+    ),
+    /corrupt gzip data: what follows its first members is not gzip/,
+  ),
+  'JSON Lines without a length, which a reset cuts off between two': failing((response) => {
+    const { socket } = response;
+    socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n');
+    socket?.write(linesOf(part(0, 90)), () => setTimeout(() => socket.resetAndDestroy(), 30));
+  }, /cut off: the connection ended before the body did/),
   'plain text that is called gzip': {
     answer: sending(list, { 'content-encoding': 'gzip' }),
     outcome: 'unchanged',
@@ -199,9 +226,8 @@ const faults: Record<string, Fault> = {
     answer: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
     ...{ outcome: 'unchanged', requests: 3 },
   },
-  'answering 429 with Retry-After': {
-    answer: (response, request, nth) =>
-      (nth < 2 ? refusing(429, { 'retry-after': '1' }) : sending(list))(response, request, nth),
+  'answering 429 with Retry-After, and 404 to who does not wait': {
+    answer: impatient(),
     ...{ outcome: 'unchanged', requests: 2 },
   },
   'answering 429 with a Retry-After of an hour': failing(
@@ -278,10 +304,6 @@ describe('an upstream at fault', () => {
   beforeEach(async () => {
     await redis.flushall();
     await importRecords(live, productCollection, { redisUrl: server().url });
-  });
-
-  it('is tried in more than thirty ways', () => {
-    expect(Object.keys(faults).length).to.be.above(30);
   });
 
   for (const [what, fault] of Object.entries(faults)) {

@@ -1,0 +1,48 @@
+// The version writer beside a Redis that is slow.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { RecordBatch } from '../../../importer/reader/record-reader.ts';
+import { VersionWriter } from '../../../importer/writing/version-writer.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { product } from '../../support/records.ts';
+import { begun, useLockedRedis } from '../scripts/locked-redis.ts';
+
+describe('the version writer', () => {
+  const redis = useLockedRedis();
+
+  it('lets Redis be eight batches behind and no more, so that memory does not grow with the list', async () => {
+    const writer = new VersionWriter(redis(), begun(1), productCollection);
+    await writer.write(batchFrom(1));
+    await writer.flush();
+    // What this connection sends after what waits would wait, too.
+    const other = redis().duplicate();
+    await other.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+    let taken = 0;
+    const writing = (async () => {
+      for (let n = 1; n <= 30; n++) {
+        await writer.write(batchFrom(n * 100 + 1));
+        taken = n;
+      }
+    })();
+    const soon = performance.now() + 10_000;
+    while (taken < 8 && performance.now() < soon) await sleep(20);
+    await sleep(200);
+    expect(taken, 'while Redis stands still').to.equal(8);
+    await other.call('CLIENT', 'UNPAUSE');
+    other.disconnect();
+    await writing;
+    await writer.flush();
+    expect(taken).to.equal(30);
+    expect(writer.counts).to.deep.equal({ read: 3_100, written: 3_100, rejected: 0 });
+  });
+});
+
+/** A hundred records, as many as are written at once. */
+function batchFrom(position: number): RecordBatch {
+  const records = Array.from({ length: 100 }, (_, i) => {
+    const value = product(position + i);
+    return { position: position + i, value, flaw: null, raw: () => JSON.stringify(value) };
+  });
+  return { records, bytes: 20_000, page: 1 };
+}
