@@ -91,7 +91,8 @@ describe('errors', () => {
       });
       await server.start();
       try {
-        const broken = { port: (server.listener.address() as AddressInfo).port, key: 'any' };
+        const { port } = server.listener.address() as AddressInfo;
+        const broken = { port, origin: `http://127.0.0.1:${port}`, key: 'any' };
         for (const method of ['GET', 'HEAD']) {
           const answer = await send(broken, '/products/1', { method });
           if (method === 'GET') {
