@@ -15,8 +15,8 @@ const answerWithinMs = 2_000;
 /** How often both are looked at, in ms, for all connections together: a timer for each request would cost more. */
 const lookEveryMs = 100;
 
-/** How many requests of one connection are under way at once. */
-const maxUnderWay = 8;
+/** How many requests of one connection are under way at once: with more, others wait longer for their turn. */
+const maxUnderWay = 2;
 
 /** No further request of a connection begins while this many bytes of its answers are not sent. */
 const maxUnsent = 1_000_000;
