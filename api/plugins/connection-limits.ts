@@ -15,8 +15,8 @@ const answerWithinMs = 2_000;
 /** How often both are looked at, in ms, for all connections together: a timer for each request would cost more. */
 const lookEveryMs = 100;
 
-/** How many requests of one connection are under way at once. */
-const maxUnderWay = 8;
+/** How many requests of one connection are under way at once: with more, others wait longer for their turn. */
+const maxUnderWay = 2;
 
 /** No further request of a connection begins while this many bytes of its answers are not sent. */
 const maxUnsent = 1_000_000;
@@ -76,7 +76,7 @@ class Connection {
   #waiting: Asked[] = [];
   #isHeld: boolean | undefined;
   /** How far the client has got with what is sent to it, and since when it is no further. */
-  #taken = { mark: 0, at: 0 };
+  #taken = { mark: nothingOwed, at: 0 };
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -96,10 +96,9 @@ class Connection {
     for (const { response, at } of this.#begun) {
       if (now - at > answerWithinMs - lookEveryMs && !response.headersSent) sendLate(response);
     }
-    const { bytesWritten, writableLength } = this.#socket;
-    const mark = writableLength === 0 ? -1 : bytesWritten - writableLength - inKernelQueue(this.#socket);
-    if (mark === -1 || mark !== this.#taken.mark) this.#taken = { mark, at: now };
-    else if (now - this.#taken.at >= stallMs) this.#socket.destroy();
+    const mark = markOf(this.#socket);
+    if (mark !== this.#taken.mark) this.#taken = { mark, at: now };
+    else if (mark !== nothingOwed && now - this.#taken.at >= stallMs) this.#socket.destroy();
   }
 
   #mayBegin(): boolean {
@@ -136,6 +135,15 @@ class Connection {
       this.#socket.resume();
     } else this.#awaitTurn();
   }
+}
+
+const nothingOwed = -1;
+
+/** A number that changes when a client takes something of what it is owed. */
+function markOf(socket: Socket): number {
+  const { writableLength } = socket;
+  if (writableLength === 0) return nothingOwed;
+  return socket.bytesWritten - writableLength - inKernelQueue(socket);
 }
 
 /**
