@@ -129,7 +129,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'IMPORT_CRON',
     default: '0 3 * * *',
-    doc: 'When `medref schedule` imports.',
+    doc: 'When `medref schedule` imports; its form is below, under "The schedule".',
     takes: 'five cron fields: minute, hour, day of month, month, day of week',
     rule: Joi.string().custom(cronLine),
   },

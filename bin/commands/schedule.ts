@@ -35,10 +35,15 @@ export async function scheduleCommand(context: CommandContext, options: OutputOp
       cron: settings.importCron,
       timezone: settings.importTimezone,
       run: async () => void (await runImports(scheduled)),
+      onLate: (due) =>
+        logger.warn(
+          { due },
+          'A scheduled import begins late: this process or its machine stood still when it was due.',
+        ),
       onSkipped: () => logger.warn('A scheduled import is skipped: the one before still runs.'),
     });
     const names = scheduled.map(({ name }) => name);
-    const nextRun = schedule.nextRun()?.toISOString() ?? null;
+    const nextRun = schedule.nextRun().toISOString();
     logger.info(
       { collections: names, cron: settings.importCron, timezone: settings.importTimezone, nextRun },
       'Scheduled.',
@@ -57,7 +62,7 @@ export async function scheduleCommand(context: CommandContext, options: OutputOp
     }
     if (missing.length > 0) await runImports(missing);
     await aborted(signal);
-    await schedule.stop();
+    schedule.stop();
     await running;
     return exitCodes.done;
   } finally {
