@@ -298,7 +298,7 @@ describe('the command line', function () {
       expect(derived?.live).to.deep.include({ version: 1, totalCount: 3 });
       expect(second).to.deep.equal({
         ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
-        ...{ lastImports: [], lock: null, hold: null },
+        ...{ lastImports: [], lock: null, hold: null, warnings: [] },
       });
     });
 
@@ -310,6 +310,19 @@ describe('the command line', function () {
         /^drugs: version 1 is live since .*, 3 records\n {2}comes and goes with products$/m,
       );
       expect(stdout).to.match(/^companies: nothing is live$/m);
+    });
+
+    it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
+      const document = JSON.parse((await redis.get(keys.live)) ?? '');
+      await redis.set(keys.live, JSON.stringify({ ...document, publishedAt: '2099-01-01T00:00:00.000Z' }));
+      expect((await medref(['status'])).stdout).to.match(
+        /^ {2}warning: Version 1 is dated 2099-.* lies ahead/m,
+      );
+      const { collections } = (await medref(['status', '--json'])).json<{
+        collections: { warnings: string[] }[];
+      }>();
+      expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
     });
   });
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { readHistory, readLastRejects } from '../../importer/job/import-history.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { rollBack } from '../../importer/rollback.ts';
@@ -253,6 +254,26 @@ describe('an import', () => {
     const seconds = kept.map(({ publishedAt }) => Math.floor(Date.parse(publishedAt) / 1000));
     expect(new Set(seconds)).to.have.property('size', 3);
     expect([...seconds].sort((a, b) => a - b)).to.deep.equal(seconds);
+  });
+
+  it('dates the version after one from a wrong clock by the clock again, and warns of that one', async () => {
+    await importProducts(products(1));
+    const wrong = {
+      ...JSON.parse((await redis.get(keys.live)) ?? ''),
+      publishedAt: '2099-01-01T00:00:00.000Z',
+    };
+    await redis.set(keys.live, JSON.stringify(wrong));
+    await redis.hset(keys.versionDocuments, '1', JSON.stringify(wrong));
+    const logged: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line) => void logged.push(line) });
+    const { warnings } = await importProducts(products(2), { logger });
+    expect(warnings).to.have.length(1);
+    expect(warnings[0]).to.match(
+      /^Version 1 is dated 2099-01-01T00:00:00\.000Z, which lies ahead: the clock was wrong/,
+    );
+    expect(logged.join('')).to.include('which lies ahead');
+    expect(Date.parse((await live())?.publishedAt ?? '')).to.be.within(Date.now() - 60_000, Date.now());
+    expect((await importProducts(products(3), { logger })).warnings).to.deep.equal([]);
   });
 
   it('is locked out while another import holds the lock, and says who since when', async () => {
