@@ -556,7 +556,7 @@ describe('an import', () => {
       await importAgain();
       [list, etag] = [products(11), '"two"'];
       await importAgain();
-      await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions: 3, to: null });
+      await rollBack(productCollection, { redis, keyPrefix: 'medref', to: null });
       expect((await importAgain()).reason).to.match(/rolled back from/);
       expect(asked.at(-1)).to.equal(undefined);
     });
