@@ -1,12 +1,18 @@
 #!/usr/bin/env node
 // The process of the command line: its streams, its signals, its priority, its exit code.
 
+import { Console } from 'node:console';
+import { Writable } from 'node:stream';
 import { commandLine } from './command-line.ts';
 import { exitCodes } from './exit-codes.ts';
 import { giveWay } from './give-way.ts';
 import { stopSignal } from './stop-signal.ts';
 
 let staysUp = false;
+
+// Nothing of ours is written by console. What libraries would write there is told by their errors, in our words.
+const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+globalThis.console = new Console(nowhere);
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // Whoever read the results has seen enough; what runs until it is asked to stop runs on.

@@ -1,6 +1,6 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version.
 
-import { startSchedule } from '../../importer/schedule.ts';
+import { type Schedule, startSchedule } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -29,9 +29,10 @@ export async function scheduleCommand(context: CommandContext, options: OutputOp
     running = Promise.all([running, imports]);
     return imports;
   };
+  let schedule: Schedule | undefined;
   try {
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
-    const schedule = startSchedule({
+    schedule = startSchedule({
       cron: settings.importCron,
       timezone: settings.importTimezone,
       run: async () => void (await runImports(scheduled)),
@@ -66,6 +67,7 @@ export async function scheduleCommand(context: CommandContext, options: OutputOp
     await running;
     return exitCodes.done;
   } finally {
+    schedule?.stop();
     redis.disconnect();
   }
 }

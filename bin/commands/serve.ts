@@ -16,6 +16,7 @@ import {
   describeServer,
   type Redis,
 } from '../../shared/redis/connections.ts';
+import { plainReason } from '../../shared/redis/failures.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { aborted } from '../stop-signal.ts';
@@ -104,7 +105,7 @@ function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): v
   let isThere: boolean | undefined;
   let reason: string | undefined;
   redis.on('error', (error) => {
-    reason = error.message;
+    reason = plainReason(error);
   });
   redis.on('ready', () => {
     isThere = true;
