@@ -1,7 +1,7 @@
 // What every command says of a Redis that refuses it: one sentence of ours, and no line of a library's.
 
 import { expect } from 'chai';
-import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { connectForWriting, describeServer, type Redis } from '../../shared/redis/connections.ts';
 import { medref, medrefProcess, startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
 
@@ -117,6 +117,10 @@ describe('a Redis that refuses', function () {
       expect(() => JSON.parse(line), line).not.to.throw();
       expect(line).not.to.match(/ioredis|\[WARN\]/);
     }
+  });
+
+  it('is named without any part of a password, one with an @ too', () => {
+    expect(describeServer('redis://user:p@ss@secret@h:1/2')).to.equal('h:1');
   });
 
   it('ends the schedule that cannot begin', async () => {
