@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-
 // The process of the command line: its streams, its signals, its priority, its exit code.
 
 import { Console } from 'node:console';
