@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readSettings, SettingsError } from '../config/settings.ts';
-import { RedisUnavailableError } from '../shared/redis/failures.ts';
+import { plainReason, RedisUnavailableError } from '../shared/redis/failures.ts';
 import { parseClient, parseExpiry, parseRate, parseVersion } from './arguments.ts';
 import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
 import type { CommandContext, Surroundings } from './surroundings.ts';
@@ -171,7 +171,7 @@ function exitCodeOf(error: unknown, { env, stderr }: Surroundings): number {
     const helpWasAskedFor = error.exitCode === 0;
     return helpWasAskedFor ? exitCodes.done : exitCodes.usage;
   }
-  stderr.write(`${(error as Error).message}\n`);
+  stderr.write(`${plainReason(error as Error)}\n`);
   if (error instanceof SettingsError || error instanceof UsageError) return exitCodes.usage;
   if (error instanceof LockedError) return exitCodes.locked;
   if (!(error instanceof RedisUnavailableError) && env['LOG_LEVEL'] === 'debug') {

@@ -1,14 +1,23 @@
 #!/usr/bin/env node
 // The process of the command line: its streams, its signals, its priority, its exit code.
 
+import { Console } from 'node:console';
+import { fstatSync, statSync } from 'node:fs';
+import { Writable } from 'node:stream';
 import { commandLine } from './command-line.ts';
 import { exitCodes } from './exit-codes.ts';
 import { giveWay } from './give-way.ts';
 import { stopSignal } from './stop-signal.ts';
 
 let staysUp = false;
+let mindsResults = false;
+
+// Nothing of ours is written by console. What libraries would write there is told by their errors, in our words.
+const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+globalThis.console = new Console(nowhere);
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (mindsResults) return; // The command is told by its own write.
   // Whoever read the results has seen enough; what runs until it is asked to stop runs on.
   if (error.code === 'EPIPE' && staysUp) return;
   if (error.code === 'EPIPE') process.exit();
@@ -25,4 +34,18 @@ process.exitCode = await commandLine(process.argv.slice(2), {
   stayUp: () => {
     staysUp = true;
   },
+  mindResults: () => {
+    if (leadsNowhere(process.stdout.fd))
+      throw new Error('The result would be lost: stdout is closed, or is /dev/null.');
+    mindsResults = true;
+  },
 });
+
+/** Node opens /dev/null in place of a stdout that is closed, and writes to it without an error. */
+function leadsNowhere(file: number): boolean {
+  try {
+    return fstatSync(file).rdev === statSync('/dev/null').rdev;
+  } catch {
+    return false; // There is no such device; what cannot be written fails as it is written.
+  }
+}

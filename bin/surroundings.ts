@@ -9,7 +9,7 @@ export interface Surroundings {
   /** Results. */
   readonly stdout: Writable;
   /** Progress, and what went wrong; with its width where it is a terminal. */
-  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   /** Takes the lines of the log. */
   log(line: string): void;
   /** Asks to be told of SIGINT and SIGTERM, by a signal that is aborted then. */
@@ -18,6 +18,8 @@ export interface Surroundings {
   giveWay(): void;
   /** Says that the command runs until it is asked to stop, whoever reads its results. */
   stayUp(): void;
+  /** Says that the command sees to results that cannot be written itself. @throws Error where stdout leads nowhere */
+  mindResults(): void;
 }
 
 /** What a command works with. */

@@ -129,7 +129,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'IMPORT_CRON',
     default: '0 3 * * *',
-    doc: 'When `medref schedule` imports.',
+    doc: 'When `medref schedule` imports; its form is below, under "The schedule".',
     takes: 'five cron fields: minute, hour, day of month, month, day of week',
     rule: Joi.string().custom(cronLine),
   },
@@ -157,7 +157,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'KEEP_VERSIONS',
     default: 3,
-    doc: 'Published versions kept of each collection, the live one among them.',
+    doc: 'Contents kept of each collection, the live one among them; versions that hold the same content, as a rollback’s, count once.',
     takes: 'an integer from 2 to 1000',
     rule: Joi.number().integer().min(2).max(1000),
   },

@@ -150,7 +150,12 @@ async function medref(args: string[], environment: Environment): Promise<unknown
   const stderr = into('stderr');
   const code = await commandLine([...args, '--json'], {
     ...{ env: settingsOf(environment), stdout: into('stdout'), stderr, log: (line) => stderr.write(line) },
-    ...{ stopSignal: () => ending.signal, giveWay: () => undefined, stayUp: () => undefined },
+    ...{
+      stopSignal: () => ending.signal,
+      giveWay: () => undefined,
+      stayUp: () => undefined,
+      mindResults: () => undefined,
+    },
   });
   ending.signal.throwIfAborted();
   if (code === 0) return JSON.parse(said.stdout);

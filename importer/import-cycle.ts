@@ -64,6 +64,7 @@ async function cycle(job: ImportJob): Promise<ImportReport> {
   const { live } = found;
   report.note({ previousVersion: live?.version ?? null });
   report.warn(...found.warnings);
+  for (const warning of found.warnings) context.logger.warn({ collection: job.collection.name }, warning);
 
   await sweepStaged(redis, held);
   const { staged, validators } = await stage(job, await knownValidators(job, found.whole));

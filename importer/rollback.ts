@@ -18,7 +18,6 @@ import { discard } from './scripts/discard.ts';
 export interface RollbackContext {
   readonly redis: Redis;
   readonly keyPrefix: string;
-  readonly keepVersions: number;
   /** The kept version whose content is wanted; `null`: what was live before the current content. */
   readonly to: number | null;
 }
@@ -51,7 +50,7 @@ export async function rollBack(collection: Collection, context: RollbackContext)
 
 async function publishAgain(
   collection: Collection,
-  { redis, keepVersions, to }: RollbackContext,
+  { redis, to }: RollbackContext,
   { keys, lock }: { keys: CollectionKeys; lock: ImportLock },
 ): Promise<RollbackResult> {
   const startedAt = new Date();
@@ -81,7 +80,8 @@ async function publishAgain(
       begun,
       {
         ...{ ...target, number, forced: false },
-        ...{ live, changeSets, keepVersions, hold, undone: live.checksum, validators: null },
+        ...{ live, changeSets, hold, undone: live.checksum, validators: null },
+        keepVersions: Number.POSITIVE_INFINITY, // A rollback lets no content go: the next one may want it.
       },
       conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null }),
     );

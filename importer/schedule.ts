@@ -1,33 +1,130 @@
 // In: a cron line and what to do. Out: it is done on time, never twice at once; the only place that knows node-cron.
+// node-cron says when a line is due. Its own timer would drop what is due while the process or the machine stands still.
 
-import { schedule } from 'node-cron';
+import { createTask, type ScheduledTask } from 'node-cron';
 
 /** A schedule that runs. */
 export interface Schedule {
   /** When it is due next. */
-  nextRun(): Date | null;
-  stop(): Promise<void>;
+  nextRun(): Date;
+  stop(): void;
 }
 
+/** A run that begins later than this after it was due is late, in ms. */
+const lateMs = 1_000;
+
+/** A clock that is put back by more than this was wrong; by less it is only put right, and nothing is due again. In ms. */
+const wrongClockMs = 60_000;
+
+/** How often the clock is looked at, in ms: timers stand still while a machine sleeps. */
+const usuallyLookEveryMs = 20_000;
+
 /**
- * Does something each time a cron line is due, in a time zone. A run that is due while the one before still goes
- * on is skipped, and `onSkipped` is told.
+ * Does something each time a cron line is due, in a time zone. What came due while the process or the machine stood still
+ * is done as soon as it goes on, once however often it was due, and `onLate` is told since when. A run that is due while
+ * the one before still goes on is skipped, and `onSkipped` is told. Tests look at the clock more often.
  */
 export function startSchedule({
   cron,
   timezone,
   run,
+  onLate,
   onSkipped,
+  lookEveryMs = usuallyLookEveryMs,
 }: {
   cron: string;
   timezone: string;
+  /** Never rejects. */
   run: () => Promise<void>;
+  onLate: (due: Date) => void;
   onSkipped: () => void;
+  lookEveryMs?: number;
 }): Schedule {
-  const task = schedule(cron, run, { timezone, noOverlap: true, logger: silent });
-  task.on('execution:overlap', onSkipped);
-  return { nextRun: () => task.getNextRun(), stop: async () => task.destroy() };
+  const nextDue = dueTimes(cron, timezone);
+  let due = nextDue();
+  let lookedAt = Date.now();
+  let isRunning = false;
+  let timer: NodeJS.Timeout;
+
+  const begin = (wasDue: Date, now: number) => {
+    if (isRunning) return onSkipped();
+    isRunning = true;
+    if (now - wasDue.getTime() > lateMs) onLate(wasDue);
+    void run().finally(() => {
+      isRunning = false;
+    });
+  };
+  const look = () => {
+    const now = Date.now();
+    const wasDue = due;
+    if (now >= wasDue.getTime() || now < lookedAt - wrongClockMs) due = nextDue();
+    if (now >= wasDue.getTime()) begin(wasDue, now);
+    lookedAt = now;
+    wait();
+  };
+  const wait = () => {
+    timer = setTimeout(look, Math.max(0, Math.min(due.getTime() - Date.now(), lookEveryMs)));
+  };
+  wait();
+  return { nextRun: () => due, stop: () => clearTimeout(timer) };
 }
 
-/** What node-cron would print by itself is told by its events. */
-const silent = { info() {}, warn() {}, error() {}, debug() {} };
+/**
+ * Tells when a cron line is due next, after now. As in crontab(5): where both a day of the month and a day of the week are
+ * named, either will do; and a time that the clock is put forward over comes as that is done. node-cron wants both days,
+ * and passes over such a time.
+ */
+function dueTimes(cron: string, timezone: string): () => Date {
+  const lines = linesOf(cron);
+  const tasks = lines.map((line) => createTask(line, () => undefined, { timezone }));
+  // By a clock that is never put forward.
+  const plain = lines.map((line) => createTask(line, () => undefined, { timezone: 'UTC' }));
+  const isEachHour = cron.split(' ').at(-4)?.startsWith('*');
+  return () => {
+    const times = tasks.map((task) => (task.getNextRuns(1)[0] as Date).getTime());
+    const next = Math.min(...times);
+    return new Date((isEachHour ? null : passedOver(plain, timezone, next)) ?? next);
+  };
+}
+
+/** A line for the day of the month and one for the day of the week, where both are named. */
+function linesOf(cron: string): string[] {
+  const fields = cron.split(' ');
+  const [day = '', month = '', weekday = ''] = fields.slice(-3);
+  if (day.startsWith('*') || weekday.startsWith('*')) return [cron];
+  const time = fields.slice(0, -3).join(' ');
+  return [`${time} ${day} ${month} *`, `${time} * ${month} ${weekday}`];
+}
+
+const minuteMs = 60_000;
+
+/** Clocks are not put forward more often than this, in ms. */
+const strideMs = 24 * 60 * minuteMs;
+
+/** When the clock of a time zone is next put forward over a time at which one of these is due, before a time; or `null`. */
+function passedOver(plain: readonly ScheduledTask[], timezone: string, until: number): number | null {
+  const offsetAt = offsetsOf(timezone);
+  for (let from = Date.now(); from < until; from += strideMs) {
+    let [before, after] = [from, Math.min(from + strideMs, until)];
+    const [was, is] = [offsetAt(before), offsetAt(after)];
+    if (is <= was) continue;
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if (offsetAt(middle) === was) before = middle;
+      else after = middle;
+    }
+    for (let minute = after + was; minute < after + is; minute += minuteMs) {
+      if (plain.some((task) => task.match(new Date(minute)))) return after;
+    }
+  }
+  return null;
+}
+
+/** How far a time zone is ahead of UTC at a time, in ms. */
+function offsetsOf(timeZone: string): (time: number) => number {
+  const format = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' });
+  return (time) => {
+    const [, sign, hours, minutes] = /GMT([+-])(\d\d):(\d\d)/.exec(format.format(time)) ?? [];
+    return Number(`${sign ?? ''}1`) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * minuteMs;
+  };
+}

@@ -60,7 +60,12 @@ interface Real {
 type Command = fc.AsyncCommand<Model, Real>;
 
 const liveOf = ({ published }: Model) => published.at(-1);
-const keptOf = ({ published }: Model) => published.slice(-keepVersions);
+/** All versions of the contents that were live last. */
+const keptOf = ({ published }: Model) => {
+  const contents = new Set(published.toReversed().map(({ contentOf }) => contentOf));
+  const kept = [...contents].slice(0, keepVersions);
+  return published.filter(({ contentOf }) => kept.includes(contentOf));
+};
 const contentAt = (model: Model) => liveOf(model)?.content ?? [];
 const textsOf = (content: readonly (Product | Drug)[]) => content.map((record) => JSON.stringify(record));
 const checksumOf = (content: Content) =>
@@ -225,7 +230,7 @@ function rollbackTarget(model: Model, to: number | null): PublishedVersion | und
 async function rollBackTo(model: Model, { redis }: Real, to: number | null): Promise<void> {
   const live = liveOf(model);
   const target = rollbackTarget(model, to);
-  const context = { redis, keyPrefix: 'medref', keepVersions, to };
+  const context = { redis, keyPrefix: 'medref', to };
   const result = await rollBack(productCollection, context).catch((error: unknown) => error);
   if (!live || !target) {
     expect(result).to.be.instanceOf(RollbackError);
@@ -544,7 +549,7 @@ const lockedOut = upstreamList.map((list) =>
       const { outcome } = await importRecords(values, productCollection, { redisUrl, force: true });
       expect(outcome).to.equal('locked');
       model.history = true;
-      const context = { redis, keyPrefix: 'medref', keepVersions, to: null };
+      const context = { redis, keyPrefix: 'medref', to: null };
       expect((await rollBack(productCollection, context)).outcome).to.equal('locked');
     } finally {
       await lock.release();

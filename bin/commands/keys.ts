@@ -3,14 +3,15 @@
 import { createApiKey, listApiKeys, revokeApiKey } from '../../shared/api-keys.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
-import { type OutputOptions, print, table } from './output.ts';
+import { type OutputOptions, print, printSafely, table } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
-/** Makes a key and prints it, this once. @returns the exit code */
+/** Makes a key and prints it, this once; one that could not be printed is revoked again. @returns the exit code */
 export async function createKey(
   context: CommandContext,
   options: OutputOptions & { client: string; expires?: Date; rate?: string },
 ): Promise<number> {
+  context.mindResults();
   return withRedis(context.settings, async (redis) => {
     const { client, expires, rate } = options;
     const made = await createApiKey(redis, context.settings.keyPrefix, {
@@ -19,12 +20,17 @@ export async function createKey(
       rate: rate ?? null,
     });
     const { id, key, expiresAt } = made;
-    print(context, { id, client, key, expiresAt, rate: made.rate }, options, () =>
+    const text = () =>
       [
         `Key ${id} for ${client}${expiresAt ? `, expires ${expiresAt}` : ''}. It is shown this once:`,
         key,
-      ].join('\n'),
-    );
+      ].join('\n');
+    try {
+      await printSafely(context, { id, client, key, expiresAt, rate: made.rate }, options, text);
+    } catch (error) {
+      await revokeApiKey(redis, context.settings.keyPrefix, id);
+      throw new Error(`The key could not be written, so it was revoked: ${(error as Error).message}.`);
+    }
     return exitCodes.done;
   });
 }

@@ -9,13 +9,24 @@ export interface OutputOptions {
 }
 
 /** Prints a result to stdout. */
-export function print(
+export function print({ stdout }: Pick<CommandContext, 'stdout'>, ...output: Output): void {
+  stdout.write(textOf(output));
+}
+
+/** Prints a result to stdout, and waits until it is written. @throws Error where it cannot be */
+export async function printSafely(
   { stdout }: Pick<CommandContext, 'stdout'>,
-  result: unknown,
-  { json }: OutputOptions,
-  text: () => string,
-): void {
-  stdout.write(json ? `${printableJson(JSON.stringify(result))}\n` : `${text()}\n`);
+  ...output: Output
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    stdout.write(textOf(output), (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+type Output = [result: unknown, options: OutputOptions, text: () => string];
+
+function textOf([result, { json }, text]: Output): string {
+  return json ? `${printableJson(JSON.stringify(result))}\n` : `${text()}\n`;
 }
 
 /** Rows of text in aligned columns, under a heading. */

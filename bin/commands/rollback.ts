@@ -17,11 +17,9 @@ export async function rollbackCommand(
   options: OutputOptions & { to?: number },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
-  const { keyPrefix, keepVersions } = context.settings;
+  const { keyPrefix } = context.settings;
   const to = options.to ?? null;
-  const result = await withRedis(context.settings, (redis) =>
-    rollBack(collection, { redis, keyPrefix, keepVersions, to }),
-  );
+  const result = await withRedis(context.settings, (redis) => rollBack(collection, { redis, keyPrefix, to }));
   if (result.outcome === 'locked') {
     const { holder, since } = result.lock;
     throw new LockedError(

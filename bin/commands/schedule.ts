@@ -1,6 +1,6 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version.
 
-import { startSchedule } from '../../importer/schedule.ts';
+import { type Schedule, startSchedule } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -29,16 +29,22 @@ export async function scheduleCommand(context: CommandContext, options: OutputOp
     running = Promise.all([running, imports]);
     return imports;
   };
+  let schedule: Schedule | undefined;
   try {
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
-    const schedule = startSchedule({
+    schedule = startSchedule({
       cron: settings.importCron,
       timezone: settings.importTimezone,
       run: async () => void (await runImports(scheduled)),
+      onLate: (due) =>
+        logger.warn(
+          { due },
+          'A scheduled import begins late: this process or its machine stood still when it was due.',
+        ),
       onSkipped: () => logger.warn('A scheduled import is skipped: the one before still runs.'),
     });
     const names = scheduled.map(({ name }) => name);
-    const nextRun = schedule.nextRun()?.toISOString() ?? null;
+    const nextRun = schedule.nextRun().toISOString();
     logger.info(
       { collections: names, cron: settings.importCron, timezone: settings.importTimezone, nextRun },
       'Scheduled.',
@@ -57,10 +63,11 @@ export async function scheduleCommand(context: CommandContext, options: OutputOp
     }
     if (missing.length > 0) await runImports(missing);
     await aborted(signal);
-    await schedule.stop();
+    schedule.stop();
     await running;
     return exitCodes.done;
   } finally {
+    schedule?.stop();
     redis.disconnect();
   }
 }

@@ -3,6 +3,7 @@
 import { type HistoryEntry, readHistory } from '../../importer/job/import-history.ts';
 import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
 import { type Hold, readHold } from '../../importer/publishing/hold.ts';
+import { datedAheadWarning } from '../../importer/publishing/live-content.ts';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { servedKeys } from '../../shared/keys.ts';
@@ -27,6 +28,8 @@ interface CollectionStatus {
   readonly lastImports: readonly HistoryEntry[];
   readonly lock: LockHolder | null;
   readonly hold: Hold | null;
+  /** What an operator should look at, as sentences. */
+  readonly warnings: readonly string[];
 }
 
 /** Prints the state of every collection. @returns the exit code */
@@ -56,6 +59,7 @@ async function readStatus(
     collection: served.collection.name,
     derivedFrom: served.collection === served.source ? null : served.source.name,
     ...{ live: live && withAge(live), checkedAt, lastImports: history, lock, hold },
+    warnings: live ? datedAheadWarning(live) : [],
   };
 }
 
@@ -67,13 +71,14 @@ function withAge({ document, profile, derived, ...version }: Version & { documen
 }
 
 function describeStatus(status: CollectionStatus): string {
-  const { collection, derivedFrom, live, checkedAt, lastImports, lock, hold } = status;
+  const { collection, derivedFrom, live, checkedAt, lastImports, lock, hold, warnings } = status;
   const lines = [
     live
       ? `${collection}: version ${live.version} is live since ${live.publishedAt} (${ageText(live.ageSeconds)}), ${counted(live.totalCount, 'record')}${live.forced ? ', forced' : ''}`
       : `${collection}: nothing is live`,
   ];
   if (derivedFrom) return [...lines, `  comes and goes with ${derivedFrom}`].join('\n');
+  for (const warning of warnings) lines.push(`  warning: ${warning}`);
   if (checkedAt) lines.push(`  as upstream was at ${checkedAt}`);
   if (hold)
     lines.push(

@@ -2,7 +2,8 @@
 
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+import { type LiveVersion, readLiveVersion, type Version } from '../../shared/versions.ts';
+import { isDatedAhead } from './publication-time.ts';
 import { isWhole } from './wholeness.ts';
 
 /** The live version, `null` where nothing is live. */
@@ -17,7 +18,17 @@ export interface FoundLive {
 /** Reads what is live. */
 export async function findLive(redis: Redis, keys: CollectionKeys): Promise<FoundLive> {
   const live = await readLiveVersion(redis, keys);
-  if (!live || (await isWhole(redis, keys, live))) return { live, whole: live, warnings: [] };
+  if (!live) return { live, whole: live, warnings: [] };
+  const warnings = datedAheadWarning(live);
+  if (await isWhole(redis, keys, live)) return { live, whole: live, warnings };
   const warning = `Version ${live.version} is not whole in Redis; it was not compared with.`;
-  return { live, whole: null, warnings: [warning] };
+  return { live, whole: null, warnings: [warning, ...warnings] };
+}
+
+/** What an operator should know of a version with a date that lies ahead; nothing of others. */
+export function datedAheadWarning({ version, publishedAt }: Version): string[] {
+  if (!isDatedAhead({ publishedAt }, new Date())) return [];
+  return [
+    `Version ${version} is dated ${publishedAt}, which lies ahead: the clock was wrong as it was published, or is wrong now. The next version is dated by the clock again.`,
+  ];
 }

@@ -6,6 +6,7 @@ import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Held } from '../scripts/held.ts';
 import { publish } from '../scripts/publish.ts';
 import type { Hold } from './hold.ts';
+import { publicationTime } from './publication-time.ts';
 import { graceMs, keptChangeSets, leavingVersions } from './retention.ts';
 import { sizesOf } from './wholeness.ts';
 
@@ -19,7 +20,7 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
    * then changes cannot be asked for from before it.
    */
   readonly changeSets: readonly (number | null)[];
-  /** How many versions are kept, this one among them. */
+  /** How many contents are kept, that of this one among them. */
   readonly keepVersions: number;
   /** Set by a rollback; `null` lifts it. */
   readonly hold: Hold | null;
@@ -41,12 +42,12 @@ export async function publishVersion(
 ): Promise<void> {
   const { number, content, live, checksum } = next;
   const now = new Date();
+  const kept = await readKeptVersions(redis, held.keys);
   const version: Version = {
-    ...{ version: number, content, publishedAt: publicationTime(now, live).toISOString() },
+    ...{ version: number, content, publishedAt: publicationTime(now, live, kept).toISOString() },
     ...{ totalCount: next.totalCount, checksum, blocks: next.blocks, entries: next.entries },
     ...{ forced: next.forced, profile: next.profile, derived: next.derived },
   };
-  const kept = await readKeptVersions(redis, held.keys);
   const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
   const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
   await publish(
@@ -66,14 +67,4 @@ export async function publishVersion(
     },
     conclusion,
   );
-}
-
-/**
- * When a version that is published now became live: no two versions of a collection share a second,
- * since HTTP dates (`Last-Modified`) tell them apart by the second alone.
- */
-export function publicationTime(now: Date, live: Version | null): Date {
-  if (!live) return now;
-  const next = (Math.floor(Date.parse(live.publishedAt) / 1000) + 1) * 1000;
-  return new Date(Math.max(now.getTime(), next));
 }

@@ -11,7 +11,10 @@ export const graceMs = 60_000;
 /** Of how many versions the change sets are kept, and so from how far back changes can be asked for. */
 export const keptChangeSets = 100;
 
-/** Lets go of the oldest kept versions where more are kept than wanted. @throws LockLostError */
+/** How many versions stay named at most, but for the last one of each content: rollbacks make more without a content more. */
+export const namedVersions = 100;
+
+/** Lets go of what was not live for the longest time, where more is kept than wanted. @throws LockLostError */
 export async function retainVersions(redis: Redis, held: Held, keepVersions: number): Promise<void> {
   const kept = await readKeptVersions(redis, held.keys);
   const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? 0);
@@ -19,10 +22,11 @@ export async function retainVersions(redis: Redis, held: Held, keepVersions: num
 }
 
 /**
- * What leaves when one more version is published.
- * @param kept versions kept so far
- * @param keep how many may be kept, the new one among them
- * @param content the content of the new one
+ * What leaves when one more version is published. Contents are counted, not numbers: those stay that were live last, so
+ * that a rollback lets no other content go. A version stays with its content.
+ * @param kept versions kept so far, oldest first
+ * @param keep how many contents may be kept, that of the new version among them
+ * @param content the content of the new version
  * @returns the versions that leave, and the contents that only they hold
  */
 export function leavingVersions(
@@ -30,10 +34,16 @@ export function leavingVersions(
   keep: number,
   content: number,
 ): { versions: readonly number[]; contents: readonly number[] } {
-  const leaving = kept.slice(0, Math.max(0, kept.length - (keep - 1)));
-  const staying = new Set([content, ...kept.slice(leaving.length).map((version) => version.content)]);
-  const contents = new Set(
-    leaving.map((version) => version.content).filter((number) => !staying.has(number)),
-  );
-  return { versions: leaving.map(({ version }) => version), contents: [...contents] };
+  const lastOf = new Map(kept.map((version) => [version.content, version.version]));
+  const others = [...lastOf.keys()].filter((other) => other !== content);
+  const byLastLive = others.sort((a, b) => (lastOf.get(b) as number) - (lastOf.get(a) as number));
+  const staying = new Set([content, ...byLastLive.slice(0, keep - 1)]);
+  const firstNamed = Math.max(0, kept.length - (namedVersions - 1));
+  const stays = (version: Version, n: number) =>
+    staying.has(version.content) &&
+    (n >= firstNamed || (version.content !== content && lastOf.get(version.content) === version.version));
+  return {
+    versions: kept.filter((version, n) => !stays(version, n)).map(({ version }) => version),
+    contents: others.filter((other) => !staying.has(other)),
+  };
 }

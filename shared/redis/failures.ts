@@ -28,12 +28,19 @@ const refusals: Readonly<Record<string, string>> = {
   NOAUTH: 'Redis wants a password. Put it into REDIS_URL.',
   WRONGPASS: 'Redis does not accept the user or password of REDIS_URL.',
   NOPERM: 'The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+  'ERR DB index': 'Redis does not have the database of REDIS_URL. Set it to another one, such as 0.',
+  'ERR value is out of range':
+    'Redis does not have the database of REDIS_URL. Set it to another one, such as 0.',
 };
+
+/** What Redis replied, in the message of an error: alone, or behind the words of one that could not connect. */
+const replied = /^(Redis at \S+ cannot be used: )?(ERR DB index|ERR value is out of range|[A-Z]+)\b/;
 
 /** What an error means, in a plain sentence; an error that is not of Redis says so itself. */
 export function plainReason(error: Error): string {
-  const refusal = refusals[error.message.split(' ', 1)[0] ?? ''];
-  if (error.name === 'ReplyError' && refusal) return refusal;
+  const [, where = '', word = ''] = replied.exec(error.message) ?? [];
+  const refusal = refusals[word];
+  if (refusal && (error.name === 'ReplyError' || where)) return where + refusal;
   if (isRedisUnavailable(error))
     return `Redis did not answer in time or went away (${error.message}). Try again.`;
   return error.message;

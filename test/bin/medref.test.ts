@@ -109,7 +109,7 @@ describe('the command line', function () {
 
   for (const args of [['status'], ['rejects', 'products'], ['keys', 'list']]) {
     it(`ends ${args.join(' ')} with 1 and one plain line when Redis is not there`, async () => {
-      const settings = { REDIS_URL: 'redis://user:secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
+      const settings = { REDIS_URL: 'redis://user:p@ss@secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
       const { code, stdout, stderr } = await run(args, settings);
       expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
       expect(stderr).to.match(/^Redis at 127\.0\.0\.1:1 cannot be used: .*\n$/);
@@ -118,7 +118,7 @@ describe('the command line', function () {
 
   describe('import', () => {
     it('reports every collection as failed when Redis is not there', async () => {
-      const settings = { REDIS_URL: 'redis://user:secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
+      const settings = { REDIS_URL: 'redis://user:p@ss@secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
       const { code, stdout, json } = await run(['import', '--json'], settings);
       expect(code).to.equal(1);
       expect(json<Imports>().imports[0]).to.deep.include({
@@ -126,7 +126,9 @@ describe('the command line', function () {
         outcome: 'failed',
         read: 0,
       });
-      expect(stdout).to.include('Redis at 127.0.0.1:1 cannot be used').and.not.to.include('secret');
+      expect(stdout)
+        .to.include('Redis at 127.0.0.1:1 cannot be used')
+        .and.not.to.match(/secret|p@ss/);
     });
 
     it('prints one JSON document, and the same import again is unchanged', async () => {
@@ -298,7 +300,7 @@ describe('the command line', function () {
       expect(derived?.live).to.deep.include({ version: 1, totalCount: 3 });
       expect(second).to.deep.equal({
         ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
-        ...{ lastImports: [], lock: null, hold: null },
+        ...{ lastImports: [], lock: null, hold: null, warnings: [] },
       });
     });
 
@@ -310,6 +312,19 @@ describe('the command line', function () {
         /^drugs: version 1 is live since .*, 3 records\n {2}comes and goes with products$/m,
       );
       expect(stdout).to.match(/^companies: nothing is live$/m);
+    });
+
+    it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
+      const document = JSON.parse((await redis.get(keys.live)) ?? '');
+      await redis.set(keys.live, JSON.stringify({ ...document, publishedAt: '2099-01-01T00:00:00.000Z' }));
+      expect((await medref(['status'])).stdout).to.match(
+        /^ {2}warning: Version 1 is dated 2099-.* lies ahead/m,
+      );
+      const { collections } = (await medref(['status', '--json'])).json<{
+        collections: { warnings: string[] }[];
+      }>();
+      expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
     });
   });
 
@@ -397,6 +412,27 @@ describe('the command line', function () {
       expect((await command.ended).code).to.equal(0);
     });
 
+    it('finishes the answers under way when it is asked to stop', async () => {
+      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
+      const { key } = (await medref(['keys', 'create', '--client', 'a', '--json'])).json<{ key: string }>();
+      const command = startMedref(['serve', '--json'], { API_PORT: '0' });
+      const [, address] = await command.line(/"address":"([^"]+)"/);
+      const ask = () => fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
+      expect((await ask()).status).to.equal(200);
+      server().pause(); // So that the next answer is under way for a while.
+      try {
+        const asked = ask();
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        command.process.kill('SIGTERM');
+        await new Promise((resolve) => setTimeout(resolve, 400));
+        server().resume();
+        expect((await (await asked).json()) as object).to.have.property('success', true);
+      } finally {
+        server().resume();
+      }
+      expect((await command.ended).code).to.equal(0);
+    });
+
     it('starts while Redis is away, answers 503, and is alive', async () => {
       const command = start(['serve', '--json'], { REDIS_URL: 'redis://127.0.0.1:1', API_PORT: '0' });
       const [, address] = await command.line(/"address":"([^"]+)"/);
@@ -465,6 +501,20 @@ describe('the command line', function () {
         expect((await command.ended).code).to.equal(0);
         expect(upstream.requests).to.have.length(requests);
       }
+    });
+
+    it('ends an import under way before it ends itself, when it is asked to stop', async () => {
+      const upstream = await startUpstream((response) => response.write('['));
+      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'silent' });
+      while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      command.process.kill('SIGTERM');
+      expect((await command.ended).code).to.equal(0);
+      expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
+      const [report] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
+      expect(JSON.parse(report?.[1][1] ?? '{}')).to.deep.include({
+        outcome: 'failed',
+        reason: 'It was stopped by SIGTERM.',
+      });
     });
 
     const skipped: [outcome: string, key: string, value: object, reason: RegExp][] = [

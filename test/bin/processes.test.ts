@@ -1,6 +1,9 @@
 // The built command line as its users run it: each command once as a process of its own, and each exit code.
 
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { exitCodes } from '../../bin/exit-codes.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
@@ -9,6 +12,8 @@ import { medref, medrefProcess, startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
+
+const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -81,6 +86,35 @@ describe('the built command line', function () {
     api.process.kill('SIGTERM');
     expect((await api.ended).code).to.equal(0);
   });
+
+  const lost: [where: string, redirection: string, line: RegExp][] = [
+    [
+      'on a disk that is full',
+      '> /dev/full',
+      /^The key could not be written, so it was revoked: .*ENOSPC.*\.\n$/,
+    ],
+    ['to whoever has gone', '| true', /^The key could not be written, so it was revoked: .*EPIPE.*\.\n$/],
+    ['where stdout is closed', '>&-', /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/],
+  ];
+  for (const [where, redirection, line] of lost) {
+    it(`leaves no key that could not be written ${where}`, async function () {
+      if (redirection.includes('full') && !existsSync('/dev/full')) this.skip();
+      // Whoever reads has gone before anything is written: the command itself waits for its end.
+      const script = `{ sleep 1; "$0" "$@"; echo "ended with $?" >&2; } ${redirection}`;
+      const child = spawn('sh', ['-c', script, process.execPath, entry, 'keys', 'create', '--client', 'a'], {
+        env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ...settings },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      let stderr = '';
+      child.stderr.on('data', (chunk) => {
+        stderr += chunk;
+      });
+      await once(child, 'close');
+      expect(stderr.replace('ended with 1\n', '')).to.match(line);
+      expect(stderr).to.match(/ended with 1\n$/);
+      expect(await redis.exists('medref:keys')).to.equal(0);
+    });
+  }
 
   it('schedules until it is asked to stop', async () => {
     list = products(3);

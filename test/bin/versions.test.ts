@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { contentKeys } from '../../importer/scripts/key-lists.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys } from '../support/keys.ts';
@@ -82,9 +83,9 @@ describe('the life of a version, from the command line', function () {
     expect((await medref('status')).stdout).to.match(/rolled back to an older content as version 3 after 2/);
   });
 
-  it('rolls back once more to what was live before that content, as long as it is kept', async () => {
-    settings = { ...settings, KEEP_VERSIONS: '9' };
+  it('rolls back once more to what was live before that content: a rollback lets no other content go', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
+    settings = { ...settings, KEEP_VERSIONS: '2' }; // Lowered, which takes effect with the next import.
     await medref('rollback', 'products');
     expect((await contents())[0]).to.deep.equal([4, 2, true]);
     await medref('rollback', 'products');
@@ -94,6 +95,23 @@ describe('the life of a version, from the command line', function () {
     expect(third.stderr).to.match(/No version from before the content that is live is kept/);
     await medref('rollback', 'products', '--to', '3');
     expect((await contents())[0]).to.deep.equal([6, 3, true]);
+    expect((await contents()).map(([version]) => version)).to.deep.equal([6, 5, 4, 3, 2, 1]);
+    for (const content of [1, 2, 3])
+      for (const key of contentKeys(keys, content)) expect(await redis.pttl(key), key).to.equal(-1);
+  });
+
+  it('lets go of the content that was not live for the longest time, after rollbacks too', async () => {
+    for (const count of [10, 11, 12]) await importList(products(count));
+    await medref('rollback', 'products', '--to', '1');
+    await importList(products(13));
+    expect(await contents()).to.deep.equal([
+      [5, 5, true],
+      [4, 1, false],
+      [3, 3, false],
+      [1, 1, false],
+    ]);
+    await medref('rollback', 'products');
+    expect((await contents())[0], 'what was live before').to.deep.equal([6, 1, true]);
   });
 
   it('does nothing when the content that is asked for is live already', async () => {
@@ -208,6 +226,22 @@ describe('the life of a version, from the command line', function () {
       expect(stdout)
         .to.match(/^~ 4 \(barcodes, published\)$/m)
         .and.to.match(/^1 added, 1 changed, 1 removed$/m);
+    });
+
+    it('misses no record at the edges of the ranges that it reads', async () => {
+      await importList(products(401));
+      const edges = [1, 200, 201, 400, 401];
+      const changed = products(401).map((it, i) =>
+        edges.includes(i + 1) ? { ...it, published: false } : it,
+      );
+      await importList(changed, '--force');
+      const { changed: found } = (await medref('diff', 'products', '--json')).json<{
+        changed: { id: number }[];
+      }>();
+      expect(found.map(({ id }) => id)).to.deep.equal(edges);
+      await importList(products(401).slice(0, 200), '--force');
+      const { removed } = (await medref('diff', 'products', '--json')).json<{ removed: unknown[] }>();
+      expect(removed).to.have.length(201);
     });
 
     it('names nested members, and finds nothing between versions of one content', async () => {

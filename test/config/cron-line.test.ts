@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { validate } from 'node-cron';
@@ -48,6 +49,24 @@ describe('a schedule', () => {
   for (const line of bad) {
     it(`may not be "${line}"`, () => expect(isCronLine(line)).to.equal(false));
   }
+
+  it('takes what its documentation lists, and refuses what that refuses', () => {
+    const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8');
+    const section = page.split('### The schedule\n')[1]?.split('\n### ')[0] ?? '';
+    const items = [...section.matchAll(/^\| `([^`]+)` \|/gm)].map(([, it]) => it);
+    expect(items).to.have.length.of.at.least(5);
+    for (const it of items) expect(isCronLine(`${it} 0 * * *`), it).to.equal(true);
+    const refused = [...(/^Nothing else is taken: ([^.]+)/m.exec(section)?.[1] ?? '').matchAll(/`([^`]+)`/g)];
+    expect(refused).to.have.length.of.at.least(4);
+    for (const [, it] of refused) expect(isCronLine(`0 0 ${it} * *`), it).to.equal(false);
+    const fields = [...section.matchAll(/^\| [a-z ]+ \| `(\w+)` to `(\w+)`(?:, or `(\w+)` to `(\w+)`)?/gm)];
+    expect(fields).to.have.length(5);
+    for (const [n, [, ...ends]] of fields.entries()) {
+      for (const end of ends.filter((it) => it !== undefined)) {
+        expect(isCronLine(Object.assign(Array(5).fill('*'), { [n]: end }).join(' ')), end).to.equal(true);
+      }
+    }
+  });
 
   it('is one to the scheduler, too', () => {
     const value = fc.oneof(fc.nat(61).map(String), fc.constantFrom('jan', 'dec', 'sun', 'sat', 'x'));

@@ -1,17 +1,39 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mock } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { startSchedule } from '../../importer/schedule.ts';
+import { type Schedule, startSchedule } from '../../importer/schedule.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A schedule that does nothing. */
+const idle = (cron: string, timezone = 'UTC'): Schedule =>
+  startSchedule({
+    ...{ cron, timezone, run: async () => undefined },
+    ...{ onLate: () => undefined, onSkipped: () => undefined },
+  });
+
+/** When a line is due next, by a clock that shows this time. */
+function dueAfter(now: string, cron: string, timezone: string): string {
+  mock.timers.enable({ apis: ['Date'], now: new Date(now) });
+  try {
+    const schedule = idle(cron, timezone);
+    schedule.stop();
+    return schedule.nextRun().toISOString();
+  } finally {
+    mock.timers.reset();
+  }
+}
 
 describe('the schedule', () => {
-  it('knows when it is due next, in its time zone', async () => {
-    const schedule = (timezone: string) =>
-      startSchedule({ cron: '0 3 1 1 *', timezone, run: async () => undefined, onSkipped: () => undefined });
-    const utc = schedule('UTC');
-    const istanbul = schedule('Europe/Istanbul');
-    expect(utc.nextRun()?.toISOString()).to.match(/^\d{4}-01-01T03:00:00\.000Z$/);
-    expect(istanbul.nextRun()?.toISOString()).to.match(/^\d{4}-01-01T00:00:00\.000Z$/);
-    await utc.stop();
-    await istanbul.stop();
+  it('knows when it is due next, in its time zone', () => {
+    const utc = idle('0 3 1 1 *');
+    const istanbul = idle('0 3 1 1 *', 'Europe/Istanbul');
+    expect(utc.nextRun().toISOString()).to.match(/^\d{4}-01-01T03:00:00\.000Z$/);
+    expect(istanbul.nextRun().toISOString()).to.match(/^\d{4}-01-01T00:00:00\.000Z$/);
+    utc.stop();
+    istanbul.stop();
   });
 
   it('runs when it is due, and never twice at once: what is due meanwhile is skipped and told', async () => {
@@ -25,6 +47,7 @@ describe('the schedule', () => {
         runs += 1;
         await sleep(2_500);
       },
+      onLate: () => undefined,
       onSkipped: () => {
         skipped += 1;
       },
@@ -32,8 +55,154 @@ describe('the schedule', () => {
     while (skipped < 2) await sleep(20);
     expect(runs).to.equal(1);
     while (runs < 2) await sleep(20);
-    await schedule.stop();
+    schedule.stop();
     await sleep(1_500);
     expect(runs).to.equal(2);
   });
+
+  it('runs once, and says that it is late, when its process stood still while it was due, however often', async () => {
+    const program = `
+      const { startSchedule } = await import('./importer/schedule.ts');
+      startSchedule({
+        cron: '*/4 * * * * *',
+        timezone: 'UTC',
+        run: async () => console.log('run'),
+        onLate: (due) => console.log('late ' + due.toISOString()),
+        onSkipped: () => console.log('skipped'),
+      });`;
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', program], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const lines = linesOf(child);
+      while (!lines.includes('run')) await sleep(5);
+      child.kill('SIGSTOP');
+      const from = lines.length;
+      const stood = Math.floor(Date.now() / 4_000) * 4_000;
+      await sleep(stood + 10_700 - Date.now()); // Due 4 s and 8 s after it stood still, and again after 12 s.
+      child.kill('SIGCONT');
+      while (lines.length === from) await sleep(5);
+      await sleep(300);
+      expect(lines.slice(from)).to.deep.equal([`late ${new Date(stood + 4_000).toISOString()}`, 'run']);
+      while (lines.length < from + 3) await sleep(5);
+      expect(lines.slice(from + 2), 'then it is on time again').to.deep.equal(['run']);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  it('looks at the clock while it waits: a machine that slept over several times runs once as it wakes', async () => {
+    const told: string[] = [];
+    mock.timers.enable({ apis: ['Date'], now: new Date('2026-03-01T22:00:00Z') });
+    const schedule = startSchedule({
+      ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 10 },
+      run: async () => void told.push('run'),
+      onLate: (due) => void told.push(due.toISOString()),
+      onSkipped: () => void told.push('skipped'),
+    });
+    try {
+      await sleep(50);
+      expect(told).to.deep.equal([]);
+      mock.timers.setTime(Date.parse('2026-03-04T08:00:00Z')); // Timers stand still while a machine sleeps; its clock does not.
+      await sleep(50);
+      expect(told).to.deep.equal(['2026-03-02T03:00:00.000Z', 'run']);
+      expect(schedule.nextRun().toISOString()).to.equal('2026-03-05T03:00:00.000Z');
+    } finally {
+      schedule.stop();
+      mock.timers.reset();
+    }
+  });
+
+  it('is due by the clock as it is, once that is put right, and not by the one that was wrong', async () => {
+    mock.timers.enable({ apis: ['Date'], now: new Date('2030-06-01T00:00:00Z') });
+    const told: string[] = [];
+    const schedule = startSchedule({
+      ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 10 },
+      run: async () => void told.push('run'),
+      onLate: () => void told.push('late'),
+      onSkipped: () => void told.push('skipped'),
+    });
+    try {
+      mock.timers.setTime(Date.parse('2026-03-01T00:00:00Z'));
+      await sleep(50);
+      expect(schedule.nextRun().toISOString()).to.equal('2026-03-01T03:00:00.000Z');
+      mock.timers.setTime(Date.parse('2026-03-01T03:00:00Z'));
+      await sleep(50);
+      mock.timers.setTime(Date.parse('2026-03-01T02:59:58Z')); // Put back by a little, as clocks are all the time.
+      await sleep(50);
+      mock.timers.setTime(Date.parse('2026-03-01T03:00:01Z'));
+      await sleep(50);
+      expect(told, 'once').to.deep.equal(['run']);
+    } finally {
+      schedule.stop();
+      mock.timers.reset();
+    }
+  });
+
+  const days: [title: string, cron: string, due: readonly string[]][] = [
+    [
+      'either of a day of the month and a day of the week, where both are named',
+      '0 3 13 * fri',
+      ['06', '13'],
+    ],
+    ['both, where one of them begins with a star', '0 3 */12 * fri', ['13']],
+    ['the day of the month alone', '0 3 13 * *', ['13']],
+    ['the day of the week alone', '0 3 * * 5', ['06', '13']],
+  ];
+  for (const [title, cron, due] of days) {
+    it(`is due on ${title}, as in crontab(5)`, () => {
+      const found: string[] = [];
+      for (let now = '2026-03-01T12:00:00Z'; ; ) {
+        const next = dueAfter(now, cron, 'UTC');
+        if (next > '2026-03-14') break;
+        found.push(next.slice(8, 10));
+        now = next;
+      }
+      expect(found).to.deep.equal(due);
+    });
+  }
+
+  const berlin: [title: string, now: string, cron: string, due: string][] = [
+    [
+      'at the change, where it passes over the time',
+      '2026-03-28T20:00:00Z',
+      '30 2 * * *',
+      '2026-03-29T01:00:00Z',
+    ],
+    ['on the next day after that', '2026-03-29T01:00:00Z', '30 2 * * *', '2026-03-30T00:30:00Z'],
+    [
+      'at its time, where that is not passed over',
+      '2026-03-28T20:00:00Z',
+      '0 3 * * *',
+      '2026-03-29T01:00:00Z',
+    ],
+    ['each hour, where every hour is meant', '2026-03-29T00:45:00Z', '30 * * * *', '2026-03-29T01:30:00Z'],
+    ['at one of two such times', '2026-10-24T20:00:00Z', '30 2 * * *', '2026-10-25T01:30:00Z'],
+    ['and at the other one not', '2026-10-25T01:30:00Z', '30 2 * * *', '2026-10-26T01:30:00Z'],
+    [
+      'only at the change of a day that is meant',
+      '2026-03-28T20:00:00Z',
+      '30 2 * * mon',
+      '2026-03-30T00:30:00Z',
+    ],
+    ['at a change that is far away', '2026-01-01T00:00:00Z', '30 2 29 3 *', '2026-03-29T01:00:00Z'],
+  ];
+  for (const [title, now, cron, due] of berlin) {
+    it(`runs once where clocks change: ${title}`, () => {
+      expect(dueAfter(now, cron, 'Europe/Berlin')).to.equal(due.replace('Z', '.000Z'));
+    });
+  }
 });
+
+/** The lines of a process, as they come. */
+function linesOf({ stdout }: ChildProcess): string[] {
+  const lines: string[] = [];
+  let rest = '';
+  stdout?.on('data', (chunk) => {
+    const parts = (rest + chunk).split('\n');
+    rest = parts.pop() ?? '';
+    lines.push(...parts);
+  });
+  return lines;
+}

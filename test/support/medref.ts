@@ -43,6 +43,7 @@ export async function medref(
     stopSignal: () => new AbortController().signal,
     giveWay: () => undefined,
     stayUp: () => undefined,
+    mindResults: () => undefined,
   });
   return { code, stdout: stdout.text, stderr: stderr.text, json: () => JSON.parse(stdout.text) };
 }

@@ -22,7 +22,7 @@ export interface Service {
   /** Publishes records, all of which are valid, and waits until readers see them. @returns the new version's number */
   publish(records: readonly unknown[], options?: ImportOptions): Promise<number>;
   /** Goes back to a version of products, and waits until readers see it. @returns the new version's number */
-  goBackTo(version: number, keepVersions?: number): Promise<number>;
+  goBackTo(version: number): Promise<number>;
   /** Waits until readers see a version, which takes a second at most. */
   awaitLive(version: number, collection?: Collection): Promise<void>;
 }
@@ -54,8 +54,8 @@ export function useService(): Service {
       await service.awaitLive(version as number, options.collection);
       return version as number;
     },
-    async goBackTo(to, keepVersions = 3) {
-      const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', keepVersions, to });
+    async goBackTo(to) {
+      const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', to });
       if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
       await service.awaitLive(result.report.version as number);
       return result.report.version as number;

@@ -123,15 +123,19 @@ describe('publish.lua', () => {
     'when a page of the search index is missing': () => redis().del(keys.content(2).entries),
     'when what tells the pages apart is missing': () => redis().del(keys.content(2).fences),
     'when a part of what is derived is missing': () => redis().del(drugs.content(2).records),
+    'when a change set is missing': () => redis().del(keys.changeSet(2)),
+    'when a part of a derived change set is missing': () => redis().hdel(drugs.changeSet(2), '2'),
   };
   for (const [when, happens] of Object.entries(refusals)) {
     it(`changes nothing ${when}`, async () => {
       await stageWhole(redis(), 1, [record(1, 1)]);
       await publishOne(redis(), 1);
       await stageWhole(redis(), 2, [record(1, 1)]);
+      for (const { changeSet } of keys.parts) await redis().hset(changeSet(2), { 1: '- x', 2: '- y' });
       await happens();
       const before = await readKeySpace(redis());
-      await expectError(publishOne(redis(), 2, { expectedLive: document(1) }), Error);
+      const changes = keys.parts.map(() => 2);
+      await expectError(publishOne(redis(), 2, { expectedLive: document(1), changes }), Error);
       expect(await readKeySpace(redis())).to.deep.equal(before);
     });
   }

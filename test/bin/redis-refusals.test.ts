@@ -1,0 +1,142 @@
+// What every command says of a Redis that refuses it: one sentence of ours, and no line of a library's.
+
+import { expect } from 'chai';
+import { connectForWriting, describeServer, type Redis } from '../../shared/redis/connections.ts';
+import { medref, medrefProcess, startMedref } from '../support/medref.ts';
+import { useRedis } from '../support/redis-server.ts';
+
+describe('a Redis that refuses', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const guarded = useRedis();
+  const replica = useRedis();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    await redis.call(
+      'ACL',
+      'SETUSER',
+      'weak',
+      'on',
+      '>weak',
+      '~*',
+      '&*',
+      '-@all',
+      '+ping',
+      '+info',
+      '+select',
+    );
+    await redis.call('ACL', 'SETUSER', 'nobody', 'on', '>nobody', '-@all');
+    const guard = await connectForWriting(guarded().url);
+    await guard.config('SET', 'requirepass', 'secret');
+    guard.disconnect();
+    const follower = await connectForWriting(replica().url);
+    await follower.replicaof('127.0.0.1', 1);
+    follower.disconnect();
+  });
+  after(() => redis.disconnect());
+
+  const as = (user: string, url: string) => url.replace('redis://', `redis://${user}@`);
+  const place = String.raw`^Redis at 127\.0\.0\.1:\d+ cannot be used: `;
+  const reading = ['status', 'versions products', 'diff products', 'rejects products', 'keys list'];
+  const writing = [
+    'import companies',
+    'rollback products',
+    'resume products',
+    'keys create --client a',
+    'keys revoke a',
+  ];
+  const refusing: [what: string, url: () => string, commands: readonly string[], line: RegExp][] = [
+    [
+      'wants a password',
+      () => guarded().url,
+      [...reading, ...writing, 'schedule'],
+      new RegExp(`${place}Redis wants a password\\. Put it into REDIS_URL\\.$`),
+    ],
+    [
+      'does not take the password',
+      () => as('a:bad', guarded().url),
+      [...reading, ...writing, 'schedule'],
+      new RegExp(`${place}Redis does not accept the user or password of REDIS_URL\\.$`),
+    ],
+    [
+      'has no such database',
+      () => `${server().url}/99`,
+      [...reading, ...writing, 'schedule'],
+      new RegExp(
+        `${place}Redis does not have the database of REDIS_URL\\. Set it to another one, such as 0\\.$`,
+      ),
+    ],
+    [
+      'has no database of such a number',
+      () => `${server().url}/99999999999`,
+      ['status'],
+      new RegExp(
+        `${place}Redis does not have the database of REDIS_URL\\. Set it to another one, such as 0\\.$`,
+      ),
+    ],
+    [
+      'lets the user do too little',
+      () => as('weak:weak', server().url),
+      [...reading, ...writing, 'schedule'],
+      /^The Redis user may not do what medref needs\. See docs\/OPERATIONS\.md for its rights\.$/,
+    ],
+    [
+      'is a replica',
+      () => replica().url,
+      ['import companies', 'rollback products', 'resume products', 'keys create --client a'],
+      /^This Redis is a read-only replica\. Set REDIS_URL to its primary\.$/,
+    ],
+  ];
+  for (const [what, url, commands, line] of refusing) {
+    it(`is told in one sentence of ours by every command that needs it, when it ${what}`, async () => {
+      const settings = { COMPANIES_URL: 'file:///none.json', LOG_LEVEL: 'silent' };
+      for (const command of commands) {
+        const result = await medref(command.split(' '), { ...settings, REDIS_URL: url() });
+        const said = command.startsWith('import')
+          ? result.stdout.replace('companies: failed: ', '')
+          : result.stderr;
+        expect(said.trimEnd(), command).to.match(line);
+        expect(said.trimEnd().split('\n'), command).to.have.length(1);
+        expect(result.code, command).to.equal(1);
+      }
+    });
+  }
+
+  it('has no library write on stderr, whatever that has to say of it', async () => {
+    const status = (url: string) => medrefProcess(['status'], { REDIS_URL: url });
+    const unneeded = await status(as(':unneeded', server().url));
+    expect([unneeded.code, unneeded.stderr], 'a password that it does not want').to.deep.equal([0, '']);
+    const mute = await status(as('nobody:nobody', server().url));
+    expect(mute.stderr).to.match(/^The Redis user may not do what medref needs\. .*\n$/);
+    const settings = { REDIS_URL: as('nobody:nobody', server().url), API_PORT: '0', LOG_LEVEL: 'info' };
+    const api = startMedref(['serve', '--json'], settings);
+    await api.line(/"address"/);
+    api.process.kill('SIGTERM');
+    for (const line of (await api.ended).stderr.trim().split('\n')) {
+      expect(() => JSON.parse(line), line).not.to.throw();
+      expect(line).not.to.match(/ioredis|\[WARN\]/);
+    }
+  });
+
+  it('is named without any part of a password, one with an @ too', () => {
+    expect(describeServer('redis://user:p@ss@secret@h:1/2')).to.equal('h:1');
+  });
+
+  it('ends the schedule that cannot begin', async () => {
+    const settings = { REDIS_URL: as('weak:weak', server().url), COMPANIES_URL: 'file:///none.json' };
+    const { code } = await medrefProcess(['schedule'], settings);
+    expect(code).to.equal(1);
+  });
+
+  it('is told by the API in its log, in our words', async () => {
+    const api = startMedref(['serve', '--json'], { REDIS_URL: guarded().url, API_PORT: '0' });
+    await api.line(/"address"/);
+    api.process.kill('SIGTERM');
+    const [line = ''] = (await api.ended).stderr.split('\n');
+    expect(JSON.parse(line)).to.deep.include({
+      msg: 'Redis is away.',
+      reason: 'Redis wants a password. Put it into REDIS_URL.',
+    });
+  });
+});
