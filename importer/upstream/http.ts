@@ -252,10 +252,22 @@ function requestFailure(name: string, code: string, limits: UpstreamLimits): Ups
   if (code.startsWith('HPE_') || code === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return new UpstreamError(`${name} answered with something that is not HTTP (${code}). Check the URL.`);
   }
-  return new UpstreamError(
-    `${name} could not be asked (${code}). Check the URL, and the certificate of an https: URL.`,
-  );
+  if (certificateFaults.test(code)) {
+    return new UpstreamError(
+      `${name} has a certificate that is not accepted (${code}). Have it mended, or name who signed it in NODE_EXTRA_CA_CERTS.`,
+    );
+  }
+  if (code.startsWith('ERR_SSL_')) {
+    return new UpstreamError(
+      `${name} does not speak TLS (${code}). Check whether its URL begins with http: or https:.`,
+    );
+  }
+  return new UpstreamError(`${name} could not be asked (${code}). Check the URL.`);
 }
+
+/** Codes of a certificate that is not accepted (Node's documentation of `tls`, X509 certificate error codes). */
+const certificateFaults =
+  /CERT|CRL|^UNABLE_TO_|^(INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|PATH_LENGTH_EXCEEDED)$/;
 
 function checkStatus(name: string, status: number, retryAfter: string | null): void {
   if (status === 200) return;
@@ -270,10 +282,13 @@ function checkStatus(name: string, status: number, retryAfter: string | null): v
   throw new UpstreamError(`${what}, where only 200 OK carries a list. Check the URL.`);
 }
 
+/** More seconds than these mean these (RFC 9111, section 1.2.2). */
+const mostSeconds = 2 ** 31;
+
 /** The milliseconds that `Retry-After` asks for, in seconds or as a date; 0 where it is absent or makes no sense. */
 function waitAsked(retryAfter: string | null): number {
   if (retryAfter === null) return 0;
-  if (/^\d+$/.test(retryAfter)) return Number(retryAfter) * 1000;
+  if (/^\d+$/.test(retryAfter)) return Math.min(Number(retryAfter), mostSeconds) * 1000;
   const date = Date.parse(retryAfter);
   return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);
 }

@@ -362,6 +362,25 @@ describe('upstream', () => {
       expect(await reasonOf(new URL('http://upstream.invalid/list'))).to.match(/host name .*, after 4 tries/);
     });
 
+    it('not where https is not spoken, and then names no certificate', async () => {
+      const server = await start(sending(LIST));
+      const reason = await reasonOf(new URL(server.url().href.replace('http:', 'https:')));
+      expect(reason).to.match(/ does not speak TLS \(ERR_SSL_\w+\)\. Check whether its URL begins with http: /);
+      expect(reason).not.to.contain('certificate');
+    });
+
+    it('not where the certificate is not accepted, and then says so', async function () {
+      if (whyNoTls) this.skip();
+      const server = await startTwoSchemeServer((response, request) => sending(LIST)(response, request, 1));
+      try {
+        const reason = await reasonOf(new URL(`https://127.0.0.1:${server.port}/list`));
+        expect(reason).to.match(/ has a certificate that is not accepted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. /);
+        expect(server.requests).to.deep.equal([]);
+      } finally {
+        await server.close();
+      }
+    });
+
     it('where no connection is accepted in time', async () => {
       const deaf = await startDeafServer();
       try {
@@ -459,7 +478,8 @@ describe('upstream', () => {
       for (const [retryAfter, wait] of [
         ['120', /asks to wait 120 s \(Retry-After\), longer than the (60|59\.\d) s/],
         ['61', /asks to wait 61 s/],
-        ['99999999999', /asks to wait 99999999999 s/],
+        ['99999999999', /asks to wait 2147483648 s/],
+        ['9'.repeat(400), /asks to wait 2147483648 s/],
         [inTwoMinutes, /asks to wait 1[12]\d(\.\d)? s/],
       ] as const) {
         const server = await start(refusing(429, { 'retry-after': retryAfter }));
