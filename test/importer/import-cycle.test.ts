@@ -14,6 +14,7 @@ import { type ImportChanges, importFrom, importRecords, importText } from '../su
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys, readOrder } from '../support/keys.ts';
 import { company, product, products } from '../support/records.ts';
+import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
@@ -27,7 +28,7 @@ describe('an import', () => {
   after(() => redis.disconnect());
   beforeEach(() => redis.flushall());
 
-  const importProducts = (records: readonly unknown[], changes: ImportChanges = {}) =>
+  const importProducts = (records: readonly unknown[], changes: ImportChanges & { redisUrl?: string } = {}) =>
     importRecords(records, productCollection, { redisUrl: server().url, ...changes });
   const importProductText = (text: string, changes: ImportChanges = {}) =>
     importText(text, productCollection, { redisUrl: server().url, ...changes });
@@ -314,6 +315,24 @@ describe('an import', () => {
     expect(last, 'its end is in the history all the same').to.deep.include({ outcome: 'failed' });
     expect(last?.reason).to.match(/lost its lock/);
     expect(await redis.exists(keys.lock)).to.equal(1);
+  });
+
+  it('says published where it is, and only the reply to that did not come while it was waited for', async () => {
+    const lost = { moment: 'after', commandsPass: true, act: () => sleep(700) } as const;
+    const proxy = await startRedisProxy(
+      server().port,
+      strikeOnce(({ name }) => name === 'publish', lost),
+    );
+    try {
+      const report = await importProducts(products(2), { redisUrl: proxy.url, replyMs: 500 });
+      expect(report).to.deep.include({ outcome: 'published', version: 1, written: 2 });
+      expect(report.reason).to.equal(null);
+    } finally {
+      await proxy.close();
+    }
+    expect(await live()).to.deep.include({ version: 1, totalCount: 2 });
+    const history = await readHistory(redis, keys, 9);
+    expect(history.map(({ outcome }) => outcome)).to.deep.equal(['published']);
   });
 
   it('sweeps what a dead import has staged before it stages anything itself', async () => {

@@ -36,7 +36,7 @@ const proofs: Readonly<Record<string, Proof>> = {
       proveByTests(
         'A list of 100 products is live; then upstream is as the first column says. What is in quotation marks is what the import says.',
         ['An upstream …', 'Expected'],
-        ['test/importer/upstream-faults.test.ts'],
+        ['test/importer/upstream/upstream-faults.test.ts'],
       ),
   },
   model: {

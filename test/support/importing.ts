@@ -12,15 +12,18 @@ import { startUpstreamServer } from './upstream-server.ts';
 export type ImportChanges = Partial<Omit<ImportContext, 'redis'>> & {
   /** For how long the connection to Redis may be silent, in ms. */
   readonly silenceMs?: number | undefined;
+  /** For how long a reply of Redis is waited for, in ms. */
+  readonly replyMs?: number;
 };
 
 /** Imports from a URL, over a connection of its own. */
 export async function importFrom(
   url: URL,
   collection: Collection,
-  { redisUrl, silenceMs, ...changes }: ImportChanges & { redisUrl: string },
+  { redisUrl, silenceMs, replyMs, ...changes }: ImportChanges & { redisUrl: string },
 ): Promise<ImportReport> {
   const redis = await connectForWriting(redisUrl, { silenceMs });
+  if (replyMs !== undefined) redis.options.commandTimeout = replyMs;
   try {
     return await importCollection(collection, {
       redis,

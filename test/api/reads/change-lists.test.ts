@@ -109,6 +109,16 @@ describe('change lists', () => {
     expect(begun).to.equal(2);
   });
 
+  it('are joined anew for who asks while a walk goes on that has passed', async () => {
+    await keepMany(24, 2_000);
+    const before = await scans();
+    const long = ask(1, 24);
+    while ((await scans()) < before + 10); // Some three sets of 23.
+    expect((await ask(23, 24))?.ids).to.have.length(2_001);
+    expect((await long)?.ids).to.have.length(46_001);
+    expect(begun).to.equal(2);
+  });
+
   it('that end at other versions are joined side by side, three at a time, and none is left waiting', async () => {
     await keepMany(8, 10);
     let most = 0;

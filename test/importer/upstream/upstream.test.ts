@@ -365,7 +365,9 @@ describe('upstream', () => {
     it('not where https is not spoken, and then names no certificate', async () => {
       const server = await start(sending(LIST));
       const reason = await reasonOf(new URL(server.url().href.replace('http:', 'https:')));
-      expect(reason).to.match(/ does not speak TLS \(ERR_SSL_\w+\)\. Check whether its URL begins with http: /);
+      expect(reason).to.match(
+        / does not speak TLS \(ERR_SSL_\w+\)\. Check whether its URL begins with http: /,
+      );
       expect(reason).not.to.contain('certificate');
     });
 
