@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { mutants } from './mutant-list.ts';
 import { parseChoice, WrongArgument } from './proof-choice.ts';
+import { reliabilityPage, sectionsOf, sectionText } from './reliability-page.ts';
 
 const prove = fileURLToPath(new URL('prove.ts', import.meta.url));
 
@@ -37,5 +41,46 @@ describe('npm run prove', () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
     expect([status, stdout]).to.deep.equal([2, '']);
     expect(stderr).to.match(/^There is no proof "nothing"\. It takes kills=.* only=<of kill,redis,/);
+  });
+
+  it('writes a page of sections, of which each can be written anew by itself', () => {
+    const section = (heading: string, faults: string[]) =>
+      sectionText({ heading, text: 'What was done.', tables: [{ head: ['A'], rows: [[1_000]] }], faults });
+    const whole = reliabilityPage('npm run prove', [
+      section('One', []),
+      section('Two', ['It broke.', 'Twice.']),
+    ]);
+    expect(whole).to.include('\n**2 things did not hold.**\n');
+    expect(whole).to.match(
+      /\n## One\n\n\d{4}-\d\d-\d\d, .+, Node [\d.]+, Redis [\d.]+\.\n\nWhat was done\.\n\n\| A \|/,
+    );
+    const sections = sectionsOf(whole);
+    expect([...sections.keys()]).to.deep.equal(['One', 'Two']);
+    expect(reliabilityPage('npm run prove', [...sections.values()])).to.equal(whole);
+    sections.set('Two', section('Two', []));
+    const mended = reliabilityPage('npm run prove', [...sections.values()]);
+    expect(mended).to.include('\nEverything held.\n').and.not.include('It broke.');
+    expect(mended).to.include(sections.get('One') as string);
+  });
+
+  it('names test files that are there', async () => {
+    const source = await readFile(prove, 'utf8');
+    const files = source.match(/test\/[\w/.-]+\.(test|proof)\.ts/g) ?? [];
+    expect(files).to.include('test/importer/upstream/upstream-faults.test.ts');
+    for (const file of files)
+      expect(existsSync(new URL(`../../${file}`, import.meta.url)), file).to.equal(true);
+  });
+
+  it('breaks the product at places that are there, for tests that are', async () => {
+    const root = new URL('../../', import.meta.url);
+    expect(mutants.length).to.be.at.least(60);
+    for (const { file, from, to, tests } of mutants) {
+      expect(
+        (await readFile(new URL(file, root), 'utf8')).split(from).length - 1,
+        `${file}: ${from}`,
+      ).to.equal(1);
+      expect(to).not.to.equal(from);
+      for (const test of tests) expect(existsSync(new URL(test, root)), test).to.equal(true);
+    }
   });
 });

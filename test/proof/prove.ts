@@ -2,14 +2,14 @@
 // In: kills=<points of the real list>, only=<proof,proof>. Out: the page, or with only= those sections on stdout;
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
 import { proveByTests } from './mocha-matrix.ts';
 import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
-import { type Finding, reliabilityPage, type Section, sectionText } from './reliability-page.ts';
+import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
 
 type Say = (progress: string) => void;
 
@@ -69,16 +69,19 @@ async function sectionOf(name: string, proof: Proof, choice: Choice): Promise<Se
   }
 }
 
+/** Proves, and writes what was found: the whole page, or the sections of what was chosen into the page that is there. */
 async function prove(choice: Choice): Promise<boolean> {
-  const sections: Section[] = [];
+  const texts = choice.only ? sectionsOf(await readFile(page, 'utf8')) : new Map<string, string>();
+  const failed: string[] = [];
   for (const [name, proof] of Object.entries(proofs)) {
     if (choice.only && !choice.only.includes(name)) continue;
-    sections.push(await sectionOf(name, proof, choice));
+    const section = await sectionOf(name, proof, choice);
+    texts.set(proof.heading, sectionText(section));
+    if (section.faults.length > 0) failed.push(proof.heading);
   }
-  if (choice.only) process.stdout.write(sections.map(sectionText).join('\n'));
-  else await writeFile(page, reliabilityPage('npm run prove', sections));
-  const failed = sections.filter(({ faults }) => faults.length > 0);
-  for (const { heading } of failed) process.stderr.write(`prove: did not hold: ${heading}\n`);
+  const inOrder = Object.values(proofs).flatMap(({ heading }) => texts.get(heading) ?? []);
+  await writeFile(page, reliabilityPage('npm run prove', inOrder));
+  for (const heading of failed) process.stderr.write(`prove: did not hold: ${heading}\n`);
   return failed.length === 0;
 }
 

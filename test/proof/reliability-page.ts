@@ -24,11 +24,13 @@ export interface Section extends Finding {
   readonly heading: string;
 }
 
-/** The whole page. @param command what makes it */
-export function reliabilityPage(command: string, sections: readonly Section[]): string {
-  const faults = sections.flatMap((section) => section.faults);
-  const verdict =
-    faults.length === 0 ? 'Everything held.' : `**${numberOf(faults.length, 'thing')} did not hold.**`;
+/** What a line begins with that tells what did not hold. */
+const notHeld = '- **Did not hold:**';
+
+/** The whole page. @param command what makes it. @param sections the texts of its parts, see {@link sectionText} */
+export function reliabilityPage(command: string, sections: readonly string[]): string {
+  const faults = sections.join('').split(`\n${notHeld}`).length - 1;
+  const verdict = faults === 0 ? 'Everything held.' : `**${numberOf(faults, 'thing')} did not hold.**`;
   return [
     '# Reliability',
     '',
@@ -36,16 +38,20 @@ export function reliabilityPage(command: string, sections: readonly Section[]): 
     `and a real Redis. This page is written by \`${command}\` and by nothing else: run it, and it is made anew on your machine.`,
     `${verdict}`,
     '',
-    markdown({ head: ['Date', 'CPUs', 'Node', 'Redis'], rows: [machine()] }),
-    '',
-    ...sections.map(sectionText),
+    ...sections,
   ].join('\n');
 }
 
-/** One section as Markdown. */
+/** One section as Markdown, with when and on what it was found. */
 export function sectionText({ heading, text, tables, faults }: Section): string {
-  const held = faults.length === 0 ? [] : [faults.map((fault) => `- **Did not hold:** ${fault}`).join('\n')];
-  return `${[`## ${heading}`, text, ...held, ...tables.map(markdown)].join('\n\n')}\n`;
+  const held = faults.length === 0 ? [] : [faults.map((fault) => `${notHeld} ${fault}`).join('\n')];
+  return `${[`## ${heading}`, `${machine()}.`, text, ...held, ...tables.map(markdown)].join('\n\n')}\n`;
+}
+
+/** The sections of a page, by their headings. */
+export function sectionsOf(page: string): Map<string, string> {
+  const texts = page.split(/^(?=## )/m).slice(1);
+  return new Map(texts.map((text) => [text.slice(3, text.indexOf('\n')), `${text.trimEnd()}\n`]));
 }
 
 /** A number as people write it. */
@@ -69,10 +75,11 @@ function cellText(cell: string | number): string {
   return text.replace(/[*_|]/g, '\\$&').replaceAll('<', '&lt;').replaceAll('\n', ' ');
 }
 
-function machine(): string[] {
+function machine(): string {
   const [first, ...others] = cpus();
   const processors = `${others.length + 1} × ${first?.model.trim() || process.arch}`;
-  return [new Date().toISOString().slice(0, 10), processors, process.versions.node, redisVersion()];
+  const date = new Date().toISOString().slice(0, 10);
+  return `${date}, ${processors}, Node ${process.versions.node}, Redis ${redisVersion()}`;
 }
 
 function redisVersion(): string {
