@@ -198,7 +198,7 @@ export class ReadModel {
     return this.#read(target, async ({ version, part }) => {
       const { entries, fences } = part.content(version.content);
       const count = Math.ceil(version.entries / pageEntries);
-      const index = { pages: entries, fences: { key: fences, name: nameOf(fences, version), count } };
+      const index = { pages: entries, fences: { key: fences, name: lastingName(fences, version), count } };
       const found = await searchEntries(
         { hashes: this.#hashes, fences: this.#fences },
         { index, search, span },
@@ -346,7 +346,7 @@ export class ReadModel {
   /** Records by their place in the list; `null` when not all of them are there. */
   async #recordsAt(version: Version, part: PartKeys, { from, count }: Span): Promise<Buffer[] | null> {
     const { order } = part.content(version.content);
-    const list = { key: order, name: nameOf(order, version), count: version.totalCount };
+    const list = { key: order, name: lastingName(order, version), count: version.totalCount };
     const ids = await this.#orders.ids(list, { from, count });
     return ids.length === count ? this.#records(version, part, ids) : null;
   }
@@ -421,7 +421,7 @@ function versionOfLive(served: ServedCollection, live: Version | null): Version 
 }
 
 /** What a key holds of a version, for ever: also where an operator empties Redis and the numbers begin again. */
-function nameOf(key: string, { checksum, publishedAt }: Version): string {
+function lastingName(key: string, { checksum, publishedAt }: Version): string {
   return `${key} ${publishedAt} ${checksum}`;
 }
 

@@ -34,42 +34,57 @@ interface Verdict {
   readonly noticedBy: string | null;
 }
 
+/** How many copies are broken at once: most tests wait for something most of the time. */
+const copyCount = 2;
+
 /** Breaks the product at each place, and runs the tests that are to notice. */
 export async function proveMutants(say: (progress: string) => void): Promise<Finding> {
   const folder = await mkdtemp(join(tmpdir(), 'medref-mutants-'));
-  const copy = join(folder, 'medref');
   try {
-    await copyProject(folder, copy);
-    const faults = await checkUnbroken(copy, say);
+    const copies = Array.from({ length: copyCount }, (_, n) => join(folder, String(n), 'medref'));
+    for (const copy of copies) await copyProject(copy);
+    const faults = await checkUnbroken(copies, say);
     const verdicts: Verdict[] = [];
-    for (const mutant of faults.length > 0 ? [] : mutants) {
-      const verdict = await judge(copy, mutant);
-      verdicts.push(verdict);
-      const { noticedBy } = verdict;
-      say(`${mutant.what}: ${noticedBy === null ? 'NOT NOTICED' : `noticed by "${noticedBy}"`}`);
-    }
+    const left = faults.length > 0 ? [] : [...mutants];
+    const judgeNext = async (copy: string) => {
+      for (let mutant = left.shift(); mutant; mutant = left.shift()) {
+        const verdict = await judge(copy, mutant);
+        verdicts.push(verdict);
+        const { noticedBy } = verdict;
+        say(`${mutant.what}: ${noticedBy === null ? 'NOT NOTICED' : `noticed by "${noticedBy}"`}`);
+      }
+    };
+    await Promise.all(copies.map(judgeNext));
+    verdicts.sort((a, b) => mutants.indexOf(a.mutant) - mutants.indexOf(b.mutant));
     return finding(verdicts, faults);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function copyProject(folder: string, copy: string): Promise<void> {
+async function copyProject(copy: string): Promise<void> {
   for (const path of [...copied, ...files]) await cp(join(root, path), join(copy, path), { recursive: true });
   await writeFile(
     join(copy, '.mocharc.json'),
     JSON.stringify({ 'node-option': ['import=tsx'], timeout: 30_000 }),
   );
   await symlink(join(root, 'node_modules'), join(copy, 'node_modules'));
-  await symlink(join(root, '../shared'), join(folder, 'shared'));
+  await symlink(join(root, '../shared'), join(copy, '../shared'));
 }
 
 /** Every test that is to notice something must hold while nothing is broken. @returns those that do not */
-async function checkUnbroken(copy: string, say: (progress: string) => void): Promise<string[]> {
+async function checkUnbroken(copies: readonly string[], say: (progress: string) => void): Promise<string[]> {
   const tests = [...new Set(mutants.flatMap((mutant) => mutant.tests))];
   say(`${tests.length} test files, while nothing is broken`);
-  const failed = await firstFailure(copy, tests);
-  return failed === null ? [] : [`A test fails while nothing is broken: ${failed}.`];
+  const failed = await Promise.all(
+    copies.map((copy, n) => {
+      const some = tests.filter((_, i) => i % copies.length === n);
+      return firstFailure(copy, some, patienceMs * some.length);
+    }),
+  );
+  return failed
+    .flatMap((title) => title ?? [])
+    .map((title) => `A test fails while nothing is broken: ${title}.`);
 }
 
 async function judge(copy: string, mutant: Mutant): Promise<Verdict> {
@@ -84,7 +99,7 @@ async function judge(copy: string, mutant: Mutant): Promise<Verdict> {
       source.replace(mutant.from, () => mutant.to),
     );
     await build(copy);
-    return { mutant, noticedBy: await firstFailure(copy, mutant.tests) };
+    return { mutant, noticedBy: await firstFailure(copy, mutant.tests, patienceMs) };
   } finally {
     await writeFile(path, source);
   }
@@ -101,8 +116,8 @@ async function build(copy: string): Promise<void> {
   });
 }
 
-/** The title of the first test that fails; `null` where all hold. */
-async function firstFailure(copy: string, tests: readonly string[]): Promise<string | null> {
+/** The title of the first test that fails; `null` where all hold. @param ms how long they may take */
+async function firstFailure(copy: string, tests: readonly string[], ms: number): Promise<string | null> {
   const mocha = join(root, 'node_modules/mocha/bin/mocha.js');
   const args = [mocha, '--bail', '--exit', '--reporter', 'json', ...tests];
   const child = spawn(process.execPath, args, {
@@ -114,7 +129,7 @@ async function firstFailure(copy: string, tests: readonly string[]): Promise<str
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
   });
-  const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), patienceMs);
+  const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), ms);
   const code = await new Promise((resolve) => child.once('close', resolve));
   clearTimeout(timer);
   if (code === 0) return null;
