@@ -167,6 +167,7 @@ export const mutants: readonly Mutant[] = [
     from: 'version === target.version ? validators : validatorsOf(version, variant)',
     to: 'validators',
     tests: [
+      `${api}/reads/live-versions.test.ts`,
       `${api}/answers/caching.test.ts`,
       `${api}/reads/pinned-reads.test.ts`,
       `${api}/reads/availability.test.ts`,
@@ -196,6 +197,7 @@ export const mutants: readonly Mutant[] = [
     from: 'live.document === known?.document',
     to: 'live.version === known?.version',
     tests: [
+      `${api}/reads/live-versions.test.ts`,
       `${api}/reads/availability.test.ts`,
       `${api}/answers/caching.test.ts`,
       `${api}/reads/pinned-reads.test.ts`,
@@ -206,7 +208,11 @@ export const mutants: readonly Mutant[] = [
     file: 'api/reads/read-model.ts',
     from: 'versionOfLive(served, await this.#live.refresh(served.source))',
     to: 'versionOfLive(served, await this.#live.get(served.source))',
-    tests: [`${api}/reads/availability.test.ts`, `${api}/reads/pinned-reads.test.ts`],
+    tests: [
+      `${api}/reads/live-versions.test.ts`,
+      `${api}/reads/availability.test.ts`,
+      `${api}/reads/pinned-reads.test.ts`,
+    ],
   },
   {
     what: 'gauges stay while Redis is away',
@@ -466,8 +472,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a value with further members is served as it came',
     file: 'importer/writing/record-validator.ts',
-    from: 'return n === names.length;',
-    to: 'return true;',
+    from: 'name !== names[n] || !tests[n]?.(',
+    to: 'tests[n] !== undefined && !tests[n]?.(',
     tests: [`${importer}/writing/record-validator.test.ts`],
   },
   {
@@ -482,7 +488,7 @@ export const mutants: readonly Mutant[] = [
     file: 'importer/writing/profile.ts',
     from: ' && length !== 0',
     to: '',
-    tests: [`${importer}/import-cycle.test.ts`],
+    tests: [`${importer}/writing/profile.test.ts`],
   },
 
   // ---- upstream
