@@ -470,10 +470,10 @@ export const mutants: readonly Mutant[] = [
     tests: [`${importer}/writing/version-writer.test.ts`],
   },
   {
-    what: 'a value with further members is served as it came',
+    what: 'members in another order are served as they came',
     file: 'importer/writing/record-validator.ts',
-    from: 'name !== names[n] || !tests[n]?.(',
-    to: 'tests[n] !== undefined && !tests[n]?.(',
+    from: 'name !== names[n] || ',
+    to: '',
     tests: [`${importer}/writing/record-validator.test.ts`],
   },
   {

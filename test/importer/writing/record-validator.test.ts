@@ -65,6 +65,17 @@ describe('the record validator', () => {
     }
   });
 
+  it('gives members in one order, whichever they came in, within members too', () => {
+    const record = product(1) as unknown as Record<string, unknown>;
+    const turned = (value: object) => Object.fromEntries(Object.entries(value).reverse());
+    const json = JSON.stringify(record);
+    expect(judgeProduct(turned(record))).to.deep.include({ valid: true, json });
+    expect(judgeProduct({ ...record, drug: turned(record['drug'] as object) })).to.deep.include({ json });
+    expect(judgeProduct({ ...record, product: turned(record['product'] as object) })).to.deep.include({
+      json,
+    });
+  });
+
   it('leaves the value as it came, which a reject tells', () => {
     const value = productWith('barcodes', [{ barcode: 8_699_622_270_041, skrsStatus: null }]);
     const before = JSON.stringify(value);
