@@ -145,7 +145,7 @@ describe(`the whole road, with ${whichLists}`, function () {
         rejected: expected.length,
       });
       const listed = await medref(['rejects', name, '--json'], { KEY_PREFIX: 'dirty' });
-      expect(listed.json()).to.deep.equal({ total: expected.length, rejects: expected });
+      expect(listed.json()).to.deep.equal({ total: expected.length, rejects: expected.slice(0, 1_000) });
     }
   });
 
