@@ -14,6 +14,7 @@ import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
 import { listRoute } from './routes/list.ts';
 import { recordRoute } from './routes/record.ts';
+import { versionsRoute } from './routes/versions.ts';
 
 /** What the server answers from, and where. */
 export interface ServerDependencies {
@@ -55,6 +56,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
         routes: [
           ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
           ...collections.map((collection) => changesRoute(collection, readModel, baseUrl)),
+          ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, whyAway),
         ],

@@ -80,6 +80,15 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
     perform(async (context) => (await import('./commands/status.ts')).statusCommand(context, options)),
   );
 
+  command('verify', 'read everything that is stored of the kept versions and hold it against its checksums')
+    .argument('[collection...]', 'collections to verify; without names, all')
+    .option('--repair', 'make anew what the records still tell')
+    .action((names: string[], options) =>
+      perform(async (context) =>
+        (await import('./commands/verify.ts')).verifyCommand(context, names, options),
+      ),
+    );
+
   command('versions', 'kept versions, each with the content it holds')
     .argument('<collection>')
     .action((name: string, options) =>

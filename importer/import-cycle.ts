@@ -1,11 +1,12 @@
 // The import of one collection, from upstream to the live version: who reads this file knows the importer.
 
+import { randomUUID } from 'node:crypto';
 import type { Collection } from '../shared/collections/collection.ts';
 import { collectionKeys } from '../shared/keys.ts';
 import { plainReason } from '../shared/redis/failures.ts';
 import { judge } from './checks/judge.ts';
 import { conclude, conclusion, endDryRun, endLocked, fail } from './job/import-ending.ts';
-import { begunOf, type ImportContext, type ImportJob } from './job/import-job.ts';
+import { begunOf, type ImportContext, type ImportJob, stagedContent } from './job/import-job.ts';
 import { takeLock } from './job/import-lock.ts';
 import { type ImportReport, startReport } from './job/import-report.ts';
 import { knownValidators, storedValidators } from './job/known-validators.ts';
@@ -17,6 +18,7 @@ import { mendKeys } from './publishing/mended-keys.ts';
 import { type NextVersion, publishVersion } from './publishing/publish-version.ts';
 import { retainVersions } from './publishing/retention.ts';
 import { sweepStaged } from './publishing/sweep.ts';
+import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { requireWhole } from './publishing/wholeness.ts';
 import { readRecords } from './reader/record-reader.ts';
 import type { Validators } from './upstream/document.ts';
@@ -67,7 +69,7 @@ async function cycle(job: ImportJob): Promise<ImportReport> {
   for (const warning of found.warnings) context.logger.warn({ collection: job.collection.name }, warning);
 
   await sweepStaged(redis, held);
-  const { staged, validators } = await stage(job, await knownValidators(job, found.whole));
+  const { staged, validators } = await stage(job, await knownValidators(job, found.current));
   job.validators = validators;
   if (!staged) return conclude(job, 'unchanged', { version: live?.version ?? null }, 'keep');
   const { isLive, changeSets, refusal } = await judge(job, staged, found);
@@ -98,7 +100,7 @@ async function stage(job: ImportJob, known: Validators | null): Promise<FromUpst
   const signal = AbortSignal.any([lock.signal, ...(context.signal ? [context.signal] : [])]);
   const upstream = createUpstream({ token: source.token, signal, limits: context.upstreamLimits });
   try {
-    const begun = await lock.begin(context.dryRun ? 'dry-run' : '');
+    const begun = await lock.begin(context.dryRun ? `dry-run-${randomUUID()}` : '');
     const writer = new VersionWriter(redis, begun, collection);
     job.begun = { ...begun, writer };
     const walk = readRecords({ url: source.url, upstream, validators: known });
@@ -114,7 +116,7 @@ async function stage(job: ImportJob, known: Validators | null): Promise<FromUpst
       if (value.notModified) return { staged: null, validators: known };
       const staged = await writer.finish();
       report.warn(...requireAtRest(job, staged));
-      await requireWhole(redis, keys, { content: begun.name, ...staged.content, derived: staged.derived });
+      await requireWhole(redis, keys, stagedContent(job, staged));
       report.warn(...unknownMembersWarning(staged), ...staged.warnings);
       return { staged, validators: value.validators };
     }
@@ -136,8 +138,9 @@ async function publish(
   const number = begunOf(job).name as number;
   const report = job.report.end('published', { version: number });
   const version: NextVersion = {
-    ...{ number, content: number, ...staged.content, derived: staged.derived, profile: staged.profile },
+    ...{ number, content: number, ...stagedContent(job, staged), profile: staged.profile },
     ...{ forced: context.force, keepVersions: context.keepVersions, hold: null, undone: null, ...next },
+    maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
   };
   await publishVersion(context.redis, { keys, token: lock.token }, version, conclusion(job, report));
   return report;

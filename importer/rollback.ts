@@ -9,9 +9,10 @@ import { type ImportLock, type LockHolder, takeLock } from './job/import-lock.ts
 import { type ImportReport, startReport } from './job/import-report.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import type { Hold } from './publishing/hold.ts';
+import { firstDamage } from './publishing/live-content.ts';
 import { publishVersion } from './publishing/publish-version.ts';
 import { sweepStaged } from './publishing/sweep.ts';
-import { isWhole } from './publishing/wholeness.ts';
+import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { discard } from './scripts/discard.ts';
 
 /** What a rollback works with. */
@@ -20,6 +21,8 @@ export interface RollbackContext {
   readonly keyPrefix: string;
   /** The kept version whose content is wanted; `null`: what was live before the current content. */
   readonly to: number | null;
+  /** See version-number.ts; tests do not wait. */
+  readonly maxNumberWaitMs?: number | undefined;
 }
 
 /** A rollback that did not take place; the message says why. */
@@ -50,7 +53,7 @@ export async function rollBack(collection: Collection, context: RollbackContext)
 
 async function publishAgain(
   collection: Collection,
-  { redis, to }: RollbackContext,
+  { redis, to, ...context }: RollbackContext,
   { keys, lock }: { keys: CollectionKeys; lock: ImportLock },
 ): Promise<RollbackResult> {
   const startedAt = new Date();
@@ -59,10 +62,11 @@ async function publishAgain(
   if (!live)
     throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
   const target = chooseTarget(await versions.readKeptVersions(redis, keys), live, to);
-  const comparable = await isWhole(redis, keys, live);
+  const comparable = (await firstDamage(redis, keys, live)) === null;
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
-  if (!(await isWhole(redis, keys, target))) throw notWhole(target);
+  const damage = await firstDamage(redis, keys, target);
+  if (damage !== null) throw notWhole(target, damage);
 
   await sweepStaged(redis, { keys, token: lock.token });
   const begun = await lock.begin('');
@@ -81,6 +85,7 @@ async function publishAgain(
       {
         ...{ ...target, number, forced: false },
         ...{ live, changeSets, hold, undone: live.checksum, validators: null },
+        maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
         keepVersions: Number.POSITIVE_INFINITY, // A rollback lets no content go: the next one may want it.
       },
       conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null }),
@@ -111,8 +116,8 @@ function chooseTarget(
   );
 }
 
-function notWhole({ version }: versions.Version): RollbackError {
+function notWhole({ version }: versions.Version, damage: string): RollbackError {
   return new RollbackError(
-    `Redis has lost a part of version ${version}, so it cannot be made live again; name another one with --to.`,
+    `Version ${version} is not whole in Redis, so it cannot be made live again; name another one with --to, or run medref verify --repair. ${damage}`,
   );
 }

@@ -1,6 +1,7 @@
 // In: two kept versions. Out: what differs between them, record by record, read in bounded batches.
 
 import { isDeepStrictEqual } from 'node:util';
+import { formatOf } from '../shared/formats/content-format.ts';
 import { rangeIds, unpackIds } from '../shared/formats/packed-ids.ts';
 import type { PartKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -25,7 +26,7 @@ export interface VersionDiff {
   removed(): AsyncGenerator<unknown, void>;
 }
 
-/** A version's records were let go while they were read. */
+/** A version's records were let go while they were read, or are not as they were stored. */
 export class VersionVanishedError extends Error {}
 
 /** Compares the contents of two kept versions. The generators throw {@link VersionVanishedError}. */
@@ -57,20 +58,40 @@ async function* pairs(
   other: Version,
 ): AsyncGenerator<Pair, void> {
   if (walked.content === other.content) return;
-  const { order, records } = keys.content(walked.content);
-  const otherRecords = keys.content(other.content).records;
+  const { order, records } = keys.content(walked.stored);
+  const otherRecords = keys.content(other.stored).records;
   for (let range = 0; range * rangeIds < walked.totalCount; range += 1) {
     const packed = await redis.hgetBuffer(order, String(range));
-    const ids = packed ? unpackIds(packed) : [];
-    const found = ids.length === 0 ? [] : await redis.hmget(records, ...ids);
-    const others = ids.length === 0 ? [] : await redis.hmget(otherRecords, ...ids);
+    const its = packed && formatOf(walked).openRange(packed, range);
+    const ids = its ? unpackIds(its) : [];
+    const found = await readRecords(redis, { key: records, version: walked, ids });
+    const others = await readRecords(redis, { key: otherRecords, version: other, ids });
     const size = Math.min(rangeIds, walked.totalCount - range * rangeIds);
     const isWhole = found.length === size && !found.includes(null);
     if (!isWhole || (await redis.exists(otherRecords)) === 0) {
-      throw new VersionVanishedError('One of the versions was let go while it was read. Try again.');
+      throw new VersionVanishedError(
+        'One of the versions was let go while it was read, or is damaged. Try again, or run medref verify.',
+      );
     }
     yield* ids.map((id, i): Pair => [id, found[i] as string, others[i] as string | null]);
   }
+}
+
+/** Records as JSON texts, by ids; `null` for those that are not there. @throws VersionVanishedError for a damaged one */
+async function readRecords(
+  redis: Redis,
+  { key, version, ids }: { key: string; version: Version; ids: readonly string[] },
+): Promise<(string | null)[]> {
+  const format = formatOf(version);
+  const stored = ids.length === 0 ? [] : await redis.hmgetBuffer(key, ...ids);
+  return stored.map((bytes, n) => {
+    const text = bytes && format.openRecord(bytes, ids[n] as string);
+    if (bytes && !text)
+      throw new VersionVanishedError(
+        `Record ${ids[n]} of version ${version.version} is damaged in Redis. Run medref verify --repair.`,
+      );
+    return text?.toString() ?? null;
+  });
 }
 
 function changedRecord(id: string, before: unknown, after: unknown): ChangedRecord {

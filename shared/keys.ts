@@ -1,4 +1,4 @@
-// Every Redis key, built nowhere else; what each holds is in scripts/SCHEMA.md.
+// Every Redis key, built nowhere else; what each holds is in SCHEMA.md.
 // Keys of a collection share a hash tag, so that its atomic steps are legal on one shard of a cluster.
 
 import type { Collection, ServedCollection } from './collections/collection.ts';
@@ -9,7 +9,10 @@ export type ContentKeys = Readonly<Record<'records' | 'order' | 'blocks' | 'entr
 /** Keys that are there only while a content is staged. */
 export type WorkspaceKeys = Readonly<Record<'positions' | 'sorting', string>>;
 
-/** What a content is staged under: the number of the version to be, or `dry-run`, which never becomes one. */
+/**
+ * What a content is stored under: the number of the version that it was staged for; that and how often it was made anew,
+ * such as `20261122140005.1`; or, of a dry run, a name that never becomes a version's.
+ */
 export type ContentName = number | string;
 
 /** The keys of what each version has of its own: a collection's records, or those that are derived from them. */
@@ -32,6 +35,7 @@ export interface CollectionKeys extends PartKeys {
   readonly rejects: string;
   readonly hold: string;
   readonly undone: string;
+  readonly damaged: string;
   readonly checked: string;
   readonly validators: string;
   readonly changeSets: string;
@@ -62,6 +66,7 @@ export function collectionKeys(
     rejects: `${base}:rejects`,
     hold: `${base}:hold`,
     undone: `${base}:undone`,
+    damaged: `${base}:damaged`,
     checked: `${base}:checked`,
     validators: `${base}:validators`,
     changeSets: `${base}:change-sets`,

@@ -14,6 +14,7 @@ import { contentKeys } from '../importer/scripts/key-lists.ts';
 import { VersionWriter } from '../importer/writing/version-writer.ts';
 import type { Drug } from '../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../shared/collections/product.ts';
+import { currentFormat } from '../shared/formats/content-format.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import { readKeptVersions, readLiveVersion } from '../shared/versions.ts';
 import { type ApiAnswer, startApi, type TestApi } from './support/api.ts';
@@ -290,7 +291,10 @@ async function dieImporting(
     const { content: facts, derived } = await writer.finish();
     const live = await readLiveVersion(redis, keys);
     if (death === 'finished' || !live) return;
-    await compareVersions(redis, staging, { before: live, after: { ...facts, content: number, derived } });
+    await compareVersions(redis, staging, {
+      before: live,
+      after: { ...facts, stored: number, format: currentFormat, derived },
+    });
     for (const key of changeSetKeys(contentAt(model), content, number)) model.dead.add(key);
   } finally {
     await redis.del(keys.lock);

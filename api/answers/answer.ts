@@ -53,6 +53,8 @@ export function isHeld(request: Request, validators: Validators): boolean {
 export interface Answer {
   readonly version: Version;
   readonly validators: Validators;
+  /** Header fields that it has besides those of every answer, names and values by turns. */
+  readonly fields?: readonly string[];
 }
 
 /**
@@ -90,8 +92,8 @@ export async function answer(
   return h.abandon;
 }
 
-/** The header fields of every answer, names and values by turns. */
-export function fieldsOf({ version, validators }: Answer): string[] {
+/** The header fields of an answer, names and values by turns: those of every answer, then its own. */
+export function fieldsOf({ version, validators, fields = [] }: Answer): string[] {
   // biome-ignore format: a name and its value to a line
   return [
     'medref-version', String(version.version),
@@ -100,6 +102,7 @@ export function fieldsOf({ version, validators }: Answer): string[] {
     'cache-control', 'private, no-cache',
     'vary', 'Accept, Accept-Encoding, Authorization',
     'accept-ranges', 'none',
+    ...fields,
   ];
 }
 

@@ -6,6 +6,8 @@ export interface Validators {
   readonly etag: string;
   /** HTTP date. */
   readonly lastModified: string;
+  /** `false` where the answer may be another one at the same date. */
+  readonly isToldByDate?: boolean;
 }
 
 /** The request's conditions. */
@@ -20,10 +22,10 @@ export interface Conditions {
  */
 export function isNotModified(
   { ifNoneMatch, ifModifiedSince }: Conditions,
-  { etag, lastModified }: Validators,
+  { etag, lastModified, isToldByDate = true }: Validators,
 ): boolean {
   if (ifNoneMatch !== undefined) return matches(ifNoneMatch, etag);
-  return ifModifiedSince !== undefined && ifModifiedSince.trim() === lastModified;
+  return isToldByDate && ifModifiedSince !== undefined && ifModifiedSince.trim() === lastModified;
 }
 
 /** Weak comparison (RFC 9110, section 8.8.3.2). */

@@ -8,6 +8,7 @@ import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
 import { onTheFly } from './body.ts';
+import { digestFields, reprDigestFields } from './digests.ts';
 
 const mediaType = 'application/x-ndjson';
 
@@ -34,8 +35,14 @@ export function answerLines(
 ): symbol {
   const { req, res } = request.raw;
   const isGzip = acceptsGzip(req.headers['accept-encoding']);
-  const fields = [...fieldsOf(its), 'content-type', mediaType];
+  const { version } = its;
+  const fields = [...fieldsOf({ ...its, fields: digestFields(version) }), 'content-type', mediaType];
   if (isGzip) fields.push('content-encoding', 'gzip');
+  else {
+    fields.push(...reprDigestFields(version));
+    // A stream that was cut is told by it, also where the end of the connection is the end of the body.
+    if (version.linesLength !== undefined) fields.push('content-length', String(version.linesLength));
+  }
   res.writeHead(200, fields);
   if (request.method === 'head') {
     res.end();

@@ -9,7 +9,7 @@ import { isRedisUnavailable } from '../../shared/redis/failures.ts';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { NoVersionError, VersionGoneError } from '../reads/read-model.ts';
+import { NoVersionError, VersionGoneError } from '../reads/version-reads.ts';
 import { isHost } from '../requests/base-url.ts';
 import { quoted } from '../requests/parameters.ts';
 import { lastUnderWay } from './connection-limits.ts';

@@ -1,6 +1,7 @@
 // In: the change sets that imports have kept. Out: which ids are not as they were at a version, exactly, however many
 // versions lie between.
 
+import { readChangeSet } from '../../shared/change-sets.ts';
 import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 
@@ -15,12 +16,6 @@ export interface ChangeList {
 }
 
 export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'];
-
-/** The field of a change set that holds how many ids it has. */
-const sizeField = '#';
-
-/** How many fields of a change set are read with one command. */
-const fieldsAtOnce = 1_000;
 
 /** How many ids are judged in one turn of the event loop: some ms. */
 const idsAtOnce = 20_000;
@@ -99,7 +94,8 @@ export class ChangeWalk {
       while (this.#stops.size > 0) {
         const version = this.#versions[this.#joined] as number;
         this.#joined += 1;
-        if (!(await this.#join(version))) return this.#endAll((stop) => stop.resolve(null));
+        const previous = this.#versions[this.#joined];
+        if (!(await this.#join(version, previous))) return this.#endAll((stop) => stop.resolve(null));
         const passed = this.#versions[this.#joined] as number;
         const stop = this.#stops.get(passed);
         if (!stop) continue;
@@ -119,26 +115,16 @@ export class ChangeWalk {
     this.#stops.clear();
   }
 
-  /** Joins the change set of a version, read by parts, since it may be large. @returns whether all of it is there */
-  async #join(version: number): Promise<boolean> {
-    const key = this.#part.changeSet(version);
-    const seen = new Set<number>();
-    let size: number | null = null;
-    let cursor = '0';
-    do {
-      const [next, fields] = await this.#redis.hscan(key, cursor, 'COUNT', fieldsAtOnce);
-      for (let i = 0; i < fields.length; i += 2) {
-        const [field, text] = [fields[i] as string, fields[i + 1] as string];
-        const id = Number(field);
-        if (field === sizeField) size = Number(text);
-        else if (!seen.has(id)) {
-          seen.add(id);
-          this.#add(id, text);
-        }
-      }
-      cursor = next;
-    } while (cursor !== '0');
-    return seen.size === size;
+  /**
+   * Joins the change set of a version.
+   * @param previous the version before it
+   * @returns whether all of it is there, as it was kept
+   */
+  async #join(version: number, previous: number | undefined): Promise<boolean> {
+    const facts = await readChangeSet(this.#redis, this.#part.changeSet(version), (id, digests) =>
+      this.#add(Number(id), digests),
+    );
+    return facts !== null && (facts.previous === undefined || facts.previous === previous);
   }
 
   #add(id: number, text: string): void {

@@ -1,6 +1,7 @@
 // The fences of search indexes, for one process that serves: the first entry of each page of an index, by which the
 // pages are found that a search has to read. Those of the indexes that were searched last are remembered.
 
+import { crc32 } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import type { Redis } from '../../shared/redis/connections.ts';
 
@@ -19,6 +20,8 @@ export interface FenceList {
   readonly name: string;
   /** How many there are. */
   readonly count: number;
+  /** CRC-32 of all of them, each with a line feed behind it; `undefined` where that is not known. */
+  readonly check: number | undefined;
 }
 
 /** Reads fences by one connection, which is borrowed. */
@@ -34,9 +37,9 @@ export class Fences {
   }
 
   /**
-   * All fences of an index, sorted, each as its bytes, one character each. `null` where one is missing: a fence tells a
-   * page by how many stand before it, so all that stand behind the missing one would name the wrong page. Throws what the
-   * connection throws.
+   * All fences of an index, sorted, each as its bytes, one character each. `null` where one is missing or another one: a
+   * fence tells a page by how many stand before it, so all that stand behind it would name the wrong page. Throws what
+   * the connection throws.
    */
   async get(list: FenceList): Promise<readonly string[] | null> {
     const known = this.#lists.get(list.name);
@@ -53,17 +56,24 @@ export class Fences {
 /** What is thrown is not remembered. */
 class NotWholeError extends Error {}
 
-async function readFences(redis: Redis, { key, count }: FenceList): Promise<readonly string[]> {
+const lineFeed = Buffer.from('\n');
+
+async function readFences(redis: Redis, { key, count, check }: FenceList): Promise<readonly string[]> {
   if ((await redis.zcard(key)) !== count) throw new NotWholeError();
   const fences: string[] = [];
+  let crc = 0;
   const read = (from: number) => redis.zrangeBuffer(key, from, String(from + fencesAtOnce - 1));
   while (fences.length < count) {
     const commands = Math.min(commandsAtOnce, Math.ceil((count - fences.length) / fencesAtOnce));
     const starts = Array.from({ length: commands }, (_, n) => fences.length + n * fencesAtOnce);
     const found = (await Promise.all(starts.map(read))).flat();
     if (found.length === 0) throw new NotWholeError();
-    for (const fence of found) fences.push(fence.toString('latin1'));
+    for (const fence of found) {
+      fences.push(fence.toString('latin1'));
+      crc = crc32(lineFeed, crc32(fence, crc));
+    }
   }
+  if (check !== undefined && crc !== check) throw new NotWholeError();
   return fences;
 }
 

@@ -4,7 +4,7 @@ import { type ApiKey, digestOf } from '../../shared/api-keys.ts';
 import { apiKeyKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { damageIn, parseStored } from '../../shared/redis/damage.ts';
-import { NoVersionError } from './read-model.ts';
+import { NoVersionError } from './version-reads.ts';
 
 /** Last use is written at most this often for each key and process. */
 const lastUseEveryMs = 60_000;

@@ -1,7 +1,8 @@
 // In: a search and a span of its results. Out: how many there are in all, and the ids in the span; work for a page only.
 
+import type { ContentFormat } from '../../shared/formats/content-format.ts';
 import { beyond, bytes, idOf, prefixOf, type Search } from '../../shared/formats/search-entries.ts';
-import { openEntries, pageEntries } from '../../shared/formats/search-page.ts';
+import { pageEntries } from '../../shared/formats/search-page.ts';
 import { countBelow, type FenceList, type Fences } from './fences.ts';
 import type { HashReads } from './hash-reads.ts';
 
@@ -24,6 +25,7 @@ export interface SearchIndex {
   /** Key of its pages. */
   readonly pages: string;
   readonly fences: FenceList;
+  readonly format: ContentFormat;
 }
 
 /**
@@ -49,7 +51,7 @@ export async function searchEntries(
     last: (firstPage + 1) * pageEntries + span.from + span.count - 1,
   });
   const numbers = [...new Set([firstPage, lastPage, ...wanted.filter((it) => it <= lastPage)])];
-  const pages = await readPages(hashes, index.pages, numbers);
+  const pages = await readPages(hashes, index, numbers);
   if (!pages) return null;
   const page = (number: number) => pages.get(number) as readonly string[];
   const first = firstPage * pageEntries + countBelow(page(firstPage), least);
@@ -73,14 +75,14 @@ function pagesOf({ first, last }: { first: number; last: number }): number[] {
 
 async function readPages(
   hashes: HashReads,
-  key: string,
+  { pages: key, format }: SearchIndex,
   numbers: readonly number[],
 ): Promise<ReadonlyMap<number, readonly string[]> | null> {
   const stored = await hashes.get(key, numbers.map(String));
   const pages = new Map<number, readonly string[]>();
   for (const [n, number] of numbers.entries()) {
     const bytes = stored[n];
-    const entries = bytes ? openEntries(bytes) : null;
+    const entries = bytes ? format.openPage(bytes, number) : null;
     if (!entries) return null;
     pages.set(number, entries);
   }

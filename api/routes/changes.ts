@@ -6,6 +6,7 @@ import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { Version } from '../../shared/versions.ts';
 import { answer, isHeld, notModified, validatorsOf } from '../answers/answer.ts';
 import { listBody } from '../answers/body.ts';
+import { digestFields } from '../answers/digests.ts';
 import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
 import type { ReadModel } from '../reads/read-model.ts';
@@ -36,18 +37,25 @@ export function changesRoute(
       const since = readCount(parameters, 'since', null);
       if (since === null) throw missingParameter('since', countTakes);
       const asked = readPageRequest(parameters);
+      const pin = readPin(parameters);
+      if (pin !== undefined && since > pin)
+        throw Boom.badRequest(
+          `The version since=${since} is later than version=${pin}, where the changes are to end.`,
+        );
       const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
-      const target = await readModel.target(served, readPin(parameters));
+      const target = await readModel.target(served, pin);
       const address = `${baseUrlOf(request, baseUrl)}/${name}/changes`;
       const validatorsAt = (version: Version) =>
         validatorsOf(version, ['changes', address, since, version.version, asked.page, asked.perPage]);
       const found = await readModel.changes(target, span, (version) =>
         isHeld(request, validatorsAt(version)),
       );
-      if (found === 'later')
-        throw Boom.badRequest(`The version since=${since} is later than the one it is compared with.`);
-      if ('held' in found)
-        return notModified(request, h, { version: found.held, validators: validatorsAt(found.held) });
+      if ('held' in found) {
+        const { held } = found;
+        return notModified(request, h, {
+          ...{ version: held, validators: validatorsAt(held), fields: digestFields(held) },
+        });
+      }
       const { version, totalCount, changes } = found;
       const meta = pageMeta(totalCount, asked);
       // Links end at the version this answer ends at, so that a walk along them sees one list.
@@ -55,6 +63,7 @@ export function changesRoute(
       return answer(request, h, {
         version,
         validators: validatorsAt(version),
+        fields: digestFields(version),
         body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
       });
     },

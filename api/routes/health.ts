@@ -4,7 +4,8 @@ import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { singleEnvelope } from '../answers/envelope.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { NoVersionError, type ReadModel } from '../reads/read-model.ts';
+import type { ReadModel } from '../reads/read-model.ts';
+import { NoVersionError } from '../reads/version-reads.ts';
 
 /** @param whyAway why Redis is away, as a sentence; `null` while it is there */
 export function healthRoutes(

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { answer, isHeld, notModified, validatorsOf } from '../answers/answer.ts';
 import { listBody } from '../answers/body.ts';
+import { digestFields } from '../answers/digests.ts';
 import { listEnd, listStart } from '../answers/envelope.ts';
 import { answerLines, prefersNdjson } from '../answers/ndjson.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
@@ -26,7 +27,8 @@ export function listRoute(
     const parameters = readParameters(request.raw.req.url ?? '', pinParameter);
     const target = await readModel.target(served, readPin(parameters));
     const variant = ['ndjson'];
-    const held = { version: target.version, validators: validatorsOf(target.version, variant) };
+    const fields = digestFields(target.version);
+    const held = { version: target.version, validators: validatorsOf(target.version, variant), fields };
     if (isHeld(request, held.validators)) return notModified(request, h, held);
     const { version, lines } = await readModel.lines(target);
     return answerLines(request, h, { version, validators: validatorsOf(version, variant), lines, logger });

@@ -1,7 +1,7 @@
 // In: what was staged, and what is live. Out: whether that is the same, what differs, and why it would be refused.
 
-import { begunOf, type ImportJob } from '../job/import-job.ts';
-import { compareVersions, type VersionDiffCounts } from '../publishing/compare-versions.ts';
+import { begunOf, type ImportJob, stagedContent } from '../job/import-job.ts';
+import { compareVersions, emptyChangeSets, type VersionDiffCounts } from '../publishing/compare-versions.ts';
 import { isUndone } from '../publishing/hold.ts';
 import type { FoundLive } from '../publishing/live-content.ts';
 import type { StagedVersion } from '../writing/version-writer.ts';
@@ -9,7 +9,7 @@ import { refusalsOf } from './checks.ts';
 
 /** What came of judging a staged version. */
 export interface Judgement {
-  /** Whether what is live has the same records in the same order. */
+  /** Whether what is live has the same records in the same order, whole and in the format of this release. */
   readonly isLive: boolean;
   readonly changeSets: VersionDiffCounts['changeSets'];
   /** Every check's reason, as sentences; `null` where all let it pass. */
@@ -21,28 +21,28 @@ export async function judge(job: ImportJob, staged: StagedVersion, found: FoundL
   const { context, keys, report } = job;
   const { checksum } = staged.content;
   report.note(begunOf(job).writer.counts);
-  const isLive = checksum === found.whole?.checksum;
-  const { changeSets, ...diff } = isLive ? unchanged : await compare(job, staged, found);
+  const isLive = checksum === found.current?.checksum;
+  const { changeSets, ...diff } = await compare(job, staged, found);
   report.note(diff);
-  const undone = !isLive && (await isUndone(context.redis, keys, checksum));
+  const undone = checksum !== found.live?.checksum && (await isUndone(context.redis, keys, checksum));
   const refusals = refusalsOf({ ...context, staged, live: found.live, diff, undone }, context);
   return { isLive, changeSets, refusal: refusals.join(' ') || null };
 }
 
-const unchanged: VersionDiffCounts = { added: 0, changed: 0, removed: 0, changeSets: [] };
-
 /**
- * What was staged against what is live. Where Redis has lost a part of that, records cannot be compared: then as many
- * are told to be added or removed as one list is longer than the other. In truth there may be more.
+ * What was staged against what is live. Where a part of that is lost or damaged, records cannot be compared: then as many
+ * are told to be added or removed as one list is longer than the other, unless both are known to be the same. In truth
+ * there may be more.
  */
 async function compare(
   job: ImportJob,
   staged: StagedVersion,
   { live, whole }: FoundLive,
 ): Promise<VersionDiffCounts> {
-  const begun = begunOf(job);
-  const after = { content: begun.name, ...staged.content, derived: staged.derived };
-  const counts = await compareVersions(job.context.redis, begun, { before: whole, after });
+  const after = stagedContent(job, staged);
+  if (live?.checksum === after.checksum)
+    return { added: 0, changed: 0, removed: 0, changeSets: emptyChangeSets(live, after) };
+  const counts = await compareVersions(job.context.redis, begunOf(job), { before: whole, after });
   if (!live || whole) return counts;
   const more = staged.written - live.totalCount;
   return { ...counts, added: Math.max(0, more), removed: Math.max(0, -more) };

@@ -2,12 +2,14 @@
 
 import type { Logger } from 'pino';
 import type { Collection } from '../../shared/collections/collection.ts';
+import { currentFormat } from '../../shared/formats/content-format.ts';
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { StoredContent } from '../../shared/versions.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { UpstreamLimits } from '../upstream/access.ts';
 import type { Validators } from '../upstream/document.ts';
-import type { VersionWriter } from '../writing/version-writer.ts';
+import type { StagedVersion, VersionWriter } from '../writing/version-writer.ts';
 import type { ImportLock, Lifetimes } from './import-lock.ts';
 import type { ReportDraft } from './import-report.ts';
 
@@ -32,6 +34,8 @@ export interface ImportContext {
   readonly onProgress?: ((read: number) => void) | undefined;
   /** Of the lock, and of what is staged under it; tests shorten them. */
   readonly lifetimes?: Lifetimes | undefined;
+  /** See version-number.ts; tests do not wait. */
+  readonly maxNumberWaitMs?: number | undefined;
   /** Bounds on waiting and size; tests shorten them. */
   readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
 }
@@ -56,4 +60,9 @@ export interface ImportJob {
 export function begunOf(job: ImportJob): BegunVersion & { readonly writer: VersionWriter } {
   if (!job.begun) throw new Error('Nothing has been staged yet.');
   return job.begun;
+}
+
+/** What an import has staged, as a content that is stored. */
+export function stagedContent(job: ImportJob, { content, derived }: StagedVersion): StoredContent {
+  return { stored: begunOf(job).name, format: currentFormat, ...content, derived };
 }

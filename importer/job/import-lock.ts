@@ -37,7 +37,7 @@ export interface ImportLock {
    * @param name that never becomes a version's number; `''`: a new number is taken
    * @throws LockLostError
    */
-  begin(name: 'dry-run' | ''): Promise<BegunVersion>;
+  begin(name: string): Promise<BegunVersion>;
   release(): Promise<void>;
 }
 

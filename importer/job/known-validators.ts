@@ -9,7 +9,7 @@ import type { ImportJob } from './import-job.ts';
  * Grows when the same list makes another content: by the rules of records, what is derived, or what is stored with them.
  * Then the whole list is asked for again.
  */
-const contentRevision = 2;
+const contentRevision = 3;
 
 interface Stored extends Validators {
   /** SHA-256 of the URL they came from, which may hold a secret, and of what records were made of it then. */

@@ -1,16 +1,13 @@
 // What differs between two contents: counted by Redis in bounded batches, and kept as a change set.
 
+import type { ChangeSetFacts } from '../../shared/change-sets.ts';
+import { formatOf } from '../../shared/formats/content-format.ts';
 import { rangeIds } from '../../shared/formats/packed-ids.ts';
-import type { ContentName, PartKeys } from '../../shared/keys.ts';
+import type { PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { compare } from '../scripts/compare.ts';
+import type { StoredContent, Version } from '../../shared/versions.ts';
+import { type ComparedContent, compare } from '../scripts/compare.ts';
 import type { BegunVersion } from '../scripts/held.ts';
-
-/** A content and how many records it has. */
-interface SizedContent {
-  readonly content: ContentName;
-  readonly totalCount: number;
-}
 
 /** How many ids were added and removed, and how many records changed. */
 export interface DiffCounts {
@@ -19,67 +16,97 @@ export interface DiffCounts {
   readonly removed: number;
 }
 
-/** A version, staged or published, with what is derived. */
-export interface SizedVersion extends SizedContent {
-  readonly derived: Readonly<Record<string, { readonly totalCount: number }>>;
-}
-
 /** What differs between two versions. */
 export interface VersionDiffCounts extends DiffCounts {
-  /** Of each part of the versions, how many ids its change set has; `null` where there was nothing to compare with. */
-  readonly changeSets: readonly (number | null)[];
+  /** What is known of the change set of each part; `null` where there was nothing to compare with. */
+  readonly changeSets: readonly (ChangeSetFacts | null)[];
+}
+
+/** The part of a content that one collection has. */
+interface ComparedPart extends ComparedContent {
+  readonly totalCount: number;
 }
 
 /**
  * Compares two versions of a collection under a lock and stages their change sets, those of derived collections too.
  * @param before `null` when there is none: then everything is added, and there is no change set
+ * @param after of a version, or as it was staged
  * @returns the counts of the collection itself
  * @throws LockLostError
  */
 export async function compareVersions(
   redis: Redis,
   begun: BegunVersion,
-  { before, after }: { before: SizedVersion | null; after: SizedVersion },
+  { before, after }: { before: Version | null; after: StoredContent },
 ): Promise<VersionDiffCounts> {
-  const own = await compareContents(redis, begun, { part: begun.keys, before, after });
-  const changeSets = [before && sizeOf(own)];
-  for (const [name, { totalCount }] of Object.entries(after.derived)) {
-    const known = before?.derived[name];
-    const older = before && known ? { content: before.content, totalCount: known.totalCount } : null;
-    const counts = await compareContents(redis, begun, {
-      ...{ part: begun.keys.derived(name), before: older, after: { content: after.content, totalCount } },
-    });
-    changeSets.push(older && sizeOf(counts));
+  if (!before) {
+    const none = [null, ...Object.keys(after.derived).map(() => null)];
+    return { added: after.totalCount, changed: 0, removed: 0, changeSets: none };
+  }
+  const { sum, ...own } = await compareParts(redis, begun, begun.keys, {
+    before: comparedPart(before, before),
+    after: comparedPart(after, after),
+  });
+  const changeSets: (ChangeSetFacts | null)[] = [changeSetFacts({ ...own, sum }, before)];
+  for (const [name, facts] of Object.entries(after.derived)) {
+    const known = before.derived[name];
+    const found =
+      known &&
+      (await compareParts(redis, begun, begun.keys.derived(name), {
+        before: comparedPart(before, known),
+        after: comparedPart(after, facts),
+      }));
+    changeSets.push(found ? changeSetFacts(found, before) : null);
   }
   return { ...own, changeSets };
 }
 
-function sizeOf({ added, changed, removed }: DiffCounts): number {
-  return added + changed + removed;
+function comparedPart(
+  { stored, ...its }: StoredContent,
+  { totalCount }: { readonly totalCount: number },
+): ComparedPart {
+  return { name: stored, checkLength: formatOf(its).checkLength, totalCount };
+}
+
+/** The change sets of a version that has the very records of the one before it. */
+export function emptyChangeSets(
+  before: Version,
+  { derived }: StoredContent,
+): VersionDiffCounts['changeSets'] {
+  const none = { added: 0, changed: 0, removed: 0, sum: 0 };
+  const names = Object.keys(derived);
+  return [true, ...names.map((name) => before.derived[name] !== undefined)].map((isComparable) =>
+    isComparable ? changeSetFacts(none, before) : null,
+  );
+}
+
+function changeSetFacts(
+  { added, changed, removed, sum }: DiffCounts & { sum: number },
+  { version: previous }: Version,
+): ChangeSetFacts {
+  return { size: added + changed + removed, sum, previous };
 }
 
 /** Compares two contents of a part, and stages the change set between them. */
-async function compareContents(
+async function compareParts(
   redis: Redis,
   begun: BegunVersion,
-  { part, before, after }: { part: PartKeys; before: SizedContent | null; after: SizedContent },
-): Promise<DiffCounts> {
-  if (!before) return { added: after.totalCount, changed: 0, removed: 0 };
-  const counts = { added: 0, changed: 0, removed: 0 };
+  part: PartKeys,
+  { before, after }: { before: ComparedPart; after: ComparedPart },
+): Promise<DiffCounts & { sum: number }> {
+  const counts = { added: 0, changed: 0, removed: 0, sum: 0 };
   for (let range = 0; range * rangeIds < after.totalCount; range += 1) {
-    const found = await compare(redis, begun, {
-      ...{ part, walked: after.content, other: before.content, walks: 'after', range },
-    });
+    const found = await compare(redis, begun, { part, walked: after, other: before, walks: 'after', range });
     counts.added += found.alone;
     counts.changed += found.different;
+    counts.sum += found.sum;
   }
   counts.removed = before.totalCount - (after.totalCount - counts.added);
   let left = counts.removed;
   for (let range = 0; range * rangeIds < before.totalCount && left > 0; range += 1) {
-    const found = await compare(redis, begun, {
-      ...{ part, walked: before.content, other: after.content, walks: 'before', range },
-    });
+    const found = await compare(redis, begun, { part, walked: before, other: after, walks: 'before', range });
     left -= found.alone;
+    counts.sum += found.sum;
   }
-  return counts;
+  return { ...counts, sum: counts.sum % 2 ** 32 };
 }

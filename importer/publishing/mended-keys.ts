@@ -4,9 +4,9 @@
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { parseStored } from '../../shared/redis/damage.ts';
-import type { Version } from '../../shared/versions.ts';
+import { parseVersion } from '../../shared/versions.ts';
 import type { Held } from '../scripts/held.ts';
-import { mend } from '../scripts/mend.ts';
+import { type Mending, mend } from '../scripts/mend.ts';
 
 /** The type that each key of a collection has, but for the lock, contents and change sets. */
 const types = {
@@ -19,6 +19,7 @@ const types = {
   rejects: 'list',
   hold: 'string',
   undone: 'set',
+  damaged: 'hash',
   checked: 'string',
   validators: 'string',
   changeSets: 'zset',
@@ -26,18 +27,31 @@ const types = {
 
 type TypedKey = keyof typeof types;
 
+/** What is damaged of the keys of a collection, and how it is mended. */
+export interface KeyDamage {
+  /** As sentences; none where everything is in order. */
+  readonly damage: readonly string[];
+  readonly mending: Mending;
+}
+
 /**
  * Mends damaged keys. What is live is then the version that the pointer named, or else the latest that is kept.
  * @returns what was mended, as sentences; none where everything was in order
  * @throws LockLostError
  */
 export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
-  const { keys } = held;
-  const warnings: string[] = [];
+  const { damage, mending } = await readKeyDamage(redis, held.keys);
+  if (damage.length > 0) await mend(redis, held, mending);
+  return damage.map((it) => `${it} It was mended.`);
+}
+
+/** Looks for damaged keys. */
+export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise<KeyDamage> {
+  const damage: string[] = [];
   const dropped = new Set<string>();
   const drop = (key: string, is: string) => {
     dropped.add(key);
-    warnings.push(`The Redis key ${key} ${is}; it was mended.`);
+    damage.push(`The Redis key ${key} ${is}.`);
   };
   const names = Object.keys(types) as TypedKey[];
   const foundTypes = await Promise.all(names.map((name) => redis.type(keys[name])));
@@ -45,9 +59,9 @@ export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
     const [type, found] = [types[name], foundTypes[n]];
     if (found !== type && found !== 'none') drop(keys[name], `was a ${found} where a ${type} belongs`);
   }
-  const readable = (name: TypedKey, text: string | null): text is string => {
+  const readable = (name: TypedKey, text: string | null, parse: Parse = parseStored): text is string => {
     if (text === null) return false;
-    if (isStored(keys[name], text)) return true;
+    if (isStored(keys[name], text, parse)) return true;
     drop(keys[name], 'held text that medref did not store there');
     return false;
   };
@@ -55,33 +69,33 @@ export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
   for (const name of ['hold', 'validators'] as const) readable(name, await textOf(name));
   if (!/^\d*$/.test((await textOf('next')) ?? '')) drop(keys.next, 'held something that is no number');
   const pointer = await textOf('live');
-  const live = readable('live', pointer) ? pointer : null;
+  const live = readable('live', pointer, parseVersion) ? pointer : null;
 
   const stored = dropped.has(keys.versionDocuments) ? {} : await redis.hgetall(keys.versionDocuments);
   const documents = new Map<number, string>();
   for (const [number, text] of Object.entries(stored)) {
-    if (isStored(keys.versionDocuments, text)) documents.set(Number(number), text);
-    else warnings.push(`The Redis key ${keys.versionDocuments} held no document of version ${number}.`);
+    if (isStored(keys.versionDocuments, text, parseVersion)) documents.set(Number(number), text);
+    else damage.push(`The Redis key ${keys.versionDocuments} held no document of version ${number}.`);
   }
-  if (live !== null) documents.set((JSON.parse(live) as Version).version, live);
+  if (live !== null) documents.set(parseVersion(keys.live, live).version, live);
   const latest = Math.max(0, ...documents.keys());
   const numbers = dropped.has(keys.versions) ? [] : await redis.zrange(keys.versions, 0, '-1');
   const isListed = numbers.length === documents.size && numbers.every((it) => documents.has(Number(it)));
-  if (!isListed && warnings.length === 0)
-    warnings.push(`The Redis key ${keys.versions} did not have the versions that are kept; it was mended.`);
-  if (live === null && latest > 0 && warnings.length === 0)
-    warnings.push(`The Redis key ${keys.live} was gone; version ${latest} was made live again.`);
-  if (warnings.length === 0) return [];
-  await mend(redis, held, {
-    ...{ live: live ?? documents.get(latest) ?? '', documents },
-    dropped: [...dropped],
-  });
-  return warnings;
+  if (!isListed && damage.length === 0)
+    damage.push(`The Redis key ${keys.versions} did not have the versions that are kept.`);
+  if (live === null && latest > 0 && damage.length === 0)
+    damage.push(`The Redis key ${keys.live} was gone, and the latest version is ${latest}.`);
+  return {
+    damage: damage,
+    mending: { live: live ?? documents.get(latest) ?? '', documents, dropped: [...dropped] },
+  };
 }
 
-function isStored(key: string, text: string): boolean {
+type Parse = (key: string, text: string) => unknown;
+
+function isStored(key: string, text: string, parse: Parse): boolean {
   try {
-    parseStored(key, text);
+    parse(key, text);
     return true;
   } catch {
     return false;

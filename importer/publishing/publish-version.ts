@@ -1,13 +1,15 @@
 // In: what was staged, or a kept content, under a lock. Out: it is live, with the document and the number of its version.
 
+import type { ChangeSetFacts } from '../../shared/change-sets.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { type LiveVersion, readKeptVersions, type Version } from '../../shared/versions.ts';
+import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../../shared/versions.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Held } from '../scripts/held.ts';
 import { publish } from '../scripts/publish.ts';
 import type { Hold } from './hold.ts';
 import { publicationTime } from './publication-time.ts';
 import { graceMs, keptChangeSets, leavingVersions } from './retention.ts';
+import { untilPast } from './version-number.ts';
 import { sizesOf } from './wholeness.ts';
 
 /** A version that is to become live. */
@@ -16,10 +18,10 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   /** The version that is live now. */
   readonly live: LiveVersion | null;
   /**
-   * How many ids the change set of each part has, against the live version; `null` where it could not be compared:
-   * then changes cannot be asked for from before it.
+   * The change set of each part, against the live version; `null` where it could not be compared: then changes cannot be
+   * asked for from before it.
    */
-  readonly changeSets: readonly (number | null)[];
+  readonly changeSets: readonly (ChangeSetFacts | null)[];
   /** How many contents are kept, that of this one among them. */
   readonly keepVersions: number;
   /** Set by a rollback; `null` lifts it. */
@@ -28,6 +30,8 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   readonly undone: string | null;
   /** JSON text of the upstream's validators. */
   readonly validators: string | null;
+  /** See version-number.ts. */
+  readonly maxNumberWaitMs: number;
 }
 
 /**
@@ -40,13 +44,20 @@ export async function publishVersion(
   next: NextVersion,
   conclusion: Conclusion,
 ): Promise<void> {
-  const { number, content, live, checksum } = next;
+  const { number, content, stored, format, live, checksum } = next;
+  await untilPast(redis, number, next.maxNumberWaitMs);
   const now = new Date();
   const kept = await readKeptVersions(redis, held.keys);
   const version: Version = {
-    ...{ version: number, content, publishedAt: publicationTime(now, live, kept).toISOString() },
-    ...{ totalCount: next.totalCount, checksum, blocks: next.blocks, entries: next.entries },
-    ...{ forced: next.forced, profile: next.profile, derived: next.derived },
+    ...{ version: number, content, stored, format },
+    ...{ publishedAt: publicationTime(now, live, kept).toISOString(), totalCount: next.totalCount, checksum },
+    ...{
+      setDigest: next.setDigest,
+      linesLength: next.linesLength,
+      blocks: next.blocks,
+      entries: next.entries,
+    },
+    ...{ fencesCheck: next.fencesCheck, forced: next.forced, profile: next.profile, derived: next.derived },
   };
   const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
   const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
@@ -54,8 +65,8 @@ export async function publishVersion(
     redis,
     held,
     {
-      ...{ number, content, graceMs, sizes: sizesOf(held.keys, version) },
-      document: JSON.stringify(version),
+      ...{ number, stored, graceMs, sizes: sizesOf(held.keys, version) },
+      document: documentOf(version),
       changes: next.changeSets,
       expectedLive: live?.document ?? '',
       leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },

@@ -1,5 +1,6 @@
 // Which versions stay when one more is published, and which contents and change sets leave with the others.
 
+import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, type Version } from '../../shared/versions.ts';
 import type { Held } from '../scripts/held.ts';
@@ -27,13 +28,14 @@ export async function retainVersions(redis: Redis, held: Held, keepVersions: num
  * @param kept versions kept so far, oldest first
  * @param keep how many contents may be kept, that of the new version among them
  * @param content the content of the new version
- * @returns the versions that leave, and the contents that only they hold
+ * @returns the versions that leave, and what the contents that only they hold are stored under
  */
 export function leavingVersions(
   kept: readonly Version[],
   keep: number,
   content: number,
-): { versions: readonly number[]; contents: readonly number[] } {
+): { versions: readonly number[]; contents: readonly ContentName[] } {
+  const storedOf = new Map(kept.map((version) => [version.content, version.stored]));
   const lastOf = new Map(kept.map((version) => [version.content, version.version]));
   const others = [...lastOf.keys()].filter((other) => other !== content);
   const byLastLive = others.sort((a, b) => (lastOf.get(b) as number) - (lastOf.get(a) as number));
@@ -44,6 +46,8 @@ export function leavingVersions(
     (n >= firstNamed || (version.content !== content && lastOf.get(version.content) === version.version));
   return {
     versions: kept.filter((version, n) => !stays(version, n)).map(({ version }) => version),
-    contents: others.filter((other) => !staying.has(other)),
+    contents: others
+      .filter((other) => !staying.has(other))
+      .map((other) => storedOf.get(other) as ContentName),
   };
 }

@@ -2,19 +2,16 @@
 
 import { rangeIds } from '../../shared/formats/packed-ids.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
-import type { CollectionKeys, ContentKeys, ContentName, PartKeys } from '../../shared/keys.ts';
+import type { CollectionKeys, ContentKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
-import type { ContentFacts, Version } from '../../shared/versions.ts';
+import type { ContentFacts, StoredContent } from '../../shared/versions.ts';
 import { type KeySize, StagedLostError } from '../scripts/publish.ts';
 
-/** A content, and that of each collection which is derived from it. */
-type StoredContent = ContentFacts & Pick<Version, 'derived'> & { readonly content: ContentName };
-
 /** Whether all of a content is there, of a version or as it was staged. */
-export async function isWhole(redis: Redis, keys: CollectionKeys, version: StoredContent): Promise<boolean> {
+export async function isWhole(redis: Redis, keys: CollectionKeys, content: StoredContent): Promise<boolean> {
   const measured = await Promise.all(
-    sizesOf(keys, version).map(async ({ key, command, size }) => {
+    sizesOf(keys, content).map(async ({ key, command, size }) => {
       const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(noneOfWrongType);
       return found === size;
     }),
@@ -34,12 +31,26 @@ export async function requireWhole(redis: Redis, keys: CollectionKeys, staged: S
 }
 
 /** Every key of a content with the size that it must have. */
-export function sizesOf(keys: CollectionKeys, { content, derived, ...facts }: StoredContent): KeySize[] {
-  const parts: (readonly [PartKeys, ContentFacts])[] = [
-    [keys, facts],
-    ...Object.entries(derived).map(([name, its]) => [keys.derived(name), its] as const),
-  ];
-  return parts.flatMap(([part, its]) => contentSizes(part.content(content), its));
+export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[] {
+  return partsOf(keys, content).flatMap(({ part, facts }) =>
+    contentSizes(part.content(content.stored), facts),
+  );
+}
+
+/** What a content has of one collection. */
+export interface ContentPart {
+  /** Of the derived collection; `null`: of the collection itself. */
+  readonly derived: string | null;
+  readonly part: PartKeys;
+  readonly facts: ContentFacts;
+}
+
+/** The parts of a content: the collection's own, then those that are derived. */
+export function partsOf(keys: CollectionKeys, content: StoredContent): ContentPart[] {
+  const derived = Object.entries(content.derived).map(([name, facts]) => ({
+    ...{ derived: name, part: keys.derived(name), facts },
+  }));
+  return [{ derived: null, part: keys, facts: content }, ...derived];
 }
 
 function contentSizes(keys: ContentKeys, { totalCount, blocks, entries }: ContentFacts): KeySize[] {

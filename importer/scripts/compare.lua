@@ -4,27 +4,40 @@
 -- ARGV  1 lock token  2 staged name  3 lifetime in ms  4 number of the part of the order
 --       5 "after": the walked content is the newer one, and what it has is compared;
 --         "before": it is the older one, and what the newer one lacks is told
--- Gives {only in the walked content, different in both}; or -1 when the lock is not the caller's.
+--       6 how many bytes of check stand behind each record of the walked content  7 the same of the other
+-- Gives {only in the walked content, different in both, sum of what was written}; or -1 when the lock is not the caller's.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
 local packed = redis.call('HGET', KEYS[3], ARGV[4])
-if not packed then return {0, 0} end
+if not packed then return {0, 0, 0} end
 local ids = {}
-for at = 1, #packed, 8 do ids[#ids + 1] = string.format('%.0f', (struct.unpack('>I8', packed, at))) end
+for at = 1, #packed - 7, 8 do ids[#ids + 1] = string.format('%.0f', (struct.unpack('>I8', packed, at))) end
 local walked = redis.call('HMGET', KEYS[4], unpack(ids))
 local others = redis.call('HMGET', KEYS[5], unpack(ids))
-local alone, different, fields = 0, 0, {}
+local walkedCheck, otherCheck = tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function uncovered(stored, check) return string.sub(stored, 1, -1 - check) end
+local function isSame(n)
+  if walkedCheck == otherCheck then return walked[n] == others[n] end
+  return walked[n] and uncovered(walked[n], walkedCheck) == uncovered(others[n], otherCheck)
+end
+
+local alone, different, sum, fields = 0, 0, 0, {}
+local function digest(stored, check) return stored and redis.sha1hex(uncovered(stored, check)) or '-' end
 local function note(id, before, after)
+  local text = before .. ' ' .. after
   fields[#fields + 1] = id
-  fields[#fields + 1] = (before and redis.sha1hex(before) or '-') .. ' ' .. (after and redis.sha1hex(after) or '-')
+  fields[#fields + 1] = text
+  sum = (sum + tonumber(string.sub(redis.sha1hex(id .. ' ' .. text), 1, 8), 16)) % 4294967296
 end
 for n, id in ipairs(ids) do
   if not others[n] then
     alone = alone + 1
-    if ARGV[5] == 'after' then note(id, nil, walked[n]) else note(id, walked[n], nil) end
-  elseif ARGV[5] == 'after' and walked[n] ~= others[n] then
+    local its = digest(walked[n], walkedCheck)
+    if ARGV[5] == 'after' then note(id, '-', its) else note(id, its, '-') end
+  elseif ARGV[5] == 'after' and not isSame(n) then
     different = different + 1
-    note(id, others[n], walked[n])
+    note(id, digest(others[n], otherCheck), digest(walked[n], walkedCheck))
   end
 end
 if #fields > 0 then
@@ -33,4 +46,4 @@ if #fields > 0 then
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
   redis.call('PEXPIRE', KEYS[6], ARGV[3])
 end
-return {alone, different}
+return {alone, different, sum}

@@ -7,11 +7,18 @@ import { evaluate, loadScript } from './script.ts';
 
 const script = loadScript('compare');
 
+/** A content that is compared. */
+export interface ComparedContent {
+  readonly name: ContentName;
+  /** How many bytes stand behind each of its records. */
+  readonly checkLength: number;
+}
+
 /** A step of a comparison: which content of a part is walked, and where, against which other one. */
 export interface Comparison {
   readonly part: PartKeys;
-  readonly walked: ContentName;
-  readonly other: ContentName;
+  readonly walked: ComparedContent;
+  readonly other: ComparedContent;
   /** Whether the walked content is the newer one, or the older one. */
   readonly walks: 'after' | 'before';
   /** Number of the range of the order that is walked, from 0. */
@@ -20,21 +27,22 @@ export interface Comparison {
 
 /**
  * Compares a range of one content with another content, and writes what differs into the change set of a begun version.
- * @returns how many ids are only in the walked content, and how many records differ (told where `after` is walked)
+ * @returns how many ids are only in the walked content, how many records differ (told where `after` is walked), and the
+ * sum of what was written
  * @throws LockLostError
  */
 export async function compare(
   redis: Redis,
   { keys, token, name, lifetimeMs }: BegunVersion,
   { part, walked, other, walks, range }: Comparison,
-): Promise<{ alone: number; different: number }> {
-  const { order, records } = part.content(walked);
+): Promise<{ alone: number; different: number; sum: number }> {
+  const { order, records } = part.content(walked.name);
   const reply = await evaluate(
     redis,
     script,
-    [keys.lock, keys.staged, order, records, part.content(other).records, part.changeSet(name)],
-    [token, name, lifetimeMs, range, walks],
+    [keys.lock, keys.staged, order, records, part.content(other.name).records, part.changeSet(name)],
+    [token, name, lifetimeMs, range, walks, walked.checkLength, other.checkLength],
   );
-  const [alone, different] = heldReply(reply) as [number, number];
-  return { alone, different };
+  const [alone, different, sum] = heldReply(reply) as [number, number, number];
+  return { alone, different, sum };
 }

@@ -6,7 +6,7 @@
 --       then the keys of the content; the change sets; what was needed only to stage; what leaves
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
 --         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
---         set), workspaceKeys (how many), leaving {versions, changeSets}, graceMs, channel, report, historyCap,
+--         set, and what it says of itself), workspaceKeys (how many), leaving {versions, changeSets}, graceMs, channel, report, historyCap,
 --         hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
 -- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
@@ -20,8 +20,8 @@ for i, size in ipairs(it.sizes) do
 end
 
 local changeSets = 13 + #it.sizes
-for i, size in ipairs(it.changes) do
-  if size >= 0 and redis.call('HLEN', KEYS[changeSets + i]) ~= size then return -3 end
+for i, set in ipairs(it.changes) do
+  if set[1] >= 0 and redis.call('HLEN', KEYS[changeSets + i]) ~= set[1] then return -3 end
 end
 local workspace = changeSets + #it.changes
 local leaving = workspace + it.workspaceKeys
@@ -33,8 +33,8 @@ end
 -- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
 for i = workspace + 1, leaving do redis.call('UNLINK', KEYS[i]) end
 for i = 14, workspace do redis.call('PERSIST', KEYS[i]) end
-for i, size in ipairs(it.changes) do
-  if size >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', size) end
+for i, set in ipairs(it.changes) do
+  if set[1] >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', set[2]) end
 end
 redis.call('DEL', KEYS[5])
 -- Of a Redis that has lost its last writes: a number that is live must not be given out again.

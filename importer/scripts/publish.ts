@@ -1,5 +1,7 @@
 // publish.lua: a version goes live, in one step.
 
+import { type ChangeSetFacts, changeSetText } from '../../shared/change-sets.ts';
+import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Conclusion } from './conclusion.ts';
 import { type Held, LockLostError } from './held.ts';
@@ -28,8 +30,8 @@ export interface KeySize {
 /** A version to be made live, with all that changes in the same step. */
 export interface Publication {
   readonly number: number;
-  /** The content it holds: its own, or for a rollback a kept one. */
-  readonly content: number;
+  /** What the content that it holds is stored under: its number, or for a rollback what a kept one is. */
+  readonly stored: ContentName;
   /** JSON text of the version's document. */
   readonly document: string;
   /** JSON text of the live version's document that the caller compared with; `''` when there was none. */
@@ -39,15 +41,15 @@ export interface Publication {
   /** What is let go: versions, contents that no kept version holds any more, change sets. */
   readonly leaving: {
     readonly versions: readonly number[];
-    readonly contents: readonly number[];
+    readonly contents: readonly ContentName[];
     readonly changeSets: readonly number[];
   };
   readonly graceMs: number;
   /**
-   * Of each part, in their order, how many ids its change set has; `null` where it was compared with nothing. Their
-   * number is kept in the set, so that a set that Redis has lost a part of is told from a smaller one.
+   * What is known of the change set of each part, in their order; `null` where it was compared with nothing. It is kept
+   * in the set, so that one that Redis has lost a part of is told from a smaller one.
    */
-  readonly changes: readonly (number | null)[];
+  readonly changes: readonly (ChangeSetFacts | null)[];
   /** JSON text of the hold that is set; `''` lifts it. */
   readonly hold: string;
   /** Checksum of the content that is rolled back from, and of one that is wanted again; `''` for none. */
@@ -66,11 +68,11 @@ export interface Publication {
 export async function publish(
   redis: Redis,
   { keys, token }: Held,
-  { content, sizes, changes, leaving, ...publication }: Publication,
+  { stored, sizes, changes, leaving, ...publication }: Publication,
   { rejects, ...entry }: Conclusion,
 ): Promise<void> {
   const { number } = publication;
-  const workspace = content === number ? workspaceKeys(keys, number) : [];
+  const workspace = stored === number ? workspaceKeys(keys, number) : [];
   const reply = await evaluate(
     redis,
     script,
@@ -86,7 +88,7 @@ export async function publish(
       JSON.stringify({
         ...{ token, ...publication, ...entry, leaving, channel: keys.announcements },
         sizes: sizes.map(({ command, size }) => [command, size]),
-        changes: changes.map((size) => size ?? -1),
+        changes: changes.map((facts) => (facts ? [facts.size, changeSetText(facts)] : [-1, ''])),
         workspaceKeys: workspace.length,
       }),
       ...rejects,
@@ -95,10 +97,11 @@ export async function publish(
   requirePublished(reply as number);
 }
 
-function requirePublished(code: number): void {
+/** What a script that makes something visible replied. @throws LockLostError, NotPublishedError, StagedLostError */
+export function requirePublished(code: number): void {
   if (code === 1 || code === 2) return;
   if (code === -1) throw new LockLostError();
   if (code === -2) throw new NotPublishedError('Another version went live meanwhile. Run it again.');
   if (code === -3) throw new StagedLostError();
-  throw new Error(`publish.lua gave the unknown code ${code}.`);
+  throw new Error(`A script gave the unknown code ${code}.`);
 }

@@ -1,5 +1,6 @@
 // retain.lua: kept versions are let go.
 
+import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type Held, heldReply } from './held.ts';
 import { contentKeys } from './key-lists.ts';
@@ -11,7 +12,7 @@ const script = loadScript('retain');
 export async function retain(
   redis: Redis,
   { keys, token }: Held,
-  { versions, contents }: { readonly versions: readonly number[]; readonly contents: readonly number[] },
+  { versions, contents }: { readonly versions: readonly number[]; readonly contents: readonly ContentName[] },
   graceMs: number,
 ): Promise<void> {
   const leaving = contents.flatMap((content) => contentKeys(keys, content));

@@ -12,8 +12,8 @@ export interface StagedRecord {
   /** Position upstream, from 1. */
   readonly position: number;
   readonly id: number;
-  /** On one line. */
-  readonly json: string;
+  /** Its JSON text, with the check of its id behind it. */
+  readonly stored: Buffer;
 }
 
 /** A record of a batch whose id came before. */
@@ -34,13 +34,13 @@ export async function stageRecords(
   records: readonly StagedRecord[],
 ): Promise<Duplicate[]> {
   // Few large arguments: each one costs this process and Redis about as much as a record.
-  const places = records.map(({ position, id }) => `${position} ${id}`).join(' ');
-  const lines = records.map(({ json }) => `${json}\n`).join('');
+  const places = records.map(({ position, id, stored }) => `${position} ${id} ${stored.length}`).join(' ');
+  const texts = Buffer.concat(records.map(({ stored }) => stored));
   const reply = await evaluate(
     redis,
     script,
     [keys.lock, keys.staged, part.workspace(name).positions, part.content(name).records],
-    [token, name, lifetimeMs, places, Buffer.from(lines)],
+    [token, name, lifetimeMs, places, texts],
   );
   const flat = heldReply(reply) as number[];
   const duplicates: Duplicate[] = [];

@@ -1,9 +1,11 @@
-// In: records of one collection, in order. Out: a staged content: records, order, blocks, search index, checksum.
+// In: records of one collection, in order. Out: a staged content: records, order, blocks, search index, digests.
 // Memory does not grow with the list: duplicates are found by Redis, and entries sorted with its help.
 
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { blockRecords, maxBlockLength, packBlock } from '../../shared/formats/block.ts';
+import { checkLength, writeCheck } from '../../shared/formats/check.ts';
 import { packIds } from '../../shared/formats/packed-ids.ts';
 import { entriesOf } from '../../shared/formats/search-entries.ts';
 import { packEntries, pageEntries } from '../../shared/formats/search-page.ts';
@@ -15,11 +17,24 @@ import { type StagedBlock, stageBlocks } from '../scripts/stage-blocks.ts';
 import { type StagedPage, stagePages } from '../scripts/stage-pages.ts';
 import { type Duplicate, type StagedRecord, stageRecords } from '../scripts/stage-records.ts';
 import { EntrySorter } from './entry-sorter.ts';
+import { SetDigest } from './set-digest.ts';
 
 /** A record with what it is found by. */
 export interface ContentRecord extends StagedRecord {
+  /** Its JSON text, on one line. */
+  readonly json: string;
   readonly record: unknown;
 }
+
+/** A record as it is stored: its JSON text in UTF-8, with the check of its id behind it. */
+export function storedRecord(id: number, json: string): Buffer {
+  const stored = Buffer.allocUnsafe(Buffer.byteLength(json) + checkLength);
+  stored.write(json);
+  writeCheck(stored, id);
+  return stored;
+}
+
+const lineFeed = Buffer.from('\n');
 
 /** How many pages of entries are sent with one command: less than a ms of work for Redis. */
 const pagesAtOnce = 32;
@@ -31,6 +46,9 @@ export class ContentWriter {
   readonly #part: PartKeys;
   readonly #collection: Collection;
   readonly #checksum = createHash('sha256');
+  readonly #set = new SetDigest();
+  #linesLength = 0;
+  #fencesCheck = 0;
   readonly #entries: EntrySorter;
   #count = 0;
   #blocks = 0;
@@ -58,7 +76,8 @@ export class ContentWriter {
     const entries: string[] = [];
     const packing: Promise<StagedBlock>[] = [];
     this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
-    for (const { json, id, position, record } of records) {
+    for (const { json, stored, id, position, record } of records) {
+      this.#takeLine(stored.subarray(0, stored.length - checkLength));
       entries.push(...entriesOf(this.#collection, { record, id, position }));
       this.#addToBlock(id, json);
       if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
@@ -70,8 +89,15 @@ export class ContentWriter {
   async finish(): Promise<ContentFacts> {
     if (this.#ids.length > 0) await this.#stageBlocks([this.#endBlock()]);
     const entries = await this.#stageIndex();
-    const checksum = this.#checksum.digest('hex');
-    return { totalCount: this.#count, checksum, blocks: this.#blocks, entries };
+    return {
+      ...{ totalCount: this.#count, checksum: this.#checksum.digest('hex'), setDigest: this.#set.hex() },
+      ...{ linesLength: this.#linesLength, blocks: this.#blocks, entries, fencesCheck: this.#fencesCheck },
+    };
+  }
+
+  #takeLine(text: Buffer): void {
+    this.#set.add(hash('sha256', text, 'buffer'));
+    this.#linesLength += text.length + lineFeed.length;
   }
 
   #addToBlock(id: number, json: string): void {
@@ -84,12 +110,12 @@ export class ContentWriter {
 
   async #endBlock(): Promise<StagedBlock> {
     const number = Math.ceil(this.#count / blockRecords) - 1;
-    const [order, texts] = [packIds(this.#ids), this.#texts];
+    const [order, texts] = [packIds(this.#ids, number), this.#texts];
     this.#ids = [];
     this.#texts = [];
     this.#textLength = 0;
     if (texts) this.#blocks += 1;
-    return { number, order, stored: texts && (await packBlock(texts)) };
+    return { number, order, stored: texts && (await packBlock(texts, number)) };
   }
 
   async #stageBlocks(packing: readonly Promise<StagedBlock>[]): Promise<void> {
@@ -106,6 +132,7 @@ export class ContentWriter {
     const write = async (entries: readonly string[]) => {
       const pages = pagesOf(entries, count / pageEntries);
       count += entries.length;
+      for (const { fence } of pages) this.#fencesCheck = crc32(lineFeed, crc32(fence, this.#fencesCheck));
       await writing;
       writing = stagePages(this.#redis, this.#begun, this.#part, pages);
       writing.catch(() => undefined); // Thrown by the next await.
@@ -123,9 +150,10 @@ export class ContentWriter {
 function pagesOf(sorted: readonly string[], firstNumber: number): StagedPage[] {
   const pages: StagedPage[] = [];
   for (let at = 0; at < sorted.length; at += pageEntries) {
+    const number = firstNumber + pages.length;
     const page = sorted.slice(at, at + pageEntries);
     const fence = Buffer.from(page[0] as string, 'latin1');
-    pages.push({ number: firstNumber + pages.length, stored: packEntries(page), fence });
+    pages.push({ number, stored: packEntries(page, number), fence });
   }
   return pages;
 }

@@ -7,7 +7,7 @@ import { shortened } from '../../shared/shortened.ts';
 import type { ContentFacts } from '../../shared/versions.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { Duplicate } from '../scripts/stage-records.ts';
-import { type ContentRecord, ContentWriter } from './content-writer.ts';
+import { type ContentRecord, ContentWriter, storedRecord } from './content-writer.ts';
 
 /** How many ids a warning names. */
 const maxNamed = 10;
@@ -76,7 +76,7 @@ export class DerivedWriter {
       const record = recordOf(source);
       const json = JSON.stringify(record);
       const id = valueAt(record, collection.idPath) as number;
-      if (!found.has(json)) found.set(json, { position, id, json, record });
+      if (!found.has(json)) found.set(json, { position, id, json, stored: storedRecord(id, json), record });
     }
     return [...found.values()];
   }

@@ -9,7 +9,7 @@ import { recordCount } from '../reader/record-count.ts';
 import type { RecordBatch, SourceRecord } from '../reader/record-reader.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { Duplicate } from '../scripts/stage-records.ts';
-import { type ContentRecord, ContentWriter } from './content-writer.ts';
+import { type ContentRecord, ContentWriter, storedRecord } from './content-writer.ts';
 import { DerivedWriter } from './derived-writer.ts';
 import { createProfiler, type Profiler } from './profile.ts';
 import { createValidator, type Verdict } from './record-validator.ts';
@@ -203,9 +203,11 @@ export class VersionWriter {
 }
 
 function validOf(batch: readonly Judged[]): ContentRecord[] {
-  return batch.flatMap(({ source: { position }, verdict }) =>
-    verdict.valid ? [{ position, id: verdict.id, json: verdict.json, record: verdict.record }] : [],
-  );
+  return batch.flatMap(({ source: { position }, verdict }) => {
+    if (!verdict.valid) return [];
+    const { id, json, record } = verdict;
+    return [{ position, id, json, stored: storedRecord(id, json), record }];
+  });
 }
 
 interface Judged {

@@ -3,6 +3,7 @@
 
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
+import { checkLength, isIntact, writeCheck } from './check.ts';
 import { combineCrc32, crcShift } from './crc32.ts';
 import { VarintReader, varint } from './varint.ts';
 
@@ -20,10 +21,6 @@ const countsLength = 4;
 
 /** Then come the facts of all of it and of each quarter: six numbers of 32 bits, see {@link factsOf}. */
 const factsLength = 24;
-
-/** It ends with the CRC-32 of all before; the CRC-32 of bytes that end with theirs is always this. */
-const checkLength = 4;
-const residue = 0x2144df1c;
 
 const comma = Buffer.from(',');
 const newLine = 0x0a;
@@ -50,8 +47,8 @@ export interface Block {
   readonly first: number;
 }
 
-/** Compresses records, each as JSON text, into a block as it is stored. */
-export async function packBlock(records: readonly string[]): Promise<Buffer> {
+/** Compresses records, each as JSON text, into a block as it is stored. @param place the number of the block, from 0 */
+export async function packBlock(records: readonly string[], place: number): Promise<Buffer> {
   const whole = Buffer.from(records.join(','));
   let lengths = '';
   const quarters: Buffer[] = [];
@@ -84,8 +81,7 @@ export async function packBlock(records: readonly string[]): Promise<Buffer> {
     joined,
     Buffer.alloc(checkLength),
   ]);
-  const unchecked = stored.length - checkLength;
-  stored.writeUInt32LE(crc32(stored.subarray(0, unchecked)), unchecked);
+  writeCheck(stored, place);
   return stored;
 }
 
@@ -101,9 +97,9 @@ function factsOf(text: Buffer, deflatedLength: number): Buffer {
   return facts;
 }
 
-/** Opens a stored block; `null` when a bit of it is not as it was stored. */
-export function openBlock(stored: Buffer): Block | null {
-  if (stored.length < countsLength + factsLength + checkLength || crc32(stored) !== residue) return null;
+/** Opens a stored block; `null` when a bit of it is not as it was stored. @param place see {@link packBlock} */
+export function openBlock(stored: Buffer, place: number): Block | null {
+  if (stored.length < countsLength + factsLength + checkLength || !isIntact(stored, place)) return null;
   const deflatedFrom = stored.readUInt16LE(2);
   return pieceOf(stored, countsLength, { deflatedFrom, first: 0, count: stored.readUInt16LE(0) });
 }

@@ -1,7 +1,8 @@
 // The ids of a list, packed: an unsigned integer of 64 bits each, the highest byte first, in ranges of as many as a
-// block has records.
+// block has records; behind each range stands its check.
 
 import { blockRecords } from './block.ts';
+import { checkLength, writeCheck } from './check.ts';
 
 /** How many ids a range has; only the last one of a list has fewer. */
 export const rangeIds = blockRecords;
@@ -9,10 +10,11 @@ export const rangeIds = blockRecords;
 /** How many bytes an id takes. */
 export const idBytes = 8;
 
-/** Packs ids as they are stored. */
-export function packIds(ids: readonly number[]): Buffer {
-  const packed = Buffer.allocUnsafe(ids.length * idBytes);
+/** Packs ids as they are stored. @param place the number of the range, from 0 */
+export function packIds(ids: readonly number[], place: number): Buffer {
+  const packed = Buffer.allocUnsafe(ids.length * idBytes + checkLength);
   for (const [n, id] of ids.entries()) packed.writeBigUInt64BE(BigInt(id), n * idBytes);
+  writeCheck(packed, place);
   return packed;
 }
 

@@ -2,13 +2,14 @@
 // before it, behind a CRC-32 of all that.
 
 import { crc32 } from 'node:zlib';
+import { beginningAt } from './check.ts';
 import { VarintReader, varint } from './varint.ts';
 
 /** How many entries a page has; only the last one of an index has fewer. */
 export const pageEntries = 32;
 
-/** Writes one page of entries, sorted, each as its bytes. */
-export function packEntries(entries: readonly string[]): Buffer {
+/** Writes one page of entries, sorted, each as its bytes. @param place the number of the page, from 0 */
+export function packEntries(entries: readonly string[], place: number): Buffer {
   let text = '';
   let before = '';
   for (const entry of entries) {
@@ -17,13 +18,14 @@ export function packEntries(entries: readonly string[]): Buffer {
     before = entry;
   }
   const stored = Buffer.from(`\0\0\0\0${text}`, 'latin1');
-  stored.writeUInt32LE(crc32(stored.subarray(4)), 0);
+  stored.writeUInt32LE(crc32(stored.subarray(4), beginningAt(place)), 0);
   return stored;
 }
 
-/** The entries of a stored page, each as its bytes; `null` when a bit of it is not as it was stored. */
-export function openEntries(stored: Buffer): string[] | null {
-  if (stored.length < 4 || crc32(stored.subarray(4)) !== stored.readUInt32LE(0)) return null;
+/** The entries of a stored page, each as its bytes; `null` when a bit of it is not as it was stored. @param place see {@link packEntries} */
+export function openEntries(stored: Buffer, place: number): string[] | null {
+  if (stored.length < 4 || crc32(stored.subarray(4), beginningAt(place)) !== stored.readUInt32LE(0))
+    return null;
   const text = stored.toString('latin1');
   const entries: string[] = [];
   const numbers = new VarintReader(stored, 4);

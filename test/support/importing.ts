@@ -36,6 +36,7 @@ export async function importFrom(
       dryRun: false,
       scheduled: false,
       logger: pino({ level: 'silent' }),
+      maxNumberWaitMs: 0,
       ...changes,
     });
   } finally {

@@ -55,7 +55,12 @@ export function useService(): Service {
       return version as number;
     },
     async goBackTo(to) {
-      const result = await rollBack(productCollection, { redis, keyPrefix: 'medref', to });
+      const result = await rollBack(productCollection, {
+        redis,
+        keyPrefix: 'medref',
+        to,
+        maxNumberWaitMs: 0,
+      });
       if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
       await service.awaitLive(result.report.version as number);
       return result.report.version as number;

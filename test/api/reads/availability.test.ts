@@ -349,7 +349,7 @@ describe('when Redis has lost data', () => {
     await connection.del(await contentKey('blocks'));
     const order = await contentKey('order');
     const first = (await connection.hgetBuffer(order, '0')) as Buffer;
-    await connection.hset(order, '0', Buffer.concat([packIds([7_777]), first.subarray(8)]));
+    await connection.hset(order, '0', Buffer.concat([packIds([7_777], 0), first.subarray(8)]));
     expectUnavailable(await send(api(), '/products'), '/products');
   });
 

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import { Fences } from '../../../api/reads/fences.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
@@ -16,7 +17,10 @@ describe('the fences of a search index', () => {
   const write = async (members: readonly string[]) => {
     await redis.zadd('fences', ...members.flatMap((it) => [0, it]));
   };
-  const list = (count: number) => ({ key: 'fences', name: `of ${count}`, count });
+  const list = (count: number) => ({
+    ...{ key: 'fences', name: `of ${count}`, count },
+    check: texts(count).reduce((crc, text) => crc32(`${text}\n`, crc), 0),
+  });
 
   for (const count of [1, 499, 500, 501, 8_000, 8_001, 20_000]) {
     it(`are given sorted and whole where there are ${count}`, async () => {
@@ -47,6 +51,14 @@ describe('the fences of a search index', () => {
     await redis.flushall();
     await write(texts(600));
     expect(await fences.get(list(600))).to.deep.equal(texts(600));
+  });
+
+  it('are none where one of them is another one, and not checked where what they must be is not known', async () => {
+    const fences = new Fences(redis);
+    await write([...texts(599), 'n000000x']);
+    expect(await fences.get(list(600))).to.equal(null);
+    const known = await fences.get({ ...list(600), check: undefined });
+    expect(known).to.deep.equal(['n000000', 'n000000x', ...texts(599).slice(1)]);
   });
 
   it('are asked for again after Redis failed', async () => {

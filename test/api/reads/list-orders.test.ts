@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { HashReads } from '../../../api/reads/hash-reads.ts';
 import { ListOrders } from '../../../api/reads/list-orders.ts';
+import { formatOf } from '../../../shared/formats/content-format.ts';
 import { packIds, rangeIds } from '../../../shared/formats/packed-ids.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useRedis } from '../../support/redis-server.ts';
@@ -10,12 +11,16 @@ describe('the order of a list, as it is read', () => {
   let redis: Redis;
   let orders: ListOrders;
   const ids = Array.from({ length: 950 }, (_, n) => (n % 2 === 0 ? n + 1 : Number.MAX_SAFE_INTEGER - n));
-  const order = { key: 'order', name: 'first', count: ids.length };
+  const order = { key: 'order', name: 'first', count: ids.length, format: formatOf({ format: 2 }) };
   const expected = (from: number, count: number) => ids.slice(from, from + count).map(String);
   const write = async (all: readonly number[]) => {
     await redis.del(order.key);
     for (let from = 0; from < all.length; from += rangeIds)
-      await redis.hset(order.key, from / rangeIds, packIds(all.slice(from, from + rangeIds)));
+      await redis.hset(
+        order.key,
+        from / rangeIds,
+        packIds(all.slice(from, from + rangeIds), from / rangeIds),
+      );
   };
   before(async () => {
     redis = await connectForWriting(server().url);
@@ -66,6 +71,18 @@ describe('the order of a list, as it is read', () => {
     await orders.ids(order, { from: 390, count: 200 });
     await write(ids);
     expect(await orders.ids(order, { from: 390, count: 200 })).to.deep.equal(expected(390, 200));
+  });
+
+  it('gives no id of a range of which a bit is another one, or that belongs elsewhere', async () => {
+    const stored = (await redis.hgetBuffer(order.key, '1')) as Buffer;
+    for (let at = 0; at < stored.length; at += 61) {
+      const damaged = Buffer.from(stored);
+      damaged[at] = (damaged[at] as number) ^ 1;
+      await redis.hset(order.key, '1', damaged);
+      expect(await orders.ids(order, { from: 195, count: 10 })).to.deep.equal(expected(195, 5));
+    }
+    await redis.hset(order.key, '1', (await redis.hgetBuffer(order.key, '2')) as Buffer);
+    expect(await orders.ids(order, { from: 200, count: 10 })).to.deep.equal([]);
   });
 
   it('is asked for again after Redis failed', async () => {

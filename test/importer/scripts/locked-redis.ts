@@ -37,10 +37,13 @@ export function useLockedRedis(): () => Redis {
 /** A version that was begun under a name. */
 export const begun = (name: ContentName): BegunVersion => ({ ...held, name, lifetimeMs });
 
-export const record = (position: number, id: number, json = `{"id":${id}}`) => ({ position, id, json });
+/** A record as it is staged, without a check behind it. */
+export const record = (position: number, id: number, json = `{"id":${id}}`): StagedRecord => ({
+  ...{ position, id, stored: Buffer.from(json) },
+});
 
 export const block = (number: number, ids: number[], stored: Buffer | null = Buffer.from('block')) => ({
-  ...{ number, stored, order: packIds(ids) },
+  ...{ number, stored, order: packIds(ids, number) },
 });
 
 /** Stages all that a content has: what is in blocks and in the index does not matter here. */
@@ -65,11 +68,11 @@ export const document = (number: number) => JSON.stringify({ version: number, co
 export function publishOne(
   redis: Redis,
   number: number,
-  { content = number, ...changes }: Partial<Publication> = {},
+  { stored = number, ...changes }: Partial<Publication> = {},
   rejects: readonly string[] = ['{"total":0}'],
 ): Promise<void> {
   const publication: Publication = {
-    ...{ number, content, document: document(number), expectedLive: '', sizes: sizes(content) },
+    ...{ number, stored, document: document(number), expectedLive: '', sizes: sizes(stored) },
     ...{ changes: [null, null], graceMs: 5_000 },
     leaving: { versions: [], contents: [], changeSets: [] },
     ...{ hold: '', undone: '', redone: '', checkedAt: 'now', validators: '', ...changes },
@@ -77,7 +80,7 @@ export function publishOne(
   return publish(redis, held, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
 }
 
-function sizes(content: number): KeySize[] {
+function sizes(content: ContentName): KeySize[] {
   return keys.parts.flatMap((part): KeySize[] => {
     const { records, order, blocks, entries, fences } = part.content(content);
     return [

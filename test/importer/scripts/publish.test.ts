@@ -19,9 +19,9 @@ describe('publish.lua', () => {
     await stageWhole(redis(), 1, [record(1, 1)]);
     for (const { changeSet } of keys.parts) await redis().hset(changeSet(1), '1', '- x');
     for (const { changeSet } of keys.parts) await redis().pexpire(changeSet(1), 1_000);
-    const changes = keys.parts.map(() => 1);
+    const changes = keys.parts.map(() => ({ size: 1, sum: 7, previous: 3 }));
     await publishOne(redis(), 1, { changes, validators: '{"etag":"x"}' }, ['{"total":2}', 'first', 'second']);
-    expect(await redis().hgetall(keys.changeSet(1))).to.deep.equal({ 1: '- x', '#': '1' });
+    expect(await redis().hgetall(keys.changeSet(1))).to.deep.equal({ 1: '- x', '#': '1 7 3' });
     expect(await redis().get(keys.live)).to.equal(document(1));
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['1']);
     expect(await redis().zrange(keys.changeSets, 0, '-1')).to.deep.equal(['1']);
@@ -78,7 +78,7 @@ describe('publish.lua', () => {
     await stageWhole(redis(), 2, [record(1, 2)]);
     await publishOne(redis(), 2, { expectedLive: document(1) }, ['{"total":7}']);
     await redis().sadd(keys.undone, 'of 1');
-    const rollback = { content: 1, hold: '{"since":"now"}', undone: 'of 2', redone: 'of 1' };
+    const rollback = { stored: 1, hold: '{"since":"now"}', undone: 'of 2', redone: 'of 1' };
     await publishOne(redis(), 3, { expectedLive: document(2), ...rollback }, []);
     expect(await redis().get(keys.live)).to.equal(document(3));
     expect(await redis().get(keys.hold)).to.equal('{"since":"now"}');
@@ -134,7 +134,7 @@ describe('publish.lua', () => {
       for (const { changeSet } of keys.parts) await redis().hset(changeSet(2), { 1: '- x', 2: '- y' });
       await happens();
       const before = await readKeySpace(redis());
-      const changes = keys.parts.map(() => 2);
+      const changes = keys.parts.map(() => ({ size: 2, sum: 7, previous: 1 }));
       await expectError(publishOne(redis(), 2, { expectedLive: document(1), changes }), Error);
       expect(await readKeySpace(redis())).to.deep.equal(before);
     });

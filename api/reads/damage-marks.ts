@@ -1,0 +1,36 @@
+// What readers find damaged: told to operators, and marked in Redis, so that the next import knows without looking.
+
+import type { CollectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import type { Version } from '../../shared/versions.ts';
+
+/** Tells and marks, for one process that serves. */
+export class DamageMarks {
+  readonly #redis: Redis;
+  readonly #onDamage: (message: string) => void;
+  readonly #marked = new Set<string>();
+
+  /** @param onDamage told of each, as a sentence */
+  constructor(redis: Redis, onDamage: (message: string) => void) {
+    this.#redis = redis;
+    this.#onDamage = onDamage;
+  }
+
+  /** Tells of damage that no content is to be marked for. */
+  tell(message: string): void {
+    this.#onDamage(message);
+  }
+
+  /** Tells that a part of a version's content is not as it was stored, and marks it. */
+  found(
+    { damaged }: Pick<CollectionKeys, 'damaged'>,
+    { stored }: Pick<Version, 'stored'>,
+    message: string,
+  ): void {
+    this.#onDamage(message);
+    const name = `${damaged} ${stored}`;
+    if (this.#marked.has(name)) return;
+    this.#marked.add(name);
+    this.#redis.hset(damaged, String(stored), message).catch(() => this.#marked.delete(name));
+  }
+}

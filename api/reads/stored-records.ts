@@ -1,0 +1,106 @@
+// The records of a content, as they are stored: by blocks, by their places in the list, by id. What is not as it was
+// stored is told and not given.
+
+import { type Block, blockRecords } from '../../shared/formats/block.ts';
+import { formatOf } from '../../shared/formats/content-format.ts';
+import type { Version } from '../../shared/versions.ts';
+import type { DamageMarks } from './damage-marks.ts';
+import type { HashReads } from './hash-reads.ts';
+import { ListOrders } from './list-orders.ts';
+import type { Attempt } from './version-reads.ts';
+
+/** Which records of a list are wanted: from an index, from 0, and how many at most. */
+export interface Span {
+  readonly from: number;
+  readonly count: number;
+}
+
+/** What a read is made of: a version with its keys. */
+type Source = Pick<Attempt, 'version' | 'keys' | 'part'>;
+
+/** Reads records. Every method throws whatever the connection throws. */
+export class StoredRecords {
+  readonly #hashes: HashReads;
+  readonly #orders: ListOrders;
+  readonly #marks: DamageMarks;
+
+  constructor(hashes: HashReads, marks: DamageMarks) {
+    this.#hashes = hashes;
+    this.#orders = new ListOrders(hashes);
+    this.#marks = marks;
+  }
+
+  /** The blocks in which a span lies; `null` when not all of them are there and whole. */
+  async blocks({ version, keys, part }: Source, { from, count }: Span): Promise<Block[] | null> {
+    const key = part.content(version.stored).blocks;
+    const format = formatOf(version);
+    const first = Math.floor(from / blockRecords);
+    const last = Math.floor((from + count - 1) / blockRecords);
+    const numbers = Array.from({ length: last - first + 1 }, (_, n) => String(first + n));
+    const stored = await this.#hashes.get(key, numbers);
+    const blocks: Block[] = [];
+    for (const [n, bytes] of stored.entries()) {
+      const block = bytes && format.openBlock(bytes, first + n);
+      if (!block) {
+        // Blocks of very large records are not made, so one that is missing need not be a fault.
+        const isMade = bytes !== null || version.blocks === Math.ceil(version.totalCount / blockRecords);
+        if (isMade)
+          this.#marks.found(
+            keys,
+            version,
+            `Block ${first + n} of ${key} is ${bytes ? 'corrupted' : 'missing'}; its records were read one by one instead.`,
+          );
+        return null;
+      }
+      blocks.push(block);
+    }
+    return blocks;
+  }
+
+  /** Records by their places in the list; `null` when not all of them are there and whole. */
+  async at(source: Source, { from, count }: Span): Promise<Buffer[] | null> {
+    const { version, part } = source;
+    const { order } = part.content(version.stored);
+    const list = {
+      ...{ key: order, name: lastingName(order, version) },
+      ...{ count: version.totalCount, format: formatOf(version) },
+    };
+    const ids = await this.#orders.ids(list, { from, count });
+    return ids.length === count ? this.byIds(source, ids) : null;
+  }
+
+  /** Records by id; `null` when not all of them are there and whole. */
+  async byIds(source: Source, ids: readonly string[]): Promise<Buffer[] | null> {
+    const records: Buffer[] = [];
+    for (const record of await this.#open(source, ids)) {
+      if (!record) return null;
+      records.push(record);
+    }
+    return records;
+  }
+
+  /** One record by id: `undefined` when there is none with it, `null` when it is not whole. */
+  async byId(source: Source, id: string): Promise<Buffer | null | undefined> {
+    return (await this.#open(source, [id]))[0];
+  }
+
+  async #open(
+    { version, keys, part }: Source,
+    ids: readonly string[],
+  ): Promise<(Buffer | null | undefined)[]> {
+    const key = part.content(version.stored).records;
+    const format = formatOf(version);
+    const stored = await this.#hashes.get(key, ids);
+    return stored.map((bytes, n) => {
+      if (!bytes) return undefined;
+      const record = format.openRecord(bytes, ids[n] as string);
+      if (!record) this.#marks.found(keys, version, `Record ${ids[n]} of ${key} is corrupted.`);
+      return record;
+    });
+  }
+}
+
+/** What a key holds of a version, for ever: also where an operator empties Redis and fills it again. */
+export function lastingName(key: string, { checksum, publishedAt }: Version): string {
+  return `${key} ${publishedAt} ${checksum}`;
+}

@@ -1,0 +1,57 @@
+// GET /{collection}/versions: the versions that are kept, the latest first.
+
+import type { ServerRoute } from '@hapi/hapi';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { Version } from '../../shared/versions.ts';
+import { answer, validatorsOf } from '../answers/answer.ts';
+import { listBody } from '../answers/body.ts';
+import { digestFields, digestsOf } from '../answers/digests.ts';
+import { listEnd, listStart } from '../answers/envelope.ts';
+import { pageLinks, pageMeta } from '../answers/page-links.ts';
+import type { ReadModel } from '../reads/read-model.ts';
+import { baseUrlOf } from '../requests/base-url.ts';
+import { pagingParameters, readPageRequest } from '../requests/paging.ts';
+import { readParameters } from '../requests/parameters.ts';
+
+export function versionsRoute(
+  served: ServedCollection,
+  readModel: ReadModel,
+  baseUrl: string | undefined,
+): ServerRoute {
+  const { name } = served.collection;
+  return {
+    method: 'GET',
+    path: `/${name}/versions`,
+    handler: async (request, h) => {
+      const parameters = readParameters(request.raw.req.url ?? '', pagingParameters);
+      const asked = readPageRequest(parameters);
+      const { version: live } = await readModel.target(served, undefined);
+      const kept = await readModel.keptVersions(served);
+      const address = `${baseUrlOf(request, baseUrl)}/${name}/versions`;
+      // Of what is published and let go meanwhile, this is one view: the latest that is kept is live.
+      const [latest = live] = kept;
+      const numbers = kept.map(({ version }) => version);
+      const meta = pageMeta(kept.length, asked);
+      const from = (asked.page - 1) * asked.perPage;
+      const page = kept.slice(from, from + asked.perPage);
+      const validators = validatorsOf(latest, ['versions', address, asked.page, asked.perPage, ...numbers]);
+      return answer(request, h, {
+        version: latest,
+        // Versions are let go also while the live one stays.
+        validators: { ...validators, isToldByDate: false },
+        fields: digestFields(latest),
+        body: () => {
+          const records = page.map((version) => element(version, version === latest));
+          return listBody(listStart, { records }, listEnd(pageLinks(address, meta, {}), meta));
+        },
+      });
+    },
+  };
+}
+
+function element(version: Version, live: boolean): Buffer {
+  const { version: number, publishedAt, totalCount } = version;
+  return Buffer.from(
+    JSON.stringify({ version: number, publishedAt, totalCount, live, digest: digestsOf(version) }),
+  );
+}

@@ -1,0 +1,111 @@
+// medref verify: whether all that is stored is as it was stored; --repair makes anew what can be.
+
+import { repair } from '../../importer/repair.ts';
+import { isDamaged, type Verification, verify } from '../../importer/verify.ts';
+import type { Collection } from '../../shared/collections/collection.ts';
+import { importedCollections } from '../../shared/collections/collections.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { exitCodes, LockedError } from '../exit-codes.ts';
+import type { CommandContext } from '../surroundings.ts';
+import { importedCollectionNamed } from './collection-argument.ts';
+import { counted, type OutputOptions, print } from './output.ts';
+import { withRedis } from './with-redis.ts';
+
+/** What is damaged: keys that say which versions there are, the content of some versions, or the change set of one. */
+interface Damage {
+  readonly what: 'keys' | 'content' | 'changes';
+  readonly versions: readonly number[];
+  readonly damage: readonly string[];
+  /** Whether it was made anew; always `false` without --repair. */
+  readonly repaired: boolean;
+}
+
+interface VerifiedCollection {
+  readonly collection: string;
+  readonly versions: readonly number[];
+  readonly records: number;
+  readonly damaged: readonly Damage[];
+  /** What a repair did, as sentences. */
+  readonly done: readonly string[];
+}
+
+/** Verifies collections, and repairs them if asked to. @returns the exit code: 1 where something is damaged and stays so */
+export async function verifyCommand(
+  context: CommandContext,
+  names: readonly string[],
+  { repair: isRepair = false, ...options }: OutputOptions & { readonly repair?: boolean },
+): Promise<number> {
+  const chosen = names.map((name) => importedCollectionNamed(name, 'verify'));
+  const verified = await withRedis(context.settings, async (redis) => {
+    const all: VerifiedCollection[] = [];
+    for (const collection of chosen.length > 0 ? new Set(chosen) : importedCollections) {
+      const { keyPrefix } = context.settings;
+      all.push(await (isRepair ? repaired : looked)(redis, keyPrefix, collection));
+    }
+    return all;
+  });
+  print(context, { verified }, options, () => verified.map(describe).join('\n'));
+  const isLeft = verified.some(({ damaged }) => damaged.some((it) => !it.repaired));
+  return isLeft ? exitCodes.failed : exitCodes.done;
+}
+
+async function looked(redis: Redis, keyPrefix: string, collection: Collection): Promise<VerifiedCollection> {
+  const found = await verify(redis, collectionKeys(keyPrefix, collection), collection);
+  return { ...summary(collection, found), damaged: damageIn(found, () => false), done: [] };
+}
+
+/** @throws LockedError */
+async function repaired(
+  redis: Redis,
+  keyPrefix: string,
+  collection: Collection,
+): Promise<VerifiedCollection> {
+  const result = await repair(collection, { redis, keyPrefix });
+  if ('lock' in result) {
+    const { holder, since } = result.lock;
+    throw new LockedError(
+      `The lock of ${collection.name} is held by ${holder} since ${since}. Run it again later.`,
+    );
+  }
+  const left = new Set(damageIn(result.left, () => false).map(nameOf));
+  const damaged = damageIn(result.found, (it) => !left.has(nameOf(it)));
+  return { ...summary(collection, result.left), damaged, done: result.done };
+}
+
+function summary({ name }: Collection, { versions, records }: Verification) {
+  return { collection: name, versions, records };
+}
+
+type Found = Omit<Damage, 'repaired'>;
+
+function nameOf({ what, versions }: Found): string {
+  return `${what} ${versions.join()}`;
+}
+
+function damageIn(found: Verification, isRepaired: (it: Found) => boolean): Damage[] {
+  const numbers = (versions: readonly { readonly version: number }[]) =>
+    versions.map(({ version }) => version);
+  const all: Found[] = [
+    { what: 'keys', versions: [], damage: found.keys },
+    ...found.contents.map(
+      ({ versions, damage }): Found => ({ what: 'content', versions: numbers(versions), damage }),
+    ),
+    ...found.changeSets.map(
+      ({ version, damage }): Found => ({ what: 'changes', versions: [version], damage }),
+    ),
+  ];
+  return (isDamaged(found) ? all : [])
+    .filter(({ damage }) => damage.length > 0)
+    .map((it) => ({ ...it, repaired: isRepaired(it) }));
+}
+
+function describe({ collection, versions, records, damaged, done }: VerifiedCollection): string {
+  const what = `${counted(versions.length, 'version')} with ${counted(records, 'record')}`;
+  const left = damaged.filter(({ repaired }) => !repaired);
+  const verdict = left.length > 0 ? 'damaged' : damaged.length > 0 ? 'whole again' : 'whole';
+  const lines = damaged.flatMap(({ damage, repaired }) =>
+    damage.map((sentence) => `  ${repaired ? 'was' : 'is'} damaged: ${sentence}`),
+  );
+  return [`${collection}: ${what}: ${verdict}`, ...lines, ...done.map((it) => `  ${it}`)].join('\n');
+}

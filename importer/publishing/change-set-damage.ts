@@ -1,0 +1,46 @@
+// In: the change sets of a collection, of which everything is read. Out: those that are not as they were kept.
+
+import { readChangeSet } from '../../shared/change-sets.ts';
+import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { isWrongType } from '../../shared/redis/damage.ts';
+
+/** A version whose change sets are not as they were kept. */
+export interface DamagedChanges {
+  readonly version: number;
+  /** The version before it, which they are against. */
+  readonly previous: number;
+  /** What is wrong, as sentences. */
+  readonly damage: readonly string[];
+}
+
+/** Reads all change sets by which changes are told: of each version but the oldest one. */
+export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promise<DamagedChanges[]> {
+  const numbers = (await redis.zrange(keys.changeSets, 0, '-1')).map(Number);
+  const damaged: DamagedChanges[] = [];
+  for (const [n, version] of numbers.entries()) {
+    const previous = numbers[n - 1];
+    if (previous === undefined) continue;
+    const damage: string[] = [];
+    for (const part of keys.parts) damage.push(...(await partDamage(redis, part, { version, previous })));
+    if (damage.length > 0) damaged.push({ version, previous, damage });
+  }
+  return damaged;
+}
+
+async function partDamage(
+  redis: Redis,
+  part: PartKeys,
+  { version, previous }: { version: number; previous: number },
+): Promise<string[]> {
+  const key = part.changeSet(version);
+  try {
+    const facts = await readChangeSet(redis, key);
+    if (!facts) return [`The change set ${key} is not as it was kept.`];
+    if (facts.previous === undefined || facts.previous === previous) return [];
+    return [`The change set ${key} is against version ${facts.previous}, not ${previous}.`];
+  } catch (error) {
+    if (!isWrongType(error)) throw error;
+    return [`The Redis key ${key} is of another type.`];
+  }
+}

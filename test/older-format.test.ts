@@ -1,0 +1,159 @@
+// What the release before has stored: served, upgraded, rolled back to. The dump was made by test/stored/store-dump.ts.
+
+import { expect } from 'chai';
+import type { ImportJob } from '../importer/job/import-job.ts';
+import { storedValidators } from '../importer/job/known-validators.ts';
+import { isDamaged, verify } from '../importer/verify.ts';
+import type { Product } from '../shared/collections/product.ts';
+import { products as productCollection } from '../shared/collections/product.ts';
+import { currentFormat } from '../shared/formats/content-format.ts';
+import { documentOf, readKeptVersions, readLiveVersion } from '../shared/versions.ts';
+import { storedProducts } from './stored/stored-lists.ts';
+import { importFrom } from './support/importing.ts';
+import { companyKeys, productKeys as keys } from './support/keys.ts';
+import { companies } from './support/records.ts';
+import { useService } from './support/service.ts';
+import { dumpFile, loadDump } from './support/stored-dump.ts';
+import { startUpstreamServer } from './support/upstream-server.ts';
+
+interface List<Element> {
+  readonly data: Element[];
+  readonly _meta: { readonly totalCount: number };
+}
+
+describe('what a release before this one has stored', () => {
+  const service = useService();
+  const last = storedProducts.at(-1) as readonly Product[];
+  const middle = storedProducts[1] as readonly Product[];
+  beforeEach(async () => {
+    await loadDump(service.redis(), dumpFile(currentFormat - 1));
+    await service.awaitLive(3);
+  });
+  const list = async <Element = Product>(path: string) =>
+    (await service.api().get(path)).json<List<Element>>();
+  const linesOf = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
+  const lines = (path = '/products') =>
+    service.api().get(path, { headers: { accept: 'application/x-ndjson', 'accept-encoding': 'identity' } });
+
+  it('is of the format before', async () => {
+    for (const its of [keys, companyKeys])
+      for (const { format } of await readKeptVersions(service.redis(), its))
+        expect(format).to.equal(currentFormat - 1);
+  });
+
+  it('is served: pages of every size, single records, searches, drugs, lines, changes', async () => {
+    expect((await list('/products')).data).to.deep.equal(last.slice(0, 200));
+    expect((await list('/products?page=3')).data).to.deep.equal(last.slice(400));
+    expect((await list('/products?page=5&per-page=7')).data).to.deep.equal(last.slice(28, 35));
+    expect((await service.api().get('/products/9')).json<{ data: Product }>().data).to.deep.equal(last[7]);
+    expect((await service.api().get('/products/200')).status).to.equal(404);
+    expect((await list('/products?name=surup+cigdem')).data).to.deep.equal([last[7]]);
+    expect((await list(`/products?barcode=${last[20]?.barcodes[0]?.barcode}`)).data).to.deep.equal([
+      last[20],
+    ]);
+    expect((await list('/drugs?per-page=1'))._meta.totalCount).to.equal(last.length);
+    expect((await list('/companies')).data).to.deep.equal(companies(3));
+    const answer = await lines();
+    expect(answer.text).to.equal(linesOf(last));
+    expect(answer.headers.get('medref-digest')).to.match(/^list=:[A-Za-z0-9+/]{43}=:$/);
+    const changed = await list<{ id: number; change: string }>('/products/changes?since=1');
+    expect(changed.data.map(({ id, change }) => `${id} ${change}`)).to.deep.equal([
+      ...['7 removed', '9 changed', '200 removed', '431 added'],
+    ]);
+    expect((await list('/products?version=2')).data).to.deep.equal(middle.slice(0, 200));
+    const versions = await list<{ version: number; digest: { set: unknown } }>('/products/versions');
+    expect(versions.data.map(({ version, digest }) => [version, digest.set])).to.deep.equal([
+      ...[
+        [3, null],
+        [2, null],
+        [1, null],
+      ],
+    ]);
+    expect(service.api().damage).to.deep.equal([]);
+  });
+
+  it('is found whole, or damaged where a bit is another one', async () => {
+    expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
+    const { records } = keys.content(3);
+    const record = (await service.redis().hget(records, '9')) as string;
+    await service.redis().hset(records, '9', record.replace('ŞURUP', 'ŞURUB'));
+    const { contents } = await verify(service.redis(), keys, productCollection);
+    expect(contents.map(({ versions }) => versions.map(({ version }) => version))).to.deep.equal([[3]]);
+  });
+
+  it('is stored anew by an import of the same list, under a number of today, with nothing changed', async () => {
+    const report = await service.importList(last, { force: false });
+    const { outcome, added, changed, removed } = report;
+    expect({ outcome, added, changed, removed }).to.deep.equal({
+      ...{ outcome: 'published', added: 0, changed: 0, removed: 0 },
+    });
+    expect(report.version).to.be.above(20_260_101_000_000);
+    await service.awaitLive(report.version as number);
+    expect((await readLiveVersion(service.redis(), keys))?.format).to.equal(currentFormat);
+    for (const since of [3, report.version])
+      expect((await list(`/products/changes?since=${since}`))._meta.totalCount, `since ${since}`).to.equal(0);
+    expect((await list('/products/changes?since=1'))._meta.totalCount).to.equal(4);
+    const answer = await lines();
+    expect(answer.text).to.equal(linesOf(last));
+    expect(answer.headers.get('content-length')).to.equal(String(Buffer.byteLength(answer.text)));
+    expect(answer.headers.get('medref-digest')).to.match(/, set=:/);
+    expect((await service.importList(last, { force: false })).outcome).to.equal('unchanged');
+    expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
+  });
+
+  it('is stored anew also where upstream would say that nothing has changed', async () => {
+    const upstream = await startUpstreamServer((response, request) => {
+      if (request.headers['if-none-match']) return void response.writeHead(304).end();
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(last));
+    });
+    try {
+      const source = { context: { upstream: { url: upstream.url() } } } as ImportJob;
+      const validators = storedValidators(source, { etag: '"last"', lastModified: null });
+      await service.redis().set(keys.validators, validators as string);
+      const importIt = () => importFrom(upstream.url(), productCollection, { redisUrl: service.redisUrl() });
+      expect((await importIt()).outcome).to.equal('published');
+      await service.redis().set(keys.validators, validators as string);
+      const again = await importIt();
+      expect({ outcome: again.outcome, read: again.read }).to.deep.equal({ outcome: 'unchanged', read: 0 });
+    } finally {
+      await upstream.close();
+    }
+  });
+
+  it('is told apart record by record from a list in the format of today', async () => {
+    const report = await service.importList(middle);
+    const { added, changed, removed } = report;
+    expect({ added, changed, removed }).to.deep.equal({ added: 1, changed: 0, removed: 0 });
+    await service.awaitLive(report.version as number);
+    const sinceFirst = await list<{ id: number }>('/products/changes?since=1');
+    expect(sinceFirst.data.map(({ id }) => id)).to.deep.equal([7, 9, 431]);
+  });
+
+  it('can be rolled back to, in its own format, before and after an import of this release', async () => {
+    const early = await service.goBackTo(2);
+    expect((await list('/products')).data).to.deep.equal(middle.slice(0, 200));
+    const upgraded = await service.publish(last);
+    expect((await list(`/products/changes?since=${early}`))._meta.totalCount).to.equal(1);
+    const late = await service.goBackTo(2);
+    expect((await readLiveVersion(service.redis(), keys))?.format).to.equal(currentFormat - 1);
+    expect((await lines()).text).to.equal(linesOf(middle));
+    expect((await list(`/products/changes?since=${upgraded}`))._meta.totalCount).to.equal(1);
+    expect((await list('/products/200')).data).to.deep.equal(
+      middle.find(({ product }) => product.id === 200),
+    );
+    expect((await service.importList(middle)).outcome).to.equal('published');
+    expect(late).to.be.above(upgraded);
+  });
+
+  it('is not read where it is of a format to come: that is told, and is no empty list', async () => {
+    const version = await readLiveVersion(service.redis(), keys);
+    const { document: _document, ...its } = version as NonNullable<typeof version>;
+    await service.redis().set(keys.live, documentOf({ ...its, format: currentFormat + 1 }));
+    const deadline = Date.now() + 1_000;
+    let answer = await service.api().get('/products');
+    while (answer.status === 200 && Date.now() < deadline) answer = await service.api().get('/products');
+    expect(answer.status).to.equal(503);
+    expect(answer.json<{ data: { message: string } }>().data.message).to.include('newer release');
+    expect(service.api().damage.join()).to.include(`the format ${currentFormat + 1}`);
+  });
+});
