@@ -14,7 +14,7 @@ import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
 import { listRoute } from './routes/list.ts';
 import { recordRoute } from './routes/record.ts';
-import { versionsRoute } from './routes/versions.ts';
+import { versionsRoute } from './routes/kept-versions.ts';
 
 /** What the server answers from, and where. */
 export interface ServerDependencies {

@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { Redis } from './redis/connections.ts';
+import { isWrongType } from './redis/damage.ts';
 
 /** The field of a change set that holds what it says of itself. */
 const factsField = '#';
@@ -34,6 +35,19 @@ export async function readChangeSet(
   redis: Redis,
   key: string,
   take: (id: string, digests: string) => void = () => undefined,
+): Promise<ChangeSetFacts | null> {
+  try {
+    return await readFields(redis, key, take);
+  } catch (error) {
+    if (isWrongType(error)) return null;
+    throw error;
+  }
+}
+
+async function readFields(
+  redis: Redis,
+  key: string,
+  take: (id: string, digests: string) => void,
 ): Promise<ChangeSetFacts | null> {
   const text = await redis.hget(key, factsField);
   const facts = text === null ? null : parseFacts(text);

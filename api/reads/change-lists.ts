@@ -1,7 +1,7 @@
 // The lists of changes that were asked for last, for one process that serves: what two versions differ in never changes.
 
 import { LRUCache } from 'lru-cache';
-import type { ChangeList, ChangeWalk } from './change-sets.ts';
+import type { ChangeList, ChangeWalk } from './change-walk.ts';
 
 /** How many lists are remembered, and how many ids in all of them: 9 bytes each. */
 const maxLists = 16;

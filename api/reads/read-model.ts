@@ -15,7 +15,7 @@ import {
   changeKinds,
   isKeptForChanges,
   versionsWithChanges,
-} from './change-sets.ts';
+} from './change-walk.ts';
 import { DamageMarks } from './damage-marks.ts';
 import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';

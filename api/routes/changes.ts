@@ -38,12 +38,12 @@ export function changesRoute(
       if (since === null) throw missingParameter('since', countTakes);
       const asked = readPageRequest(parameters);
       const pin = readPin(parameters);
+      const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
+      const target = await readModel.target(served, pin);
       if (pin !== undefined && since > pin)
         throw Boom.badRequest(
           `The version since=${since} is later than version=${pin}, where the changes are to end.`,
         );
-      const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
-      const target = await readModel.target(served, pin);
       const address = `${baseUrlOf(request, baseUrl)}/${name}/changes`;
       const validatorsAt = (version: Version) =>
         validatorsOf(version, ['changes', address, since, version.version, asked.page, asked.perPage]);

@@ -3,7 +3,6 @@
 import { readChangeSet } from '../../shared/change-sets.ts';
 import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { isWrongType } from '../../shared/redis/damage.ts';
 
 /** A version whose change sets are not as they were kept. */
 export interface DamagedChanges {
@@ -34,13 +33,8 @@ async function partDamage(
   { version, previous }: { version: number; previous: number },
 ): Promise<string[]> {
   const key = part.changeSet(version);
-  try {
-    const facts = await readChangeSet(redis, key);
-    if (!facts) return [`The change set ${key} is not as it was kept.`];
-    if (facts.previous === undefined || facts.previous === previous) return [];
-    return [`The change set ${key} is against version ${facts.previous}, not ${previous}.`];
-  } catch (error) {
-    if (!isWrongType(error)) throw error;
-    return [`The Redis key ${key} is of another type.`];
-  }
+  const facts = await readChangeSet(redis, key);
+  if (!facts) return [`The change set ${key} is not as it was kept.`];
+  if (facts.previous === undefined || facts.previous === previous) return [];
+  return [`The change set ${key} is against version ${facts.previous}, not ${previous}.`];
 }

@@ -5,7 +5,7 @@ import { createHash, hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { blockRecords, maxBlockLength, packBlock } from '../../shared/formats/block.ts';
-import { checkLength, writeCheck } from '../../shared/formats/check.ts';
+import { checkLength, writeCheck } from '../../shared/formats/checked-bytes.ts';
 import { packIds } from '../../shared/formats/packed-ids.ts';
 import { entriesOf } from '../../shared/formats/search-entries.ts';
 import { packEntries, pageEntries } from '../../shared/formats/search-page.ts';

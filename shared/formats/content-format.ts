@@ -2,7 +2,7 @@
 // it, which is still read.
 
 import { type Block, openBlock } from './block.ts';
-import { checkLength, isIntact } from './check.ts';
+import { checkLength, isIntact } from './checked-bytes.ts';
 import { openEntries } from './search-page.ts';
 
 /** Opens what is stored of a content; each gives `null` for what is not as it was stored. */

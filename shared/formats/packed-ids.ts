@@ -2,7 +2,7 @@
 // block has records; behind each range stands its check.
 
 import { blockRecords } from './block.ts';
-import { checkLength, writeCheck } from './check.ts';
+import { checkLength, writeCheck } from './checked-bytes.ts';
 
 /** How many ids a range has; only the last one of a list has fewer. */
 export const rangeIds = blockRecords;

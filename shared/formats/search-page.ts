@@ -2,7 +2,7 @@
 // before it, behind a CRC-32 of all that.
 
 import { crc32 } from 'node:zlib';
-import { beginningAt } from './check.ts';
+import { beginningAt } from './checked-bytes.ts';
 import { VarintReader, varint } from './varint.ts';
 
 /** How many entries a page has; only the last one of an index has fewer. */

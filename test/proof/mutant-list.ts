@@ -251,21 +251,21 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'a change that was taken back is listed',
-    file: 'api/reads/change-sets.ts',
+    file: 'api/reads/change-walk.ts',
     from: 'if (before !== after) ids.push(id);',
     to: 'ids.push(id);',
     tests: [`${api}/reads/change-lists.test.ts`],
   },
   {
     what: 'the digest before is that of the latest change',
-    file: 'api/reads/change-sets.ts',
+    file: 'api/reads/change-walk.ts',
     from: 'if (known) known.before = before;',
     to: 'if (known) return;',
     tests: [`${api}/reads/change-lists.test.ts`],
   },
   {
     what: 'a change set that lacks a part is believed',
-    file: 'api/reads/change-sets.ts',
+    file: 'api/reads/change-walk.ts',
     from: 'return seen.size === size;',
     to: 'return size !== undefined;',
     tests: [`${api}/reads/change-lists.test.ts`],
@@ -617,7 +617,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'a walk of changes takes a list that it has passed',
-    file: 'api/reads/change-sets.ts',
+    file: 'api/reads/change-walk.ts',
     from: "if (this.#isOver || place < this.#joined) return 'passed';",
     to: "if (this.#isOver) return 'passed';",
     tests: [`${api}/reads/change-lists.test.ts`],

@@ -23,6 +23,8 @@ export interface Service {
   publish(records: readonly unknown[], options?: ImportOptions): Promise<number>;
   /** Goes back to a version of products, and waits until readers see it. @returns the new version's number */
   goBackTo(version: number): Promise<number>;
+  /** Starts the API anew: nothing that it remembered is left. */
+  restartApi(): Promise<void>;
   /** Waits until readers see a version, which takes a second at most. */
   awaitLive(version: number, collection?: Collection): Promise<void>;
 }
@@ -64,6 +66,10 @@ export function useService(): Service {
       if (result.outcome !== 'rolled-back') throw new Error(`The rollback ended as ${result.outcome}.`);
       await service.awaitLive(result.report.version as number);
       return result.report.version as number;
+    },
+    async restartApi() {
+      await api.stop();
+      api = await startApi({ redisUrl: server().url });
     },
     async awaitLive(version, { name } = productCollection) {
       const deadline = Date.now() + 1_000;

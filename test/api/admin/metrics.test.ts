@@ -15,7 +15,8 @@ describe('the metrics of a process that serves', function () {
 
   it('tell the live versions unless Redis is away, and count reads that met damage; readers are answered all the same', async () => {
     const settings = { REDIS_URL: server().url };
-    await importRecords(products(120), productCollection, { redisUrl: server().url });
+    const imported = await importRecords(products(120), productCollection, { redisUrl: server().url });
+    const version = imported.version as number;
     const { key } = (await medref(['keys', 'create', '--client', 'x', '--json'], settings)).json<{
       key: string;
     }>();
@@ -32,13 +33,13 @@ describe('the metrics of a process that serves', function () {
     expect((await metric('medref_live_')).sort()).to.deep.equal([
       'medref_live_records{collection="drugs"} 120',
       'medref_live_records{collection="products"} 120',
-      'medref_live_version{collection="drugs"} 1',
-      'medref_live_version{collection="products"} 1',
+      `medref_live_version{collection="drugs"} ${version}`,
+      `medref_live_version{collection="products"} ${version}`,
     ]);
     expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 0']);
 
     const redis = await connectForWriting(server().url);
-    await redis.hset(productKeys.content(1).blocks, '0', 'not a block');
+    await redis.hset(productKeys.content(version).blocks, '0', 'not a block');
     redis.disconnect();
     const headers = { authorization: `Bearer ${key}` };
     const answer = (await (await fetch(`${address}/products`, { headers })).json()) as { data: unknown };
@@ -52,7 +53,7 @@ describe('the metrics of a process that serves', function () {
     serving.process.kill('SIGTERM');
     const { code, stderr } = await serving.ended;
     expect(code).to.equal(0);
-    expect(stderr).to.include('Block 0 of medref:{products}:1:blocks is corrupted');
+    expect(stderr).to.include(`Block 0 of medref:{products}:${version}:blocks is corrupted`);
   });
 });
 

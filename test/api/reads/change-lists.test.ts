@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { ChangeLists } from '../../../api/reads/change-lists.ts';
-import { ChangeWalk, changeKinds, versionsWithChanges } from '../../../api/reads/change-sets.ts';
+import { ChangeWalk, changeKinds, versionsWithChanges } from '../../../api/reads/change-walk.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { startRedisProxy } from '../../support/redis-proxy.ts';

@@ -2,6 +2,7 @@
 
 import { expect } from 'chai';
 import { contentKeys } from '../../../importer/scripts/key-lists.ts';
+import { storedRecord } from '../../../importer/writing/content-writer.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { importRecords } from '../../support/importing.ts';
@@ -396,7 +397,7 @@ describe('pinned reads', () => {
       await redis().del(blocks);
       await redis().hdel(records, '2');
       expect((await get(`/products?version=${first}`)).status).to.equal(503);
-      await redis().hset(records, '2', JSON.stringify(product(2)));
+      await redis().hset(records, '2', storedRecord(2, JSON.stringify(product(2))));
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
     });
 

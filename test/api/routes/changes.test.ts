@@ -432,15 +432,21 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('later than the version it is compared with is answered 400', async () => {
+    it('later than the live version, and so never published here, is answered 410', async () => {
+      const version = await publish([product(1)]);
+      for (const since of [version + 1, Number.MAX_SAFE_INTEGER]) {
+        const answer = await get(`/products/changes?since=${since}`);
+        expect(answer.status, `since=${since}`).to.equal(410);
+        expect(messageOf(answer)).to.match(/since version \d+ are not kept, or it was never published here/);
+        expect(messageOf(answer)).to.include(`since ${version}. Read the whole list again.`);
+        expect(answer.headers).not.to.have.any.keys('etag', 'medref-version');
+      }
+    });
+
+    it('later than the version that it is to end at is answered 400', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
-      for (const query of [
-        `since=${second + 1}`,
-        `since=${Number.MAX_SAFE_INTEGER}`,
-        `since=${second}&version=${first}`,
-        `since=${second + 1}&version=${second}`,
-      ]) {
+      for (const query of [`since=${second}&version=${first}`, `since=${second + 1}&version=${second}`]) {
         const answer = await get(`/products/changes?${query}`);
         expect(answer.status, query).to.equal(400);
         expect(messageOf(answer), query).to.match(/since=\d+ is later/);

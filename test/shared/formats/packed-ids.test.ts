@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isIntact } from '../../../shared/formats/check.ts';
+import { isIntact } from '../../../shared/formats/checked-bytes.ts';
 import { packIds, unpackId, unpackIds } from '../../../shared/formats/packed-ids.ts';
 
 describe('packed ids', () => {

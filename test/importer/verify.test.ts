@@ -1,0 +1,300 @@
+// Everything that is stored, damaged on purpose: found, told to operators, and made anew where what is left tells it.
+
+import { expect } from 'chai';
+import { repair } from '../../importer/repair.ts';
+import { isDamaged, verify } from '../../importer/verify.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import type { PartKeys } from '../../shared/keys.ts';
+import { readKeptVersions } from '../../shared/versions.ts';
+import { readKeySpace } from '../support/key-space.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { product, products } from '../support/records.ts';
+import { useService } from '../support/service.ts';
+
+describe('what is stored, as it is verified and repaired', () => {
+  const service = useService();
+  const redis = () => service.redis();
+  const first = products(450);
+  const second = [
+    ...first.slice(1).map((it) => (it.product.id === 9 ? product(9, { published: false }) : it)),
+    product(451),
+  ];
+  let versions: number[];
+  beforeEach(async () => {
+    versions = [await service.publish(first), await service.publish(second)];
+  });
+  const look = () => verify(redis(), keys, productCollection);
+  const mend = async () => {
+    const result = await repair(productCollection, { redis: redis(), keyPrefix: 'medref' });
+    if ('lock' in result) throw new Error('The lock is held.');
+    return result;
+  };
+  /** Changes a bit of a field of a hash. */
+  const damage = async (key: string, field: string) => {
+    const stored = (await redis().hgetBuffer(key, field)) as Buffer;
+    const at = Math.floor(stored.length / 2);
+    stored[at] = (stored[at] as number) ^ 1;
+    await redis().hset(key, field, stored);
+  };
+  const swap = async (key: string, one: string, other: string) => {
+    const [a, b] = (await redis().hmgetBuffer(key, one, other)) as Buffer[];
+    await redis().hset(key, one, b as Buffer, other, a as Buffer);
+  };
+  const readAll = async () => {
+    const answers = await Promise.all(
+      [
+        ...[
+          '/products?page=1',
+          '/products?page=3',
+          '/products?per-page=7&page=4',
+          '/products/9',
+          '/products/450',
+        ],
+        ...['/products?name=drug&page=2', '/products?barcode=8690000000009', '/drugs?page=3', '/drugs/9'],
+        ...versions.map((version) => `/products?version=${version}&page=2`),
+        `/products/changes?since=${versions[0]}`,
+      ].map((path) => service.api().get(path)),
+    );
+    return answers.map(({ status, text }) => ({ status, text }));
+  };
+
+  it('is whole as it was published, and verifying changes nothing', async () => {
+    const before = await readKeySpace(redis());
+    const found = await look();
+    expect(isDamaged(found)).to.equal(false);
+    expect({ versions: found.versions, records: found.records }).to.deep.equal({ versions, records: 900 });
+    expect(await readKeySpace(redis())).to.deep.equal(before);
+  });
+
+  /** What can be damaged of a content, and a word of the sentence that tells it. */
+  const damages: Record<
+    string,
+    [damage: (part: PartKeys, version: number) => Promise<unknown>, told: RegExp]
+  > = {
+    'a bit of a record is another one': [
+      (part, it) => damage(part.content(it).records, '9'),
+      /Record 9 of .*damaged/,
+    ],
+    'a record is lost': [(part, it) => redis().hdel(part.content(it).records, '9'), /Record 9 of .*missing/],
+    'two records are exchanged': [
+      (part, it) => swap(part.content(it).records, '9', '10'),
+      /Record (9|10) of .*damaged/,
+    ],
+    'a bit of the order is another one': [
+      (part, it) => damage(part.content(it).order, '1'),
+      /Range 1 of .*damaged/,
+    ],
+    'ranges of the order are exchanged': [
+      (part, it) => swap(part.content(it).order, '0', '1'),
+      /Range [01] of .*damaged/,
+    ],
+    'the order is lost': [(part, it) => redis().del(part.content(it).order), /order has 0 elements, not 3/],
+    'a bit of a block is another one': [
+      (part, it) => damage(part.content(it).blocks, '2'),
+      /Block 2 of .*damaged/,
+    ],
+    'blocks are exchanged': [
+      (part, it) => swap(part.content(it).blocks, '0', '1'),
+      /Block [01] of .*damaged/,
+    ],
+    'a block is lost': [(part, it) => redis().hdel(part.content(it).blocks, '0'), /Block 0 of .*missing/],
+    'a bit of a page of the index is another one': [
+      (part, it) => damage(part.content(it).entries, '3'),
+      /Page 3 of .*damaged/,
+    ],
+    'pages of the index are exchanged': [
+      (part, it) => swap(part.content(it).entries, '1', '2'),
+      /Page [12] of .*damaged/,
+    ],
+    'a page of the index is lost': [
+      (part, it) => redis().hdel(part.content(it).entries, '1'),
+      /Page 1 of .*missing/,
+    ],
+    'a fence is another one': [
+      async (part, it) => {
+        const { fences } = part.content(it);
+        await redis().zpopmax(fences);
+        await redis().zadd(fences, 0, 'x');
+      },
+      /fences? .*not/i,
+    ],
+    'a key is of another type': [
+      async (part, it) => {
+        await redis().del(part.content(it).blocks);
+        await redis().set(part.content(it).blocks, 'text');
+      },
+      /another type/,
+    ],
+  };
+  for (const [what, [harm, told]] of Object.entries(damages)) {
+    for (const [whose, part, which] of [
+      ['products', keys, 0],
+      ['products', keys, 1],
+      ['drugs', keys.derived('drugs'), 1],
+    ] as const) {
+      it(`is found where ${what} (${whose}, ${which === 1 ? 'live' : 'kept'}), and made anew`, async () => {
+        const whole = await readAll();
+        await harm(part, versions[which] as number);
+        const found = await look();
+        expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
+          [versions[which]],
+        ]);
+        expect(found.contents[0]?.damage.join('\n')).to.match(told);
+        const { left, done } = await mend();
+        expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
+        expect(done.join()).to.include(`The content of version ${versions[which]} was made anew.`);
+        const kept = await readKeptVersions(redis(), keys);
+        expect(kept.map(({ version }) => version)).to.deep.equal(versions);
+        expect(kept.map(({ content, stored }) => String(stored) === String(content))).to.deep.equal([
+          which === 1,
+          which === 0,
+        ]);
+        await service.restartApi();
+        expect(await readAll()).to.deep.equal(whole);
+        expect(await redis().exists(keys.staged)).to.equal(0);
+      });
+    }
+  }
+
+  it('is made anew twice, each time under another name, and then let go as any other', async () => {
+    for (const times of [1, 2]) {
+      const [, live] = await readKeptVersions(redis(), keys);
+      await damage(keys.content(live?.stored as string).blocks, '0');
+      expect(isDamaged((await mend()).left)).to.equal(false);
+      const [, now] = await readKeptVersions(redis(), keys);
+      expect(now?.stored).to.equal(`${versions[1]}.${times}`);
+      expect(await redis().pttl(keys.content(live?.stored as string).records)).to.be.within(1, 60_000);
+    }
+    await service.publish(products(3));
+    await service.publish(products(4), { keepVersions: 2 });
+    expect(await redis().pttl(keys.content(`${versions[1]}.2`).records)).to.be.within(1, 60_000);
+  });
+
+  it('is told to be beyond repair where neither block nor records tell a record, and is left as it is', async () => {
+    const { records, blocks } = keys.content(versions[0] as number);
+    await damage(records, '9');
+    await damage(blocks, '0');
+    const { left, done } = await mend();
+    expect(left.contents).to.have.length(1);
+    expect(done.join()).to.match(/cannot be made anew: Of range 0, neither .* Import it again\./);
+    expect(await redis().exists(keys.staged, keys.content(`${versions[0]}.1`).records)).to.equal(0);
+  });
+
+  it('is beyond repair where what is left tells other records than were published', async () => {
+    const { blocks } = keys.content(versions[0] as number);
+    const other = await redis().hgetBuffer(keys.content(versions[1] as number).blocks, '0');
+    await redis().hset(blocks, '0', other as Buffer);
+    const { left, done } = await mend();
+    expect(left.contents[0]?.damage.join()).to.match(/Block 0 of .* does not hold the records of its range/);
+    expect(done.join()).to.include('does not come to the checksum');
+  });
+
+  it('is told where an index has other entries than its records', async () => {
+    const [from, to] = versions.map((it) => keys.content(it)) as [
+      ReturnType<PartKeys['content']>,
+      ReturnType<PartKeys['content']>,
+    ];
+    expect(await redis().hlen(from.entries)).to.equal(await redis().hlen(to.entries));
+    await redis().copy(from.entries, to.entries, 'REPLACE');
+    await redis().copy(from.fences, to.fences, 'REPLACE');
+    const [version] = (await readKeptVersions(redis(), keys)).slice(-1);
+    const told = (await look()).contents[0]?.damage.join() ?? '';
+    expect(version?.version).to.equal(versions[1]);
+    expect(told).to.match(/fences .* not those that were published|does not have the entries of its records/);
+  });
+
+  describe('change sets', () => {
+    let third: number;
+    beforeEach(async () => {
+      third = await service.publish([...second, product(452)]);
+    });
+    const harms: Record<string, (key: string) => Promise<unknown>> = {
+      'an entry is another one': (key) => redis().hset(key, '452', `- ${'0'.repeat(40)}`),
+      'an entry is lost': (key) => redis().hdel(key, '452'),
+      'it is lost': (key) => redis().del(key),
+      'it says something else of itself': (key) => redis().hset(key, '#', '1 2'),
+      'it is against another version': async (key) => {
+        const [size, sum] = ((await redis().hget(key, '#')) as string).split(' ');
+        await redis().hset(key, '#', `${size} ${sum} 7`);
+      },
+      'it is of another type': async (key) => {
+        await redis().del(key);
+        await redis().set(key, 'text');
+      },
+    };
+    for (const [what, harm] of Object.entries(harms)) {
+      it(`are found damaged where ${what}; who asks is told to read the whole list, until it is made anew`, async () => {
+        const path = `/products/changes?since=${versions[0]}`;
+        const whole = await service.api().get(path);
+        await harm(keys.changeSet(third));
+        await service.restartApi();
+        expect((await service.api().get(path)).status).to.equal(410);
+        expect((await look()).changeSets.map(({ version }) => version)).to.deep.equal([third]);
+        const { left, done } = await mend();
+        expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
+        expect(done).to.deep.equal([`The change set of version ${third} was made anew.`]);
+        await service.restartApi();
+        const again = await service.api().get(path);
+        expect(again.json<{ data: unknown }>().data).to.deep.equal(whole.json<{ data: unknown }>().data);
+        expect(await redis().pttl(keys.changeSet(third))).to.equal(-1);
+      });
+    }
+
+    it('are let go, with all before, where the versions are not kept any more that they are between', async () => {
+      for (const id of [453, 454, 455]) await service.publish([...second, product(id)], { keepVersions: 2 });
+      await redis().hset(keys.changeSet(third), '#', 'x');
+      const { left, done } = await mend();
+      expect(isDamaged(left)).to.equal(false);
+      expect(done.join()).to.include(`changes are told from version ${third} on`);
+      expect((await service.api().get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
+      expect((await service.api().get(`/products/changes?since=${third}`)).status).to.equal(200);
+      expect(await redis().exists(keys.changeSet(third), keys.changeSet(versions[1] as number))).to.equal(0);
+    });
+  });
+
+  it('is found and mended where the keys that say which versions there are do not', async () => {
+    await redis().hset(keys.versionDocuments, String(versions[0]), '{"version":1}');
+    await redis().zrem(keys.versions, String(versions[1]));
+    const found = await look();
+    expect(found.keys.join('\n')).to.include(`held no document of version ${versions[0]}`);
+    expect(isDamaged((await mend()).left)).to.equal(false);
+  });
+
+  it('is looked at where another one has the lock, and repaired by nobody', async () => {
+    await redis().set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
+    expect(isDamaged(await look())).to.equal(false);
+    const result = await repair(productCollection, { redis: redis(), keyPrefix: 'medref' });
+    expect(result).to.deep.include({ outcome: 'locked' });
+  });
+
+  describe('by an import', () => {
+    for (const [what, [harm]] of Object.entries(damages)) {
+      it(`is stored anew where ${what}, also of the same list, with nothing changed`, async () => {
+        await harm(keys, versions[1] as number);
+        const report = await service.importList(second, { force: false });
+        const { outcome, added, changed, removed } = report;
+        expect({ outcome, added, changed, removed }).to.deep.equal({
+          ...{ outcome: 'published', added: 0, changed: 0, removed: 0 },
+        });
+        expect(report.warnings[0]).to.match(/is not whole in Redis; it was not compared with\. \S/);
+        await service.awaitLive(report.version as number);
+        const changes = await service.api().get(`/products/changes?since=${versions[1]}`);
+        expect(changes.json<{ data: unknown }>().data).to.deep.equal([]);
+        const damaged = (await look()).contents.flatMap((it) => it.versions.map(({ version }) => version));
+        expect(damaged).to.deep.equal([versions[1]]);
+      });
+    }
+
+    it('is stored anew where a reader has met damage that is not there any more', async () => {
+      const { records } = keys.content(versions[1] as number);
+      const stored = (await redis().hgetBuffer(records, '9')) as Buffer;
+      await damage(records, '9');
+      expect((await service.api().get('/products/9')).status).to.equal(503);
+      expect((await service.api().get('/products/10')).status).to.equal(200);
+      expect(await redis().hget(keys.damaged, String(versions[1]))).to.match(/Record 9 of .*corrupted/);
+      await redis().hset(records, '9', stored);
+      expect((await service.importList(second, { force: false })).outcome).to.equal('published');
+      expect((await service.importList(second, { force: false })).outcome).to.equal('unchanged');
+    });
+  });
+});
