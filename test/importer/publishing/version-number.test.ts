@@ -1,0 +1,124 @@
+// Numbers after losses: never given twice, so that a mirror is told the truth or to read the whole list again.
+
+import { expect } from 'chai';
+import { maxNumberWaitMs, timeOf, untilPast } from '../../../importer/publishing/version-number.ts';
+import type { Product } from '../../../shared/collections/product.ts';
+import { productKeys as keys } from '../../support/keys.ts';
+import { product, products } from '../../support/records.ts';
+import { useService } from '../../support/service.ts';
+
+interface Changes {
+  readonly data: readonly { readonly id: number; readonly change: string; readonly record?: Product }[];
+}
+
+describe('the numbers of versions', () => {
+  const service = useService();
+  const redis = () => service.redis();
+  const waiting = { maxNumberWaitMs };
+  /** What a mirror holds, by id, and of which version that is. */
+  let mirror: { version: number; records: Map<number, Product> };
+
+  const readWhole = async () => {
+    const answer = await service.api().get('/products');
+    const records = answer.json<{ data: Product[] }>().data.map((it) => [it.product.id, it] as const);
+    mirror = { version: Number(answer.headers.get('medref-version')), records: new Map(records) };
+  };
+  /** Follows the changes. @returns the status; 410 asks for the whole list */
+  const follow = async () => {
+    const answer = await service.api().get(`/products/changes?since=${mirror.version}`);
+    if (answer.status !== 200) return answer.status;
+    for (const { id, record } of answer.json<Changes>().data) {
+      if (record) mirror.records.set(id, record);
+      else mirror.records.delete(id);
+    }
+    mirror.version = Number(answer.headers.get('medref-version'));
+    return 200;
+  };
+  const expectMirror = (listed: readonly Product[]) =>
+    expect([...mirror.records.values()].sort((a, b) => a.product.id - b.product.id)).to.deep.equal(listed);
+
+  /** Everything in Redis, to be restored later; without the lock, which expires. */
+  const save = async () => {
+    const names = (await redis().keys('*')).filter((name) => name !== keys.lock);
+    return Promise.all(names.map(async (name) => [name, await redis().dumpBuffer(name)] as const));
+  };
+  const restore = async (saved: Awaited<ReturnType<typeof save>>) => {
+    await redis().flushall();
+    for (const [name, dump] of saved) if (dump) await redis().restore(name, 0, dump);
+  };
+
+  it('are those of the second in which the import began, which is over when they are published', async () => {
+    const before = Date.now();
+    const number = await service.publish(products(3), waiting);
+    expect(timeOf(number)).to.be.within(before - 1_000, Date.now() - 1_000);
+    expect(timeOf(20_261_122_140_005)).to.equal(Date.UTC(2026, 10, 22, 14, 0, 5));
+  });
+
+  it('are not given again by a Redis that has lost everything: who followed is told to read the whole list', async () => {
+    const numbers = [await service.publish(products(3), waiting)];
+    await readWhole();
+    for (const count of [4, 5]) {
+      const apiKeys = await redis().hgetall('medref:keys');
+      await redis().flushall();
+      await redis().hset('medref:keys', apiKeys);
+      numbers.push(await service.publish(products(count), waiting));
+      expect(await follow()).to.equal(410);
+      await readWhole();
+      expectMirror(products(count));
+    }
+    expect(numbers).to.deep.equal([...new Set(numbers)].sort((a, b) => a - b));
+  });
+
+  it('are not given again by a Redis that was restored from an older dump, and changes from before that are exact', async () => {
+    const old = await service.publish(products(3), waiting);
+    await readWhole();
+    const early = mirror;
+    const saved = await save();
+    const lost = await service.publish(products(4), waiting);
+    await readWhole();
+    await restore(saved);
+    const next = await service.publish([...products(3), product(9)], waiting);
+    expect([old, lost, next]).to.deep.equal([...new Set([old, lost, next])].sort((a, b) => a - b));
+    expect(await follow(), 'from the version that was lost').to.equal(410);
+    mirror = early;
+    expect(await follow(), 'from the one before').to.equal(200);
+    expectMirror([...products(3), product(9)]);
+  });
+
+  it('are not given again by a Redis that has lost its last second, also right after the publication', async () => {
+    for (let times = 0; times < 2; times += 1) {
+      await service.publish(products(3), waiting);
+      const saved = await save();
+      const lost = await service.publish(products(4), waiting);
+      await readWhole();
+      await restore(saved);
+      const next = await service.publish(products(5), waiting);
+      expect(next).to.be.above(lost);
+      expect(await follow()).to.equal(410);
+    }
+  });
+
+  it('only grow where the clock was set back, and nobody waits for a clock that was far ahead', async () => {
+    const ahead = 30_000_101_000_000;
+    await redis().set(keys.next, ahead);
+    const before = Date.now();
+    expect(await service.publish(products(3), waiting)).to.equal(ahead + 1);
+    await readWhole();
+    expect(await service.publish(products(4), waiting)).to.equal(ahead + 2);
+    expect(Date.now() - before).to.be.below(8_000);
+    expect(await follow()).to.equal(200);
+    expectMirror(products(4));
+  });
+
+  it('are waited for until their second is over, by the clock of Redis', async () => {
+    const second = Number((await redis().time())[0]) + 1;
+    const number = Number(new Date(second * 1000).toISOString().replace(/\D/g, '').slice(0, 14));
+    const untilOver = async () => Number((await redis().time())[0]) > second;
+    await untilPast(redis(), number, 500);
+    expect(await untilOver(), 'not longer than it may').to.equal(false);
+    await untilPast(redis(), number, 0);
+    expect(await untilOver(), 'not at all').to.equal(false);
+    await untilPast(redis(), number, maxNumberWaitMs);
+    expect(await untilOver()).to.equal(true);
+  });
+});
