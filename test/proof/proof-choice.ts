@@ -1,10 +1,12 @@
-// In: the arguments of `npm run prove`. Out: which proofs, and how many kills of the whole list.
+// In: the arguments of `npm run prove`. Out: which proofs, how many kills of the whole list, and the seed of what is random.
 
 /** What the command is asked for. */
 export interface Choice {
   /** At how many random points imports of the real list are killed. */
   readonly kills: number;
   readonly only: readonly string[] | null;
+  /** Of random mirrors. */
+  readonly seed: number;
 }
 
 /** The arguments cannot mean anything as they were given. */
@@ -12,18 +14,20 @@ export class WrongArgument extends Error {}
 
 /** Reads the arguments. @param names of the proofs. @throws WrongArgument with a sentence that says what it takes */
 export function parseChoice(args: readonly string[], names: readonly string[]): Choice {
-  const usage = `It takes kills=<1 to 100000> and only=<of ${names.join(',')}>, each once at most.`;
+  const usage = `It takes kills=<1 to 100000>, seed=<1 to 99999> and only=<of ${names.join(',')}>, each once at most.`;
   const given = new Map<string, string>();
   for (const arg of args) {
-    const [, name = '', value = ''] = /^(kills|only)=(.+)$/.exec(arg) ?? [];
+    const [, name = '', value = ''] = /^(kills|only|seed)=(.+)$/.exec(arg) ?? [];
     if (name === '' || given.has(name)) throw new WrongArgument(`"${arg}" is not understood. ${usage}`);
     given.set(name, value);
   }
   const kills = given.get('kills') ?? '300';
   if (!/^[1-9]\d{0,4}$|^100000$/.test(kills))
     throw new WrongArgument(`kills=${kills} is not a count. ${usage}`);
+  const seed = given.get('seed') ?? String(1 + Math.floor(Math.random() * 99_999));
+  if (!/^[1-9]\d{0,4}$/.test(seed)) throw new WrongArgument(`seed=${seed} is not a seed. ${usage}`);
   const only = given.get('only')?.split(',') ?? null;
   const unknown = only?.find((name) => !names.includes(name));
   if (unknown !== undefined) throw new WrongArgument(`There is no proof "${unknown}". ${usage}`);
-  return { kills: Number(kills), only };
+  return { kills: Number(kills), only, seed: Number(seed) };
 }

@@ -13,9 +13,11 @@ describe('npm run prove', () => {
   const names = ['kill', 'million'];
 
   it('runs all proofs, with 300 kills of the whole list, unless it is told otherwise', () => {
-    expect(parseChoice([], names)).to.deep.equal({ kills: 300, only: null });
-    expect(parseChoice(['only=million,kill', 'kills=7'], names)).to.deep.equal({
-      ...{ kills: 7, only: ['million', 'kill'] },
+    const usual = parseChoice([], names);
+    expect(usual).to.deep.include({ kills: 300, only: null });
+    expect(usual.seed).to.be.within(1, 99_999);
+    expect(parseChoice(['only=million,kill', 'kills=7', 'seed=12'], names)).to.deep.equal({
+      ...{ kills: 7, only: ['million', 'kill'], seed: 12 },
     });
   });
 
@@ -24,6 +26,7 @@ describe('npm run prove', () => {
     [['kills=0'], /^kills=0 is not a count\. /],
     [['kills=1e3'], /^kills=1e3 is not a count\. /],
     [['kills=100001'], /^kills=100001 is not a count\. /],
+    [['seed=0'], /^seed=0 is not a seed\. /],
     [['kills=2', 'kills=3'], /^"kills=3" is not understood\. /],
     [['only=million,nothing'], /^There is no proof "nothing"\. /],
   ];
@@ -32,7 +35,7 @@ describe('npm run prove', () => {
       expect(() => parseChoice(args, names))
         .to.throw(WrongArgument, sentence)
         .with.property('message')
-        .that.includes('It takes kills=<1 to 100000> and only=<of kill,million>');
+        .that.includes('It takes kills=<1 to 100000>, seed=<1 to 99999> and only=<of kill,million>');
     });
   }
 

@@ -1,5 +1,5 @@
 // npm run prove: every proof, and docs/RELIABILITY.md of what they found.
-// In: kills=<points of the real list>, only=<proof,proof>. Out: the page, or with only= those sections on stdout;
+// In: kills=<points of the real list>, only=<proof,proof>, seed=<of the mirrors>. Out: the page, or with only= those sections on stdout;
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import { proveMillionRecords } from './million-records.ts';
 import { proveByTests } from './mocha-matrix.ts';
 import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
+import { proveMirrors } from './random-mirrors.ts';
 import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
 
 type Say = (progress: string) => void;
@@ -47,6 +48,10 @@ const proofs: Readonly<Record<string, Proof>> = {
         ['What', 'Runs and commands'],
         ['test/model.test.ts'],
       ),
+  },
+  mirrors: {
+    heading: 'Mirrors through a thousand random steps',
+    run: ({ seed }, say) => proveMirrors(seed, say),
   },
   mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
