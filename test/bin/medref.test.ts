@@ -186,6 +186,9 @@ describe('the command line', function () {
       const half = { PRODUCTS_URL: await serving(products(5)) };
       expect((await medref(['import'], half)).code).to.equal(3);
       expect((await medref(['import'], { ...half, MAX_SHRINK_PERCENT: '50' })).code).to.equal(0);
+      const other = { PRODUCTS_URL: await serving(products(5).map((it) => ({ ...it, published: false }))) };
+      expect((await medref(['import'], other)).code).to.equal(3);
+      expect((await medref(['import'], { ...other, MAX_CHANGE_PERCENT: '100' })).code).to.equal(0);
     });
 
     it('sends the token upstream and never shows it', async () => {

@@ -189,6 +189,14 @@ describe('an import', () => {
       );
     });
 
+    it('when more of the ids that stay than MAX_CHANGE_PERCENT have another record', async () => {
+      const next = products(90).map((it, i) => (i < 46 ? { ...it, published: false } : it));
+      await expectRefused(
+        await importProducts(next),
+        /^46 of the 90 live ids that stay have another record \(51\.1 %\); MAX_CHANGE_PERCENT allows 50 %\.$/,
+      );
+    });
+
     it('with all reasons, not only the first', async () => {
       const { reason } = await importProducts([...products(50), {}]);
       expect(reason).to.match(/1 of the 51 records.*50 of the 100 live ids/);
@@ -205,6 +213,51 @@ describe('an import', () => {
     expect((await importProducts(products(80))).outcome).to.equal('published');
     const records = [...products(99), {}];
     expect((await importProducts(records, { maxRejectPercent: 1 })).outcome).to.equal('published');
+  });
+
+  describe('of records that are others than before,', () => {
+    /** The products from 1 to 10, of which so many have another record. */
+    const changing = (count: number) =>
+      products(10).map((it, i) => (i < count ? { ...it, published: false } : it));
+    beforeEach(() => importProducts(products(10)));
+
+    it('passes where MAX_CHANGE_PERCENT is met exactly; ids that come and go do not count', async () => {
+      expect((await importProducts(changing(6))).outcome).to.equal('refused');
+      expect((await importProducts([...changing(6), ...products(30).slice(10)])).outcome).to.equal('refused');
+      expect((await importProducts(changing(5))).outcome).to.equal('published');
+      expect((await importProducts(products(10), { maxChangePercent: 49.9 })).outcome).to.equal('refused');
+      // Of the nine that stay, three become others: 33.3 %.
+      const next = changing(5)
+        .slice(0, 9)
+        .map((it, i) => (i < 3 ? { ...it, published: true } : it));
+      expect((await importProducts(next, { maxChangePercent: 33 })).reason).to.match(/^3 of the 9 live ids/);
+      expect((await importProducts(next, { maxChangePercent: 34 })).outcome).to.equal('published');
+    });
+
+    it('says of one record that it is one', async () => {
+      const { reason } = await importProducts(changing(1), { maxChangePercent: 0 });
+      expect(reason).to.match(/^1 of the 10 live ids that stay has another record \(10\.0 %\)/);
+    });
+
+    it('says in a dry run that it would be refused, and passes by force', async () => {
+      const dry = await importProducts(changing(10), { dryRun: true });
+      expect(dry).to.deep.include({ outcome: 'dry-run', changed: 10 });
+      expect(dry.reason).to.match(/^10 of the 10 live ids that stay have another record \(100\.0 %\)/);
+      expect(await importProducts(changing(10), { dryRun: true, force: true })).to.deep.include({
+        ...{ outcome: 'dry-run', reason: null },
+      });
+      expect(await importProducts(changing(10), { force: true })).to.deep.include({
+        ...{ outcome: 'published', changed: 10 },
+      });
+    });
+
+    it('passes where nothing is live, and where what is live is not whole, with which nothing is compared', async () => {
+      await redis.del(keys.content(1).records);
+      const report = await importProducts(changing(10), { maxChangePercent: 0 });
+      expect(report).to.deep.include({ outcome: 'published', changed: 0, reason: null });
+      await redis.flushall();
+      expect((await importProducts(changing(10), { maxChangePercent: 0 })).outcome).to.equal('published');
+    });
   });
 
   it('publishes past the checks by force, and says so', async () => {
@@ -728,14 +781,15 @@ describe('an import', () => {
         Array.from({ length: 100 }, (_, i) =>
           company(i + 1, { city: i < filled ? 'İZMİR' : i % 2 ? null : '' }),
         );
-      const importCompanies = (filled: number) =>
-        importRecords(withCity(filled), companyCollection, { redisUrl: server().url });
+      const importCompanies = (filled: number, changes: ImportChanges = {}) =>
+        importRecords(withCity(filled), companyCollection, { redisUrl: server().url, ...changes });
       await importCompanies(95);
       const { outcome, reason } = await importCompanies(74);
       expect(outcome).to.equal('refused');
       expect(reason).to.match(/\$\.city was filled in 95\.0 % of the live records and is in 74\.0 %/);
       expect((await importCompanies(75)).outcome).to.equal('published');
-      expect((await importCompanies(10)).outcome, 'what was not full before may fall').to.equal('published');
+      const { outcome: last } = await importCompanies(10, { maxChangePercent: 100 });
+      expect(last, 'what was not full before may fall').to.equal('published');
     });
   });
 

@@ -410,6 +410,13 @@ export const mutants: readonly Mutant[] = [
     tests: [`${importer}/import-cycle.test.ts`, `${importer}/upstream/upstream-faults.test.ts`],
   },
   {
+    what: 'however many records change, the version is published',
+    file: 'importer/checks/change.ts',
+    from: 'if (!exceeds(changed, staying, maxChangePercent)) return null;',
+    to: 'if (changed >= 0) return null;',
+    tests: [`${importer}/import-cycle.test.ts`],
+  },
+  {
     what: 'connections to upstream stay open',
     file: 'importer/import-cycle.ts',
     from: 'await upstream.close();',
