@@ -329,6 +329,18 @@ describe('the command line', function () {
       }>();
       expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
     });
+
+    it('warns before all else of links that begin with http:// although the API listens on more than loopback', async () => {
+      const open = { API_HOST: '0.0.0.0' };
+      const warning =
+        /^warning: BASE_URL is not set, and API_HOST is 0\.0\.0\.0: .*\n\nproducts: nothing is live\n/;
+      expect((await medref(['status'], open)).stdout).to.match(warning);
+      const warningsOf = async (settings: Record<string, string>) =>
+        (await medref(['status', '--json'], settings)).json<{ warnings: string[] }>().warnings;
+      expect(await warningsOf(open)).to.have.length(1);
+      expect(await warningsOf({ ...open, BASE_URL: 'https://medref.test' })).to.deep.equal([]);
+      expect((await medref(['status'])).stdout).to.match(/^products: /);
+    });
   });
 
   describe('rejects', () => {
@@ -443,6 +455,18 @@ describe('the command line', function () {
       expect((await fetch(`${address}/health/ready`)).status).to.equal(503);
       command.process.kill('SIGTERM');
       expect((await command.ended).code).to.equal(0);
+    });
+
+    it('warns at its start of links that begin with http:// although it listens on more than loopback', async () => {
+      const logOf = async (settings: Record<string, string>) => {
+        const command = startMedref(['serve', '--json'], { API_HOST: '0.0.0.0', API_PORT: '0', ...settings });
+        await command.line(/"address"/);
+        command.process.kill('SIGTERM');
+        return (await command.ended).stderr;
+      };
+      expect(JSON.parse((await logOf({})).split('\n')[0] ?? '')).to.deep.include({ level: 40 });
+      expect(await logOf({})).to.include('BASE_URL is not set, and API_HOST is 0.0.0.0');
+      expect(await logOf({ BASE_URL: 'https://medref.test' })).to.equal('');
     });
 
     const refused: [what: string, path: string, prepare: string[], reason: RegExp][] = [
