@@ -410,6 +410,20 @@ export const mutants: readonly Mutant[] = [
     tests: [`${importer}/import-cycle.test.ts`, `${importer}/upstream/upstream-faults.test.ts`],
   },
   {
+    what: 'late writes of a walk fall into the next one',
+    file: 'importer/job/restarts.ts',
+    from: 'await job.begun?.writer.settle();',
+    to: '',
+    tests: [`${importer}/import-cycle.test.ts`],
+  },
+  {
+    what: 'an import that starts again tells of the walk before',
+    file: 'importer/job/restarts.ts',
+    from: 'job.report.startAgain();',
+    to: '',
+    tests: [`${importer}/import-cycle.test.ts`],
+  },
+  {
     what: 'however many records change, the version is published',
     file: 'importer/checks/change.ts',
     from: 'if (!exceeds(changed, staying, maxChangePercent)) return null;',
