@@ -544,24 +544,39 @@ describe('the command line', function () {
       });
     });
 
-    const skipped: [outcome: string, key: string, value: object, reason: RegExp][] = [
-      ['locked', keys.lock, { holder: 'another', since: 'then', token: 'x' }, /^.*another.* since then/],
-      ['held', keys.hold, { since: 'then', version: 7 }, /^.*rollback/],
-    ];
-    for (const [outcome, key, value, reason] of skipped) {
-      it(`warns in its log of an import that is skipped because it is ${outcome}, and does not end for that`, async () => {
-        const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
-        await redis.set(key, JSON.stringify(value));
-        const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
-        while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
-        command.process.kill('SIGTERM');
-        const { code, stderr } = await command.ended;
-        expect(code).to.equal(0);
-        expect(upstream.requests).to.deep.equal([]);
-        const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
-        expect(logged).to.deep.include({ level: 40, msg: `Import of products: ${outcome}.`, outcome });
-        expect(logged.reason).to.match(reason);
+    it('warns in its log of an import that is skipped because it is held, and does not end for that', async () => {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      await redis.set(keys.hold, JSON.stringify({ since: 'then', version: 7 }));
+      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
+      while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
+      command.process.kill('SIGTERM');
+      const { code, stderr } = await command.ended;
+      expect(code).to.equal(0);
+      expect(upstream.requests).to.deep.equal([]);
+      const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
+      expect(logged).to.deep.include({ level: 40, msg: 'Import of products: held.', outcome: 'held' });
+      expect(logged.reason).to.match(/rollback/);
+    });
+
+    it('says in its log whose import it waits for, and ends with 0 and without a trace when asked to stop', async () => {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'then', token: 'x' }));
+      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'info' });
+      await command.line(/^Importing products/);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      command.process.kill('SIGTERM');
+      const { code, stderr } = await command.ended;
+      expect(code).to.equal(0);
+      const logged = stderr
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { msg: string });
+      expect(logged.at(-1)).to.deep.include({
+        ...{ msg: 'It is due, and waits for another import of it to end.', collection: 'products' },
+        ...{ holder: 'another', since: 'then' },
       });
-    }
+      expect(upstream.requests).to.deep.equal([]);
+      expect(await redis.keys('*')).to.deep.equal([keys.lock]);
+    });
   });
 });

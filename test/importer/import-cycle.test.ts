@@ -670,12 +670,13 @@ describe('an import', () => {
     expect((await readLastRejects(redis, keys)).total).to.equal(0);
   });
 
-  it('says in the history that another import kept it from starting, unless it is a dry run', async () => {
+  it('says in the history that another import kept it from starting, unless it is a dry run or scheduled', async () => {
     await importProducts(products(3));
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now', token: 'x' }));
     const report = await importProducts(products(4));
     expect(report).to.deep.include({ outcome: 'locked', previousVersion: 1 });
     await importProducts(products(4), { dryRun: true });
+    expect((await importProducts(products(4), { scheduled: true })).outcome).to.equal('locked');
     const outcomes = (await readHistory(redis, keys, 9)).map(({ outcome }) => outcome);
     expect(outcomes).to.deep.equal(['locked', 'published']);
   });

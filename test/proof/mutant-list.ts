@@ -778,8 +778,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a schedule ends without its import',
     file: 'bin/commands/schedule.ts',
-    from: '    await running;\n',
-    to: '',
+    from: 'await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));',
+    to: 'for (const { schedule } of scheduled) void schedule.stop();',
     tests: ['test/bin/schedule.test.ts'],
   },
   {
@@ -788,6 +788,20 @@ export const mutants: readonly Mutant[] = [
     from: 'if (now - wasDue.getTime() > lateMs) onLate(wasDue);',
     to: 'if (now - wasDue.getTime() > lateMs) return onLate(wasDue);',
     tests: [`${importer}/schedule.test.ts`],
+  },
+  {
+    what: 'what failed is tried again each minute',
+    file: 'importer/schedule.ts',
+    from: 'firstMs * 2 ** (failures - 1)',
+    to: 'firstMs',
+    tests: [`${importer}/schedule.test.ts`],
+  },
+  {
+    what: 'a second importer does once more what the first one did',
+    file: 'bin/scheduled-imports.ts',
+    from: 'if (ended) {',
+    to: 'if (ended && false) {',
+    tests: ['test/bin/schedule.test.ts'],
   },
   {
     what: 'days of the month and of the week must both fit',
