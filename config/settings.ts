@@ -27,6 +27,7 @@ export interface Settings {
   readonly importTimezone: string;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
+  readonly maxChangePercent: number;
   readonly keepVersions: number;
   readonly logLevel: string;
 }
@@ -155,6 +156,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: percent,
   },
   {
+    name: 'MAX_CHANGE_PERCENT',
+    default: 50,
+    doc: 'An import is refused when more of the live ids that stay than this have another record.',
+    takes: 'a number from 0 to 100',
+    rule: percent,
+  },
+  {
     name: 'KEEP_VERSIONS',
     default: 3,
     doc: 'Contents kept of each collection, the live one among them; versions that hold the same content, as a rollback’s, count once.',
@@ -194,6 +202,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     importTimezone: text('IMPORT_TIMEZONE'),
     maxShrinkPercent: number('MAX_SHRINK_PERCENT'),
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
+    maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     logLevel: text('LOG_LEVEL'),
   });

@@ -58,7 +58,7 @@ async function cycle(job: ImportJob): Promise<ImportReport> {
   const { context, keys, lock, report } = job;
   const { redis, keepVersions } = context;
   const held = { keys, token: lock.token };
-  if (!context.dryRun) report.warn(...(await mendKeys(redis, held)));
+  if (!context.dryRun) report.warnOfMended(...(await mendKeys(redis, held)));
   const hold = context.scheduled ? await readHold(redis, keys) : null;
   if (hold) return conclude(job, 'held', { reason: heldBecause(hold) }, 'keep');
   if (!context.dryRun) await retainVersions(redis, held, keepVersions);

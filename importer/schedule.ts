@@ -1,5 +1,6 @@
-// In: a cron line and what to do. Out: it is done on time, never twice at once; the only place that knows node-cron.
-// node-cron says when a line is due. Its own timer would drop what is due while the process or the machine stands still.
+// In: a cron line and what to do. Out: it is done on time, never twice at once, and again where it failed.
+// Only this file knows node-cron, which says when a line is due. Its own timer would drop what is due while the process or
+// the machine stands still.
 
 import { createTask, type ScheduledTask } from 'node-cron';
 
@@ -7,7 +8,31 @@ import { createTask, type ScheduledTask } from 'node-cron';
 export interface Schedule {
   /** When it is due next. */
   nextRun(): Date;
-  stop(): void;
+  /** Does it now as if it were due, unless it is being done. */
+  runNow(): void;
+  /** Nothing begins any more. @returns when what was under way has ended */
+  stop(): Promise<void>;
+}
+
+/** How a run ended: for good; or it failed, and is tried again; or another process does it now, and it is looked at again. */
+export type RunEnd = 'ended' | 'failed' | 'locked';
+
+/** How long is waited for another try, in ms. */
+export interface Waits {
+  /** After the first failure; twice as long after each further one. */
+  readonly firstMs: number;
+  readonly longestMs: number;
+  /** While another process does it. */
+  readonly lockedMs: number;
+}
+
+/** The waits that hold outside of tests. */
+export const usualWaits: Waits = Object.freeze({ firstMs: 60_000, longestMs: 3_600_000, lockedMs: 2_000 });
+
+/** What was begun: when it was due, and how often it has failed since. */
+interface Order {
+  readonly due: Date;
+  readonly failures: number;
 }
 
 /** A run that begins later than this after it was due is late, in ms. */
@@ -22,7 +47,8 @@ const usuallyLookEveryMs = 20_000;
 /**
  * Does something each time a cron line is due, in a time zone. What came due while the process or the machine stood still
  * is done as soon as it goes on, once however often it was due, and `onLate` is told since when. A run that is due while
- * the one before still goes on is skipped, and `onSkipped` is told. Tests look at the clock more often.
+ * the one before still goes on is skipped, and `onSkipped` is told. One that failed is tried again until it ends otherwise
+ * or is due anyway, and `onRetry` is told when. Tests look at the clock more often, and wait less.
  */
 export function startSchedule({
   cron,
@@ -30,43 +56,84 @@ export function startSchedule({
   run,
   onLate,
   onSkipped,
+  onRetry,
   lookEveryMs = usuallyLookEveryMs,
+  waits = usualWaits,
 }: {
   cron: string;
   timezone: string;
-  /** Never rejects. */
-  run: () => Promise<void>;
+  /** Is told since when it is due, the same at each try. Never rejects. */
+  run: (due: Date) => Promise<RunEnd>;
   onLate: (due: Date) => void;
   onSkipped: () => void;
-  lookEveryMs?: number;
+  /** @param tryNumber of the try that is to come: 2 after the first failure */
+  onRetry: (at: Date, tryNumber: number) => void;
+  lookEveryMs?: number | undefined;
+  waits?: Waits | undefined;
 }): Schedule {
   const nextDue = dueTimes(cron, timezone);
   let due = nextDue();
   let lookedAt = Date.now();
-  let isRunning = false;
+  let running: Promise<void> | null = null;
+  /** What is done once more, unless it is due before. */
+  let again: (Order & { readonly at: number; readonly waitMs: number }) | null = null;
+  let isStopped = false;
   let timer: NodeJS.Timeout;
 
-  const begin = (wasDue: Date, now: number) => {
-    if (isRunning) return onSkipped();
-    isRunning = true;
-    if (now - wasDue.getTime() > lateMs) onLate(wasDue);
-    void run().finally(() => {
-      isRunning = false;
+  const start = (order: Order) => {
+    again = null;
+    running = run(order.due).then((end) => {
+      running = null;
+      if (isStopped || end === 'ended') return;
+      plan(end === 'failed' ? { ...order, failures: order.failures + 1 } : order, end);
+      wait();
     });
+  };
+  const plan = ({ due: since, failures }: Order, end: 'failed' | 'locked') => {
+    const waitMs = end === 'locked' ? waits.lockedMs : waitAfter(failures, waits);
+    const at = Date.now() + waitMs;
+    if (at >= due.getTime()) return;
+    again = { due: since, failures, at, waitMs };
+    if (end === 'failed') onRetry(new Date(at), failures + 1);
+  };
+  const begin = (wasDue: Date, now: number) => {
+    if (running) return onSkipped();
+    if (now - wasDue.getTime() > lateMs) onLate(wasDue);
+    start({ due: wasDue, failures: 0 });
   };
   const look = () => {
     const now = Date.now();
     const wasDue = due;
-    if (now >= wasDue.getTime() || now < lookedAt - wrongClockMs) due = nextDue();
+    const wasWrong = now < lookedAt - wrongClockMs;
+    if (now >= wasDue.getTime() || wasWrong) due = nextDue();
+    if (again && wasWrong) again = { ...again, at: now + again.waitMs };
     if (now >= wasDue.getTime()) begin(wasDue, now);
+    else if (again && now >= again.at) start(again);
     lookedAt = now;
     wait();
   };
   const wait = () => {
-    timer = setTimeout(look, Math.max(0, Math.min(due.getTime() - Date.now(), lookEveryMs)));
+    clearTimeout(timer);
+    const next = Math.min(due.getTime(), again?.at ?? Number.POSITIVE_INFINITY);
+    timer = setTimeout(look, Math.max(0, Math.min(next - Date.now(), lookEveryMs)));
   };
   wait();
-  return { nextRun: () => due, stop: () => clearTimeout(timer) };
+  return {
+    nextRun: () => due,
+    runNow: () => {
+      if (!running && !isStopped) start({ due: new Date(), failures: 0 });
+    },
+    stop: async () => {
+      isStopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
+
+/** How long is waited after so many failures, from 1, in ms. */
+function waitAfter(failures: number, { firstMs, longestMs }: Waits): number {
+  return Math.min(firstMs * 2 ** (failures - 1), longestMs);
 }
 
 /**

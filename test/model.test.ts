@@ -202,7 +202,10 @@ async function importList(
   const report = await importRecords(
     list.map(({ value }) => value),
     productCollection,
-    { redisUrl, keepVersions, maxShrinkPercent: 100, maxRejectPercent: 100, ...changes },
+    {
+      ...{ redisUrl, keepVersions, maxShrinkPercent: 100, maxRejectPercent: 100, maxChangePercent: 100 },
+      ...changes,
+    },
   );
   expect(report.outcome, report.reason ?? 'without a reason').to.equal(outcome);
   model.history = true;

@@ -1,73 +1,104 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version.
 
-import { type Schedule, startSchedule } from '../../importer/schedule.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startSchedule, type Waits } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { connectForWriting } from '../../shared/redis/connections.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
-import { importCollections } from '../import-collections.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger, type Logger } from '../logger.ts';
+import { scheduledImports } from '../scheduled-imports.ts';
 import { aborted } from '../stop-signal.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print } from './output.ts';
 
-/** Runs until it is asked to stop; an import under way is ended first. @returns the exit code */
-export async function scheduleCommand(context: CommandContext, options: OutputOptions): Promise<number> {
+/** How often a Redis that is away is looked for, in ms. */
+const lookForRedisEveryMs = 1_000;
+
+/**
+ * Runs until it is asked to stop; an import under way is ended first. Starts whether Redis is there or not. Tests shorten
+ * the waits. @returns the exit code
+ */
+export async function scheduleCommand(
+  context: CommandContext,
+  options: OutputOptions,
+  { waits }: { readonly waits?: Waits } = {},
+): Promise<number> {
   const { settings } = context;
-  const scheduled = importedCollections.filter(({ name }) => settings.upstreams.has(name));
-  if (scheduled.length === 0)
+  const { importCron: cron, importTimezone: timezone } = settings;
+  const collections = importedCollections.filter(({ name }) => settings.upstreams.has(name));
+  if (collections.length === 0)
     throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(context);
   const signal = context.stopSignal();
-  const redis = await connectForWriting(settings.redisUrl);
-  let running: Promise<unknown> = Promise.resolve();
-  const runImports = (chosen: readonly Collection[]) => {
-    const imports = importCollections(context, { chosen, redis, logger, signal, scheduled: true });
-    running = Promise.all([running, imports]);
-    return imports;
-  };
-  let schedule: Schedule | undefined;
-  try {
-    for (const warning of await serverWarnings(redis)) logger.warn(warning);
-    schedule = startSchedule({
-      cron: settings.importCron,
-      timezone: settings.importTimezone,
-      run: async () => void (await runImports(scheduled)),
+  const connecting = connectOnceThere(settings.redisUrl, { logger, signal });
+  const importDue = scheduledImports(context, connecting, { logger, signal });
+  const scheduled = collections.map((collection) => {
+    const { name } = collection;
+    const schedule = startSchedule({
+      ...{ cron, timezone, waits },
+      run: (due) => importDue(collection, due),
       onLate: (due) =>
         logger.warn(
-          { due },
+          { collection: name, due },
           'A scheduled import begins late: this process or its machine stood still when it was due.',
         ),
-      onSkipped: () => logger.warn('A scheduled import is skipped: the one before still runs.'),
+      onSkipped: () =>
+        logger.warn({ collection: name }, 'A scheduled import is skipped: the one before still runs.'),
+      onRetry: (at, tryNumber) =>
+        logger.warn({ collection: name, at, tryNumber }, 'A scheduled import failed and is tried again.'),
     });
-    const names = scheduled.map(({ name }) => name);
-    const nextRun = schedule.nextRun().toISOString();
-    logger.info(
-      { collections: names, cron: settings.importCron, timezone: settings.importTimezone, nextRun },
-      'Scheduled.',
-    );
+    return { collection, schedule };
+  });
+  try {
+    const redis = await connecting;
+    if (!redis) return exitCodes.done;
+    for (const warning of await serverWarnings(redis)) logger.warn(warning);
+    const names = collections.map(({ name }) => name);
+    const nextRun = scheduled[0]?.schedule.nextRun().toISOString();
+    logger.info({ collections: names, cron, timezone, nextRun }, 'Scheduled.');
     print(
       context,
       { scheduled: names, nextRun },
       options,
       () => `Importing ${names.join(' and ')}; next at ${nextRun}.`,
     );
-
-    const missing: Collection[] = [];
-    for (const collection of scheduled) {
-      if (!(await readLiveVersion(redis, collectionKeys(settings.keyPrefix, collection))))
-        missing.push(collection);
+    for (const { collection, schedule } of scheduled) {
+      if (!(await readLiveVersion(redis, collectionKeys(settings.keyPrefix, collection)))) schedule.runNow();
     }
-    if (missing.length > 0) await runImports(missing);
     await aborted(signal);
-    schedule.stop();
-    await running;
     return exitCodes.done;
   } finally {
-    schedule?.stop();
-    redis.disconnect();
+    await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));
+    (await connecting.catch(() => null))?.disconnect();
   }
+}
+
+/**
+ * A connection, as soon as Redis is there: a machine may start both at once. A Redis that refuses is not waited for.
+ * @returns `null` where it was asked to stop before. @throws RedisUnavailableError
+ */
+async function connectOnceThere(
+  url: string,
+  { logger, signal }: { logger: Logger; signal: AbortSignal },
+): Promise<Redis | null> {
+  for (let told: string | undefined; !signal.aborted; ) {
+    try {
+      return await connectForWriting(url, { signal });
+    } catch (error) {
+      if (signal.aborted) break;
+      if (!(error instanceof RedisUnavailableError) || isRefusal(error.cause)) throw error;
+      if (error.message !== told) logger.warn({ reason: error.message }, 'Redis is away; it is waited for.');
+      told = error.message;
+      await sleep(lookForRedisEveryMs, null, { signal }).catch(() => undefined);
+    }
+  }
+  return null;
+}
+
+function isRefusal(cause: unknown): boolean {
+  return cause instanceof Error && cause.name === 'ReplyError';
 }

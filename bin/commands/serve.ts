@@ -8,6 +8,7 @@ import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { createServer } from '../../api/server.ts';
+import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import {
@@ -34,6 +35,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
   const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = context.settings;
   const metrics = createMetrics();
   const logger = createLogger(context);
+  for (const warning of settingWarnings(context.settings)) logger.warn(warning);
   const signal = context.stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);

@@ -1,5 +1,6 @@
 // medref status: what is live, how old it is, how the last imports ended, who imports now.
 
+import { settingWarnings } from '../../config/setting-warnings.ts';
 import { type HistoryEntry, readHistory } from '../../importer/job/import-history.ts';
 import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
 import { type Hold, readHold } from '../../importer/publishing/hold.ts';
@@ -32,12 +33,15 @@ interface CollectionStatus {
   readonly warnings: readonly string[];
 }
 
-/** Prints the state of every collection. @returns the exit code */
+/** Prints the state of every collection, and what is odd about the settings. @returns the exit code */
 export async function statusCommand(context: CommandContext, options: OutputOptions): Promise<number> {
-  const states = await withRedis(context.settings, (redis) =>
+  const warnings = settingWarnings(context.settings);
+  const collections = await withRedis(context.settings, (redis) =>
     Promise.all(servedCollections.map((served) => readStatus(redis, context.settings.keyPrefix, served))),
   );
-  print(context, { collections: states }, options, () => states.map(describeStatus).join('\n\n'));
+  print(context, { warnings, collections }, options, () =>
+    [...warnings.map((warning) => `warning: ${warning}`), ...collections.map(describeStatus)].join('\n\n'),
+  );
   return exitCodes.done;
 }
 

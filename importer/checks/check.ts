@@ -13,6 +13,7 @@ export interface Candidate {
   readonly undone: boolean;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
+  readonly maxChangePercent: number;
 }
 
 /** One rule. */

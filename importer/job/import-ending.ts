@@ -54,15 +54,22 @@ export async function endDryRun(job: ImportJob, reason: string | null): Promise<
   return job.report.end('dry-run', { reason });
 }
 
-/** Ends an import that another one keeps from starting; the history says so, unless it was a dry job. */
+/**
+ * Ends an import that another one keeps from starting; the history says so where it was by hand. The schedule asks again
+ * until the lock is free, and a dry run leaves nothing behind.
+ */
 export async function endLocked(
-  { context: { redis, dryRun, force }, keys, report }: Pick<ImportJob, 'context' | 'keys' | 'report'>,
+  {
+    context: { redis, dryRun, force, scheduled },
+    keys,
+    report,
+  }: Pick<ImportJob, 'context' | 'keys' | 'report'>,
   { holder, since }: LockHolder,
 ): Promise<ImportReport> {
   const live = await readLiveVersion(redis, keys);
   const reason = `The lock is held by ${holder} since ${since}.`;
   const ended = report.end('locked', { previousVersion: live?.version ?? null, reason });
-  if (dryRun) return ended;
+  if (dryRun || scheduled) return ended;
   const facts = { startedAt: new Date(), forced: force, rejects: null, validators: null };
   const end = { name: '', checkedAt: '', validators: 'keep' };
   await concludeImport(redis, { keys, token: '' }, end, conclusionOf(ended, facts));

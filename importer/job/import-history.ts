@@ -2,6 +2,7 @@
 
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { isWrongType } from '../../shared/redis/damage.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Validators } from '../upstream/document.ts';
 import type { Reject } from '../writing/version-writer.ts';
@@ -69,6 +70,26 @@ export async function readHistory(
 ): Promise<HistoryEntry[]> {
   const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
   return entries.map(([, fields]) => JSON.parse(fields[1] as string) as HistoryEntry);
+}
+
+/**
+ * The last import of a collection that began at a time or later and came to a good end, be it a refusal; `null` where there
+ * is none. What failed, found the lock held or was a rollback has not told what upstream has.
+ */
+export async function readLastImportSince(
+  redis: Redis,
+  keys: CollectionKeys,
+  since: Date,
+): Promise<HistoryEntry | null> {
+  const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
+  const began = history.filter(({ startedAt }) => startedAt >= since.toISOString());
+  return began.find(({ outcome }) => !['failed', 'locked', 'rolled-back'].includes(outcome)) ?? null;
+}
+
+/** A key of another type holds no history; the next import mends it. */
+function noneOfWrongType(error: unknown): HistoryEntry[] {
+  if (isWrongType(error)) return [];
+  throw error;
 }
 
 /** What the last import that read anything rejected. */

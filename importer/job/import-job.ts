@@ -20,6 +20,7 @@ export interface ImportContext {
   readonly upstream: { readonly url: URL; readonly token: string | undefined };
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
+  readonly maxChangePercent: number;
   readonly keepVersions: number;
   /** Publish past the checks and the memory of rollbacks; a version without a valid record is refused even so. */
   readonly force: boolean;

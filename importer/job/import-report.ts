@@ -40,6 +40,10 @@ export interface ReportDraft {
   note(facts: Partial<ImportReport>): void;
   /** Adds plain sentences about what is odd but no reason to fail; each is told once. */
   warn(...warnings: string[]): void;
+  /** Adds sentences about what was mended: it stays mended where the import starts again. */
+  warnOfMended(...warnings: string[]): void;
+  /** Forgets what was noted and warned of, since the import starts again and finds it anew. */
+  startAgain(): void;
   end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
 }
 
@@ -48,6 +52,7 @@ export function startReport(collection: string): ReportDraft {
   const start = performance.now();
   let known: Partial<ImportReport> = {};
   const odd = new Set<string>();
+  const mended = new Set<string>();
   return {
     note: (facts) => {
       known = { ...known, ...facts };
@@ -55,10 +60,17 @@ export function startReport(collection: string): ReportDraft {
     warn: (...warnings) => {
       for (const warning of warnings) odd.add(warning);
     },
+    warnOfMended: (...warnings) => {
+      for (const warning of warnings) mended.add(warning);
+    },
+    startAgain: () => {
+      known = {};
+      odd.clear();
+    },
     end: (outcome, facts) => ({
       ...{ collection, outcome, version: null, previousVersion: null },
       ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
-      ...{ durationMs: Math.round(performance.now() - start), reason: null, warnings: [...odd] },
+      ...{ durationMs: Math.round(performance.now() - start), reason: null, warnings: [...mended, ...odd] },
       ...known,
       ...facts,
     }),

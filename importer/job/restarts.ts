@@ -21,6 +21,18 @@ export async function untilItHolds(
       if (!mayHold || restarts === maxRestarts) throw error;
       const { logger } = job.context;
       logger.warn({ collection: job.collection.name, reason: error.message }, 'The import starts again.');
+      await forgetTry(job);
     }
   }
+}
+
+/**
+ * Forgets what the last try has found out, since the next one finds it anew, or finds that nothing has changed. Writes that
+ * are under way come to their end first: the next try sweeps what was staged, and nothing may be staged after that.
+ */
+async function forgetTry(job: ImportJob): Promise<void> {
+  await job.begun?.writer.settle();
+  job.begun = null;
+  job.validators = null;
+  job.report.startAgain();
 }

@@ -111,6 +111,11 @@ export class VersionWriter {
     while (this.#underWay.length > 0) await this.#underWay.shift();
   }
 
+  /** Waits until no write is under way any more, however each of them ends. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
   /** Writes what is left and gives the staged version. */
   async finish(): Promise<StagedVersion> {
     await this.flush();

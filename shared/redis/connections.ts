@@ -49,11 +49,15 @@ export function connectForListening(url: string): Redis {
 
 /**
  * A connection for commands and imports, established; it outlives short absences of Redis. Tests shorten the silence.
- * @throws RedisUnavailableError when Redis cannot be reached now
+ * @param signal gives up before it is established
+ * @throws RedisUnavailableError when Redis cannot be reached now, with the error of the connection as its cause
  */
 export async function connectForWriting(
   url: string,
-  { silenceMs: writeSilence = writeSilenceMs }: { readonly silenceMs?: number | undefined } = {},
+  {
+    silenceMs: writeSilence = writeSilenceMs,
+    signal,
+  }: { readonly silenceMs?: number | undefined; readonly signal?: AbortSignal } = {},
 ): Promise<Redis> {
   const redis = quiet(
     new Redis(url, {
@@ -65,13 +69,17 @@ export async function connectForWriting(
       retryStrategy: (times) => Math.min(50 * times, 1_000),
     }),
   );
-  const failure = new Promise<never>((_, reject) => redis.once('error', reject));
+  const failure = new Promise<never>((_, reject) => {
+    redis.once('error', reject);
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
   try {
     await Promise.race([redis.connect(), failure]);
   } catch (error) {
     redis.disconnect();
     throw new RedisUnavailableError(
       `Redis at ${describeServer(url)} cannot be used: ${(error as Error).message.replace(/\.$/, '')}. Start it, or set REDIS_URL.`,
+      { cause: error },
     );
   }
   return redis;

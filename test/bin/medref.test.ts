@@ -186,6 +186,9 @@ describe('the command line', function () {
       const half = { PRODUCTS_URL: await serving(products(5)) };
       expect((await medref(['import'], half)).code).to.equal(3);
       expect((await medref(['import'], { ...half, MAX_SHRINK_PERCENT: '50' })).code).to.equal(0);
+      const other = { PRODUCTS_URL: await serving(products(5).map((it) => ({ ...it, published: false }))) };
+      expect((await medref(['import'], other)).code).to.equal(3);
+      expect((await medref(['import'], { ...other, MAX_CHANGE_PERCENT: '100' })).code).to.equal(0);
     });
 
     it('sends the token upstream and never shows it', async () => {
@@ -326,6 +329,18 @@ describe('the command line', function () {
       }>();
       expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
     });
+
+    it('warns before all else of links that begin with http:// although the API listens on more than loopback', async () => {
+      const open = { API_HOST: '0.0.0.0' };
+      const warning =
+        /^warning: BASE_URL is not set, and API_HOST is 0\.0\.0\.0: .*\n\nproducts: nothing is live\n/;
+      expect((await medref(['status'], open)).stdout).to.match(warning);
+      const warningsOf = async (settings: Record<string, string>) =>
+        (await medref(['status', '--json'], settings)).json<{ warnings: string[] }>().warnings;
+      expect(await warningsOf(open)).to.have.length(1);
+      expect(await warningsOf({ ...open, BASE_URL: 'https://medref.test' })).to.deep.equal([]);
+      expect((await medref(['status'])).stdout).to.match(/^products: /);
+    });
   });
 
   describe('rejects', () => {
@@ -442,6 +457,18 @@ describe('the command line', function () {
       expect((await command.ended).code).to.equal(0);
     });
 
+    it('warns at its start of links that begin with http:// although it listens on more than loopback', async () => {
+      const logOf = async (settings: Record<string, string>) => {
+        const command = startMedref(['serve', '--json'], { API_HOST: '0.0.0.0', API_PORT: '0', ...settings });
+        await command.line(/"address"/);
+        command.process.kill('SIGTERM');
+        return (await command.ended).stderr;
+      };
+      expect(JSON.parse((await logOf({})).split('\n')[0] ?? '')).to.deep.include({ level: 40 });
+      expect(await logOf({})).to.include('BASE_URL is not set, and API_HOST is 0.0.0.0');
+      expect(await logOf({ BASE_URL: 'https://medref.test' })).to.equal('');
+    });
+
     const refused: [what: string, path: string, prepare: string[], reason: RegExp][] = [
       ['the database of REDIS_URL is not there', '/99', [], /DB index|database/],
       ['Redis wants a password', '', ['requirepass', 'secret'], /password/],
@@ -517,24 +544,39 @@ describe('the command line', function () {
       });
     });
 
-    const skipped: [outcome: string, key: string, value: object, reason: RegExp][] = [
-      ['locked', keys.lock, { holder: 'another', since: 'then', token: 'x' }, /^.*another.* since then/],
-      ['held', keys.hold, { since: 'then', version: 7 }, /^.*rollback/],
-    ];
-    for (const [outcome, key, value, reason] of skipped) {
-      it(`warns in its log of an import that is skipped because it is ${outcome}, and does not end for that`, async () => {
-        const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
-        await redis.set(key, JSON.stringify(value));
-        const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
-        while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
-        command.process.kill('SIGTERM');
-        const { code, stderr } = await command.ended;
-        expect(code).to.equal(0);
-        expect(upstream.requests).to.deep.equal([]);
-        const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
-        expect(logged).to.deep.include({ level: 40, msg: `Import of products: ${outcome}.`, outcome });
-        expect(logged.reason).to.match(reason);
+    it('warns in its log of an import that is skipped because it is held, and does not end for that', async () => {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      await redis.set(keys.hold, JSON.stringify({ since: 'then', version: 7 }));
+      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
+      while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
+      command.process.kill('SIGTERM');
+      const { code, stderr } = await command.ended;
+      expect(code).to.equal(0);
+      expect(upstream.requests).to.deep.equal([]);
+      const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
+      expect(logged).to.deep.include({ level: 40, msg: 'Import of products: held.', outcome: 'held' });
+      expect(logged.reason).to.match(/rollback/);
+    });
+
+    it('says in its log whose import it waits for, and ends with 0 and without a trace when asked to stop', async () => {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'then', token: 'x' }));
+      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'info' });
+      await command.line(/^Importing products/);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      command.process.kill('SIGTERM');
+      const { code, stderr } = await command.ended;
+      expect(code).to.equal(0);
+      const logged = stderr
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { msg: string });
+      expect(logged.at(-1)).to.deep.include({
+        ...{ msg: 'It is due, and waits for another import of it to end.', collection: 'products' },
+        ...{ holder: 'another', since: 'then' },
       });
-    }
+      expect(upstream.requests).to.deep.equal([]);
+      expect(await redis.keys('*')).to.deep.equal([keys.lock]);
+    });
   });
 });

@@ -125,4 +125,32 @@ describe('the built command line', function () {
     scheduling.process.kill('SIGTERM');
     expect((await scheduling.ended).code).to.equal(0);
   });
+
+  it('schedules twice: where one is killed in the middle of its import, the other one imports', async () => {
+    list = products(3);
+    let asked = 0;
+    const upstream = await startUpstream((response) => {
+      asked += 1;
+      if (asked === 1) response.write('[');
+      else response.end(JSON.stringify(list));
+    });
+    settings['PRODUCTS_URL'] = upstream.url('/list').href;
+    const first = startMedref(['schedule', '--json'], settings);
+    while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    const second = startMedref(['schedule', '--json'], { ...settings, LOG_LEVEL: 'info' });
+    await second.line(/"scheduled":\["products"\]/);
+    await new Promise((resolve) => setTimeout(resolve, 2_500)); // It has found the lock held, and looked again.
+    first.process.kill('SIGKILL');
+    await first.ended;
+    expect(asked).to.equal(1);
+    expect(await redis.exists(keys.lock), 'held by the dead').to.equal(1);
+    await redis.pexpire(keys.lock, 100); // After 30 s, by itself.
+    while (!(await redis.exists(keys.live)) || (await redis.exists(keys.lock)))
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    second.process.kill('SIGTERM');
+    const { code, stderr } = await second.ended;
+    expect(code).to.equal(0);
+    expect(stderr.match(/waits for another import/g)).to.have.length(1);
+    expect(await redis.xlen(keys.imports), 'the history has what was published alone').to.equal(1);
+  });
 });

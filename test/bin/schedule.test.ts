@@ -1,50 +1,277 @@
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { connectForWriting } from '../../shared/redis/connections.ts';
+import { readHistory } from '../../importer/job/import-history.ts';
+import type { Waits } from '../../importer/schedule.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { medref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
-import { useRedis } from '../support/redis-server.ts';
+import { startTestRedis, useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
+
+/** A line of the log. */
+type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
+
+/** A schedule that runs within this process. */
+interface RunningSchedule {
+  readonly log: readonly LogLine[];
+  /** Stops it. @returns the exit code */
+  stop(): Promise<number>;
+}
+
+const never = '0 3 31 12 *';
+const quickWaits: Waits = { firstMs: 40, longestMs: 100, lockedMs: 40 };
 
 describe('the schedule, as a command', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
+  const running: RunningSchedule[] = [];
+  // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
+  const loading = Promise.all([
+    import('../../config/settings.ts'),
+    import('../../bin/commands/schedule.ts'),
+  ]).then(([settings, command]) => ({ ...settings, ...command }));
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    await loading;
+  });
+  after(() => redis.disconnect());
+  beforeEach(() => redis.flushall());
+  afterEach(() => Promise.all(running.splice(0).map((it) => it.stop())));
+
+  /** Starts it. A cron line may have a sixth field, for seconds, which settings refuse: it spares a test a minute. */
+  async function startSchedule(
+    env: Readonly<Record<string, string>>,
+    { cron = never, waits = quickWaits }: { cron?: string; waits?: Waits } = {},
+  ): Promise<RunningSchedule> {
+    const { readSettings, scheduleCommand } = await loading;
+    const stop = new AbortController();
+    const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
+    const nothing = () => undefined;
+    const log: LogLine[] = [];
+    const ended = scheduleCommand(
+      {
+        settings: { ...readSettings({ REDIS_URL: server().url, ...env }), importCron: cron },
+        ...{ stdout: nowhere(), stderr: nowhere(), stopSignal: () => stop.signal },
+        ...{ log: (line) => void log.push(JSON.parse(line)) },
+        ...{ giveWay: nothing, stayUp: nothing, mindResults: nothing },
+      },
+      {},
+      { waits },
+    );
+    const schedule: RunningSchedule = {
+      log,
+      stop: () => {
+        stop.abort(new Error('It was stopped by SIGTERM.'));
+        return ended;
+      },
+    };
+    running.push(schedule);
+    return schedule;
+  }
+
+  /** The line of a second that comes soon, 0.7 to 1.7 s from now, once a day. */
+  function soon(): string {
+    const time = new Date(Math.ceil((Date.now() + 700) / 1_000) * 1_000);
+    return `${time.getUTCSeconds()} ${time.getUTCMinutes()} ${time.getUTCHours()} * * *`;
+  }
+
+  const outcomes = async () => (await readHistory(redis, keys, 100)).map(({ outcome }) => outcome).reverse();
+  const awaitOutcomes = async (count: number) => {
+    while ((await outcomes()).length < count) await sleep(20);
+    return outcomes();
+  };
+  const importNow = async (url: string) =>
+    expect((await medref(['import'], { REDIS_URL: server().url, PRODUCTS_URL: url })).code).to.equal(0);
 
   it('ends an import that came due before it ends itself, when it is asked to stop', async () => {
     const upstream = await startUpstream((response, _request, nth) => {
       if (nth === 1) response.end(JSON.stringify(products(3)));
       else response.write('[');
     });
-    const env = { REDIS_URL: server().url, PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'silent' };
-    expect((await medref(['import'], env)).code).to.equal(0);
-    const { readSettings } = await import('../../config/settings.ts');
-    const { scheduleCommand } = await import('../../bin/commands/schedule.ts');
-    const stop = new AbortController();
-    const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
-    const everySecond = '* * * * * *'; // A sixth field, which settings refuse, spares this test a minute.
-    const nothing = () => undefined;
-    const running = scheduleCommand(
-      {
-        settings: { ...readSettings(env), importCron: everySecond },
-        ...{ stdout: nowhere(), stderr: nowhere(), stopSignal: () => stop.signal },
-        ...{ log: nothing, giveWay: nothing, stayUp: nothing, mindResults: nothing },
-      },
-      {},
-    );
+    const url = upstream.url().href;
+    await importNow(url);
+    const schedule = await startSchedule({ PRODUCTS_URL: url }, { cron: '* * * * * *' });
     while (upstream.requests.length < 2) await sleep(20);
-    stop.abort(new Error('It was stopped by SIGTERM.'));
-    expect(await running).to.equal(0);
-    const redis = await connectForWriting(server().url);
-    try {
-      expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
-      const [report] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
-      expect(JSON.parse(report?.[1][1] ?? '{}')).to.deep.include({
-        ...{ outcome: 'failed', reason: 'It was stopped by SIGTERM.' },
-      });
-    } finally {
-      redis.disconnect();
+    expect(await schedule.stop()).to.equal(0);
+    expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
+    expect((await readHistory(redis, keys, 1))[0]).to.deep.include({
+      ...{ outcome: 'failed', reason: 'It was stopped by SIGTERM.' },
+    });
+    expect(schedule.log.map(({ msg }) => msg)).not.to.include(
+      'A scheduled import failed and is tried again.',
+    );
+  });
+
+  it('tries an import that failed again until upstream works, and says which try comes when', async () => {
+    const upstream = await startUpstream((response, _request, nth) => {
+      if (nth <= 2) response.writeHead(404).end('not yet');
+      else response.end(JSON.stringify(products(3)));
+    });
+    const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href });
+    expect(await awaitOutcomes(3)).to.deep.equal(['failed', 'failed', 'published']);
+    const [first, second] = await readHistory(redis, keys, 3).then((history) => history.reverse());
+    const retries = schedule.log.filter(({ tryNumber }) => tryNumber !== undefined);
+    expect(retries.map(({ msg, collection, tryNumber }) => [msg, collection, tryNumber])).to.deep.equal([
+      ['A scheduled import failed and is tried again.', 'products', 2],
+      ['A scheduled import failed and is tried again.', 'products', 3],
+    ]);
+    for (const [n, ended] of [first, second].entries()) {
+      const waited = Date.parse(String(retries[n]?.['at'])) - Date.parse(ended?.endedAt ?? '');
+      expect(waited).to.be.within([40, 80][n] as number, 1_000);
     }
+    await sleep(300);
+    expect(upstream.requests).to.have.length(3);
+  });
+
+  it('imports where the history cannot be read, since an import mends that', async () => {
+    const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+    await redis.set(keys.imports, 'no history');
+    await startSchedule({ PRODUCTS_URL: upstream.url().href });
+    while ((await redis.type(keys.imports)) !== 'stream') await sleep(20);
+    expect(await awaitOutcomes(1)).to.deep.equal(['published']);
+  });
+
+  it('tries again where it could not even look whether the lock is free', async () => {
+    const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+    await redis.rpush(keys.lock, 'no lock');
+    const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href });
+    while (!schedule.log.some(({ tryNumber }) => tryNumber === 3)) await sleep(20);
+    const line = schedule.log.find(({ msg }) => msg === 'A scheduled import could not begin.');
+    expect(line).to.deep.include({ level: 50, collection: 'products' });
+    expect(line?.['reason']).to.include('WRONGTYPE');
+    await redis.del(keys.lock);
+    expect(await awaitOutcomes(1)).to.deep.equal(['published']);
+  });
+
+  it('does not try again what was refused', async () => {
+    let list = products(3);
+    const upstream = await startUpstream((response) => response.end(JSON.stringify(list)));
+    await importNow(upstream.url().href);
+    list = [];
+    const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href }, { cron: soon() });
+    expect(await awaitOutcomes(2)).to.deep.equal(['published', 'refused']);
+    await sleep(300);
+    expect(schedule.log.filter(({ tryNumber }) => tryNumber !== undefined)).to.deep.equal([]);
+    expect(upstream.requests).to.have.length(2);
+  });
+
+  it('tries one collection again by itself, and imports one at a time', async () => {
+    let underWay = 0;
+    let most = 0;
+    const upstream = await startUpstream((response, request) => {
+      most = Math.max(most, ++underWay);
+      const list = request.url === '/companies' ? [] : products(3);
+      setTimeout(() => {
+        underWay -= 1;
+        if (request.url === '/companies') response.statusCode = 404;
+        response.end(JSON.stringify(list));
+      }, 50);
+    });
+    await startSchedule({
+      PRODUCTS_URL: upstream.url('/products').href,
+      COMPANIES_URL: upstream.url('/companies').href,
+    });
+    const asked = (path: string) => upstream.requests.filter(({ url }) => url === path).length;
+    while (asked('/companies') < 3) await sleep(20);
+    expect(asked('/products')).to.equal(1);
+    expect(most).to.equal(1);
+  });
+
+  it('ends at once with 0 when it is asked to stop while a try is waited for', async () => {
+    const upstream = await startUpstream((response) => response.writeHead(404).end());
+    const waits = { ...quickWaits, firstMs: 3_600_000 };
+    const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href }, { waits });
+    while (!schedule.log.some(({ tryNumber }) => tryNumber === 2)) await sleep(20);
+    const asked = performance.now();
+    expect(await schedule.stop()).to.equal(0);
+    expect(performance.now() - asked).to.be.below(1_000);
+  });
+
+  it('imports once where two of them run, and the history tells nothing of the one that waited', async () => {
+    const upstream = await startUpstream((response, _request, nth) => {
+      const answer = () => response.end(JSON.stringify(products(2 + nth)));
+      if (nth === 1) answer();
+      else setTimeout(answer, 600);
+    });
+    const env = { PRODUCTS_URL: upstream.url().href };
+    await importNow(env.PRODUCTS_URL);
+    const cron = soon();
+    const schedules = [await startSchedule(env, { cron }), await startSchedule(env, { cron })];
+    expect(await awaitOutcomes(2)).to.deep.equal(['published', 'published']);
+    const messages = () => schedules.flatMap(({ log }) => log.map(({ msg }) => msg));
+    const known = 'It was imported since it was due: nothing is done.';
+    while (!messages().includes(known)) await sleep(20);
+    const waiting = messages().filter((msg) => msg.startsWith('It is due, and waits'));
+    expect(waiting, 'told once, however often it looks').to.have.length(1);
+    await sleep(200);
+    expect(upstream.requests).to.have.length(2);
+    expect(await outcomes()).to.deep.equal(['published', 'published']);
+  });
+
+  it('imports what is due once an import ends that began before, since that may have read an older list', async () => {
+    let finish: () => void = () => undefined;
+    const upstream = await startUpstream((response, _request, nth) => {
+      const answer = () => response.end(JSON.stringify(products(2 + nth)));
+      if (nth === 2) finish = answer;
+      else answer();
+    });
+    const env = { PRODUCTS_URL: upstream.url().href };
+    await importNow(env.PRODUCTS_URL);
+    const byHand = importNow(env.PRODUCTS_URL);
+    while (upstream.requests.length < 2) await sleep(20);
+    const schedule = await startSchedule(env, { cron: soon() });
+    while (!schedule.log.some(({ msg }) => msg.startsWith('It is due, and waits'))) await sleep(20);
+    finish();
+    await byHand;
+    expect(await awaitOutcomes(3)).to.deep.equal(['published', 'published', 'published']);
+  });
+
+  it('waits for a Redis that is away, and then imports what came due meanwhile', async () => {
+    const late = await startTestRedis({ appendOnly: true });
+    try {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      const env = { PRODUCTS_URL: upstream.url().href, REDIS_URL: late.url };
+      expect((await medref(['import'], env)).code).to.equal(0);
+      await late.kill();
+      const cron = soon();
+      const schedule = await startSchedule(env, { cron });
+      await sleep(2_500);
+      const [line, ...others] = schedule.log;
+      expect(line).to.deep.include({ level: 40, msg: 'Redis is away; it is waited for.' });
+      expect(others, 'which is told once').to.deep.equal([]);
+      await late.restart();
+      while (upstream.requests.length < 2) await sleep(20);
+      expect(await schedule.stop()).to.equal(0);
+    } finally {
+      await late.stop();
+    }
+  });
+
+  it('ends at once with 0 when it is asked to stop while Redis does not answer', async () => {
+    const still = await startTestRedis();
+    try {
+      still.pause();
+      const schedule = await startSchedule({ PRODUCTS_URL: 'file:///none.json', REDIS_URL: still.url });
+      await sleep(300);
+      const asked = performance.now();
+      expect(await schedule.stop()).to.equal(0);
+      expect(performance.now() - asked).to.be.below(1_000);
+      expect(schedule.log).to.deep.equal([]);
+    } finally {
+      still.resume();
+      await still.stop();
+    }
+  });
+
+  it('ends at once with 0 when it is asked to stop while Redis is away', async () => {
+    const env = { PRODUCTS_URL: 'file:///none.json', REDIS_URL: 'redis://127.0.0.1:1' };
+    const schedule = await startSchedule(env);
+    while (schedule.log.length === 0) await sleep(20);
+    const asked = performance.now();
+    expect(await schedule.stop()).to.equal(0);
+    expect(performance.now() - asked).to.be.below(500);
   });
 });

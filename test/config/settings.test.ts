@@ -27,6 +27,7 @@ describe('settings', () => {
       importTimezone: 'UTC',
       maxShrinkPercent: 20,
       maxRejectPercent: 1,
+      maxChangePercent: 50,
       keepVersions: 3,
       logLevel: 'info',
     });
@@ -77,6 +78,7 @@ describe('settings', () => {
     IMPORT_TIMEZONE: ['Mars/Olympus', 'UTC+3:00:00:00'],
     MAX_SHRINK_PERCENT: ['-1', '101', 'some', '20%', 'Infinity', 'NaN'],
     MAX_REJECT_PERCENT: ['-0.1', '100.5', ''.padEnd(3, ' ')],
+    MAX_CHANGE_PERCENT: ['-1', '100.1', 'half'],
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],
   };
@@ -128,6 +130,7 @@ describe('settings', () => {
     IMPORT_CRON: ['*/5 * * * *', '0 3 * * 1-5', '15 2,14 1 * *'],
     IMPORT_TIMEZONE: ['Europe/Istanbul', 'UTC'],
     MAX_SHRINK_PERCENT: ['0', '100', '12.5'],
+    MAX_CHANGE_PERCENT: ['0', '100', '0.5'],
     KEEP_VERSIONS: ['2', '1000'],
     LOG_LEVEL: ['silent', 'debug'],
   };

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { readSettings } from '../../config/settings.ts';
 import { commands, read, settingsReadBy } from '../support/project-files.ts';
 
 interface Service {
@@ -55,10 +56,18 @@ describe('the compose file', () => {
     };
     for (const name of ['importer', 'api']) {
       for (const [setting, value] of Object.entries(service(name).environment ?? {})) {
+        if (setting === 'BASE_URL') continue;
         const passedOn = `\${${setting}:-}`;
         expect(value, `${name}: ${setting}`).to.equal({ [setting]: passedOn, ...fixed }[setting]);
       }
     }
+  });
+
+  it('asks for the public address, and says what to set where it is not there', () => {
+    const asked = /^\$\{BASE_URL:\?(Set BASE_URL to [^{}]+ such as (https:[^{}]+))\}$/;
+    const [, , example = ''] = asked.exec(service('api').environment?.['BASE_URL'] ?? '') ?? [];
+    expect(readSettings({ BASE_URL: example }).baseUrl, 'its example is taken').to.equal(example);
+    expect(example).not.to.equal('');
   });
 
   it('publishes API and admin listener on the loopback address of the machine alone', () => {

@@ -1,3 +1,4 @@
+import { pbkdf2 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
@@ -189,6 +190,14 @@ describe('an import', () => {
       );
     });
 
+    it('when more of the ids that stay than MAX_CHANGE_PERCENT have another record', async () => {
+      const next = products(90).map((it, i) => (i < 46 ? { ...it, published: false } : it));
+      await expectRefused(
+        await importProducts(next),
+        /^46 of the 90 live ids that stay have another record \(51\.1 %\); MAX_CHANGE_PERCENT allows 50 %\.$/,
+      );
+    });
+
     it('with all reasons, not only the first', async () => {
       const { reason } = await importProducts([...products(50), {}]);
       expect(reason).to.match(/1 of the 51 records.*50 of the 100 live ids/);
@@ -205,6 +214,51 @@ describe('an import', () => {
     expect((await importProducts(products(80))).outcome).to.equal('published');
     const records = [...products(99), {}];
     expect((await importProducts(records, { maxRejectPercent: 1 })).outcome).to.equal('published');
+  });
+
+  describe('of records that are others than before,', () => {
+    /** The products from 1 to 10, of which so many have another record. */
+    const changing = (count: number) =>
+      products(10).map((it, i) => (i < count ? { ...it, published: false } : it));
+    beforeEach(() => importProducts(products(10)));
+
+    it('passes where MAX_CHANGE_PERCENT is met exactly; ids that come and go do not count', async () => {
+      expect((await importProducts(changing(6))).outcome).to.equal('refused');
+      expect((await importProducts([...changing(6), ...products(30).slice(10)])).outcome).to.equal('refused');
+      expect((await importProducts(changing(5))).outcome).to.equal('published');
+      expect((await importProducts(products(10), { maxChangePercent: 49.9 })).outcome).to.equal('refused');
+      // Of the nine that stay, three become others: 33.3 %.
+      const next = changing(5)
+        .slice(0, 9)
+        .map((it, i) => (i < 3 ? { ...it, published: true } : it));
+      expect((await importProducts(next, { maxChangePercent: 33 })).reason).to.match(/^3 of the 9 live ids/);
+      expect((await importProducts(next, { maxChangePercent: 34 })).outcome).to.equal('published');
+    });
+
+    it('says of one record that it is one', async () => {
+      const { reason } = await importProducts(changing(1), { maxChangePercent: 0 });
+      expect(reason).to.match(/^1 of the 10 live ids that stay has another record \(10\.0 %\)/);
+    });
+
+    it('says in a dry run that it would be refused, and passes by force', async () => {
+      const dry = await importProducts(changing(10), { dryRun: true });
+      expect(dry).to.deep.include({ outcome: 'dry-run', changed: 10 });
+      expect(dry.reason).to.match(/^10 of the 10 live ids that stay have another record \(100\.0 %\)/);
+      expect(await importProducts(changing(10), { dryRun: true, force: true })).to.deep.include({
+        ...{ outcome: 'dry-run', reason: null },
+      });
+      expect(await importProducts(changing(10), { force: true })).to.deep.include({
+        ...{ outcome: 'published', changed: 10 },
+      });
+    });
+
+    it('passes where nothing is live, and where what is live is not whole, with which nothing is compared', async () => {
+      await redis.del(keys.content(1).records);
+      const report = await importProducts(changing(10), { maxChangePercent: 0 });
+      expect(report).to.deep.include({ outcome: 'published', changed: 0, reason: null });
+      await redis.flushall();
+      expect((await importProducts(changing(10), { maxChangePercent: 0 })).outcome).to.equal('published');
+    });
   });
 
   it('publishes past the checks by force, and says so', async () => {
@@ -365,6 +419,63 @@ describe('an import', () => {
     expect(failed.outcome).to.equal('failed');
     expect(upstream.requests).to.have.length(6 + 8);
     expect(await redis.exists(keys.staged)).to.equal(0);
+  });
+
+  it('leaves nothing of a walk that it starts again, though a part of it was still to be compressed and staged', async () => {
+    let version = 0;
+    const upstream = await startUpstream((response, request, nth) => {
+      const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page') ?? 1);
+      // The threads that compress have something else to do for a while.
+      if (nth === 1) for (let n = 0; n < 8; n++) pbkdf2('', '', 150_000, 64, 'sha512', () => undefined);
+      if (nth === 2) version = 1;
+      const next = page === 1 ? { next: { href: '/list?page=2' } } : {};
+      response.setHeader('medref-version', String(version));
+      const data = page === 1 ? products(200) : [product(201)];
+      response.end(JSON.stringify({ data, _links: next }));
+    });
+    const report = await importFrom(upstream.url('/list'), productCollection, { redisUrl: server().url });
+    expect(report).to.deep.include({ outcome: 'published', version: 2, written: 201 });
+    expect(await redis.keys('medref:{products}:1:*')).to.deep.equal([]);
+  });
+
+  describe('that starts again since what it had staged was lost as it was to be published', () => {
+    /** Imports, and loses a part of what is staged right before the first publication. */
+    const importLosing = async (records: readonly unknown[], changes: ImportChanges = {}) => {
+      const act = async () => {
+        for (const name of await redis.smembers(keys.staged)) await redis.del(keys.content(name).records);
+      };
+      const fate = strikeOnce(({ name }) => name === 'publish', { moment: 'before', act });
+      const proxy = await startRedisProxy(server().port, fate);
+      try {
+        return await importProducts(records, { redisUrl: proxy.url, ...changes });
+      } finally {
+        await proxy.close();
+      }
+    };
+
+    it('tells what was mended before all the same, and each of the others once', async () => {
+      await redis.set(keys.undone, 'no set');
+      const report = await importLosing([{ ...product(1), more: 1 }]);
+      expect(report).to.deep.include({ outcome: 'published', version: 2, read: 1, written: 1 });
+      expect(report.warnings).to.deep.equal([
+        `The Redis key ${keys.undone} was a string where a set belongs; it was mended.`,
+        'Unknown members were left out: $.more (1 record).',
+      ]);
+    });
+
+    it('counts nothing of the walk before where it fails before the next one begins', async () => {
+      await importProducts([...products(100), {}]);
+      const rejects = await readLastRejects(redis, keys);
+      const logger = pino(
+        { level: 'warn' },
+        { write: (line) => void (line.includes('The import starts again.') && redis.del(keys.lock)) },
+      );
+      const report = await importLosing([...products(99), {}, {}], { logger, maxRejectPercent: 100 });
+      expect(report).to.deep.include({ outcome: 'failed', read: 0, written: 0, rejected: 0, added: 0 });
+      expect(report.reason).to.match(/lost its lock/);
+      expect((await readHistory(redis, keys, 1))[0]).to.deep.include({ read: 0, validators: null });
+      expect(await readLastRejects(redis, keys)).to.deep.equal(rejects);
+    });
   });
 
   describe('of pages with a total count that stays', () => {
@@ -559,12 +670,13 @@ describe('an import', () => {
     expect((await readLastRejects(redis, keys)).total).to.equal(0);
   });
 
-  it('says in the history that another import kept it from starting, unless it is a dry run', async () => {
+  it('says in the history that another import kept it from starting, unless it is a dry run or scheduled', async () => {
     await importProducts(products(3));
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now', token: 'x' }));
     const report = await importProducts(products(4));
     expect(report).to.deep.include({ outcome: 'locked', previousVersion: 1 });
     await importProducts(products(4), { dryRun: true });
+    expect((await importProducts(products(4), { scheduled: true })).outcome).to.equal('locked');
     const outcomes = (await readHistory(redis, keys, 9)).map(({ outcome }) => outcome);
     expect(outcomes).to.deep.equal(['locked', 'published']);
   });
@@ -636,8 +748,13 @@ describe('an import', () => {
       });
       url = upstream.url('/list?key=secret');
     });
-    const importAgain = (changes: ImportChanges = {}) =>
+    const importAgain = (changes: ImportChanges & { redisUrl?: string } = {}) =>
       importFrom(url, productCollection, { redisUrl: server().url, ...changes });
+    /** The report of an import that upstream answered with 304, but for its length. */
+    const unchanged = {
+      ...{ collection: 'products', outcome: 'unchanged', version: 1, previousVersion: 1, reason: null },
+      ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0, warnings: [] },
+    };
 
     it('when it is a single document; that nothing has is a success that refreshes when it was checked', async () => {
       await importAgain();
@@ -704,6 +821,61 @@ describe('an import', () => {
       ]);
     });
 
+    it('and tells nothing of a try before that, of pages that changed under it', async () => {
+      let isMoving = false;
+      const upstream = await startUpstream((response, request) => {
+        const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
+        const page = Number(searchParams.get('page') ?? 1);
+        if (!isMoving) response.setHeader('etag', etag);
+        if (!isMoving && request.headers['if-none-match'] === etag) response.writeHead(304).end();
+        else if (!isMoving) response.end(JSON.stringify({ data: products(10) }));
+        else {
+          // The first try finds another list, which becomes what it was before while it is read.
+          const next = page === 1 ? { next: { href: `${pathname}?page=2` } } : {};
+          const data = page === 1 ? [...products(250), { odd: 1 }] : [product(300)];
+          if (page === 2) isMoving = false;
+          const _meta = { totalCount: page === 1 ? '252' : '253' };
+          response.end(JSON.stringify({ data, _links: next, _meta }));
+        }
+      });
+      const again = () => importFrom(upstream.url('/list'), productCollection, { redisUrl: server().url });
+      await again();
+      isMoving = true;
+      const report = await again();
+      expect(report).to.deep.equal({ ...unchanged, durationMs: report.durationMs });
+      expect(upstream.requests).to.have.length(1 + 2 + 1);
+      expect(await readLastRejects(redis, keys)).to.deep.include({ total: 0, rejects: [] });
+      expect(await redis.exists(keys.staged)).to.equal(0);
+    });
+
+    it('and tells nothing of a try before that, which was judged and then lost what it had staged', async () => {
+      await importAgain();
+      const before = { ...(await readKeySpace(redis)) };
+      [list, etag] = [[...products(9), { ...product(11), more: 1 }, {}], '"two"'];
+      const lose = async () => {
+        for (const name of await redis.smembers(keys.staged)) await redis.del(keys.content(name).records);
+        [list, etag] = [products(10), '"one"'];
+      };
+      const proxy = await startRedisProxy(
+        server().port,
+        strikeOnce(({ name }) => name === 'publish', { moment: 'before', act: lose }),
+      );
+      try {
+        const report = await importAgain({ redisUrl: proxy.url, maxRejectPercent: 100 });
+        expect(report).to.deep.equal({ ...unchanged, durationMs: report.durationMs });
+      } finally {
+        await proxy.close();
+      }
+      expect(asked).to.deep.equal([undefined, '"one"', '"one"']);
+      expect((await readHistory(redis, keys, 1))[0]?.validators).to.deep.equal({
+        ...{ etag: '"one"', lastModified: null },
+      });
+      const after = await readKeySpace(redis);
+      for (const key of [keys.rejects, keys.validators, keys.live])
+        expect(after[key]).to.deep.equal(before[key]);
+      expect(Object.keys(after).sort()).to.deep.equal(Object.keys(before).sort());
+    });
+
     it('and still after a failure', async () => {
       await importAgain();
       await importProductText('nonsense');
@@ -728,14 +900,15 @@ describe('an import', () => {
         Array.from({ length: 100 }, (_, i) =>
           company(i + 1, { city: i < filled ? 'İZMİR' : i % 2 ? null : '' }),
         );
-      const importCompanies = (filled: number) =>
-        importRecords(withCity(filled), companyCollection, { redisUrl: server().url });
+      const importCompanies = (filled: number, changes: ImportChanges = {}) =>
+        importRecords(withCity(filled), companyCollection, { redisUrl: server().url, ...changes });
       await importCompanies(95);
       const { outcome, reason } = await importCompanies(74);
       expect(outcome).to.equal('refused');
       expect(reason).to.match(/\$\.city was filled in 95\.0 % of the live records and is in 74\.0 %/);
       expect((await importCompanies(75)).outcome).to.equal('published');
-      expect((await importCompanies(10)).outcome, 'what was not full before may fall').to.equal('published');
+      const { outcome: last } = await importCompanies(10, { maxChangePercent: 100 });
+      expect(last, 'what was not full before may fall').to.equal('published');
     });
   });
 

@@ -2,16 +2,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mock } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { type Schedule, startSchedule } from '../../importer/schedule.ts';
+import { type RunEnd, type Schedule, startSchedule } from '../../importer/schedule.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A schedule that does nothing. */
 const idle = (cron: string, timezone = 'UTC'): Schedule =>
   startSchedule({
-    ...{ cron, timezone, run: async () => undefined },
-    ...{ onLate: () => undefined, onSkipped: () => undefined },
+    ...{ cron, timezone, run: async () => 'ended' as const },
+    ...{ onLate: () => undefined, onSkipped: () => undefined, onRetry: () => undefined },
   });
 
 /** When a line is due next, by a clock that shows this time. */
@@ -46,8 +48,10 @@ describe('the schedule', () => {
       run: async () => {
         runs += 1;
         await sleep(2_500);
+        return 'ended';
       },
       onLate: () => undefined,
+      onRetry: () => undefined,
       onSkipped: () => {
         skipped += 1;
       },
@@ -66,7 +70,7 @@ describe('the schedule', () => {
       startSchedule({
         cron: '*/4 * * * * *',
         timezone: 'UTC',
-        run: async () => console.log('run'),
+        run: async () => { console.log('run'); return 'ended'; },
         onLate: (due) => console.log('late ' + due.toISOString()),
         onSkipped: () => console.log('skipped'),
       });`;
@@ -97,7 +101,11 @@ describe('the schedule', () => {
     mock.timers.enable({ apis: ['Date'], now: new Date('2026-03-01T22:00:00Z') });
     const schedule = startSchedule({
       ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 10 },
-      run: async () => void told.push('run'),
+      run: async () => {
+        told.push('run');
+        return 'ended';
+      },
+      onRetry: () => void told.push('retry'),
       onLate: (due) => void told.push(due.toISOString()),
       onSkipped: () => void told.push('skipped'),
     });
@@ -119,7 +127,11 @@ describe('the schedule', () => {
     const told: string[] = [];
     const schedule = startSchedule({
       ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 10 },
-      run: async () => void told.push('run'),
+      run: async () => {
+        told.push('run');
+        return 'ended';
+      },
+      onRetry: () => void told.push('retry'),
       onLate: () => void told.push('late'),
       onSkipped: () => void told.push('skipped'),
     });
@@ -138,6 +150,154 @@ describe('the schedule', () => {
       schedule.stop();
       mock.timers.reset();
     }
+  });
+
+  describe('of a run that fails', () => {
+    const minuteMs = 60_000;
+    const firstDue = Date.parse('2026-03-01T03:00:00Z');
+    const nextDue = firstDue + 24 * 60 * minuteMs;
+    let runs: { at: number; due: number }[];
+    let retries: { at: number; tryNumber: number }[];
+    let end: RunEnd;
+    let schedule: Schedule;
+    beforeEach(() => {
+      [runs, retries, end] = [[], [], 'failed'];
+      mock.timers.enable({ apis: ['Date'], now: firstDue - 1 });
+      schedule = startSchedule({
+        ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 5 },
+        run: async (due) => {
+          runs.push({ at: Date.now(), due: due.getTime() });
+          return end;
+        },
+        onLate: () => undefined,
+        onSkipped: () => undefined,
+        onRetry: (at, tryNumber) => void retries.push({ at: at.getTime(), tryNumber }),
+      });
+    });
+    afterEach(async () => {
+      await schedule.stop();
+      mock.timers.reset();
+    });
+    /** Lets the clock show a time for long enough to be looked at. @returns how many runs there were then */
+    const at = async (time: number) => {
+      const before = runs.length;
+      mock.timers.setTime(time);
+      await sleep(30);
+      return runs.length - before;
+    };
+
+    it('is tried again after 1 minute, then after twice as long each time, up to an hour, until it is due anyway', async () => {
+      expect(await at(firstDue)).to.equal(1);
+      let now = firstDue;
+      for (const [n, minutes] of [1, 2, 4, 8, 16, 32, 60, 60, 60].entries()) {
+        const next = now + minutes * minuteMs;
+        expect(retries.at(-1)).to.deep.equal({ at: next, tryNumber: n + 2 });
+        expect(await at(next - 1), `before ${minutes} minutes`).to.equal(0);
+        expect(await at(next), `after ${minutes} minutes`).to.equal(1);
+        now = next;
+      }
+      expect(new Set(runs.map(({ due }) => due)), 'it is told since when it is due').to.deep.equal(
+        new Set([firstDue]),
+      );
+      for (now += 60 * minuteMs; now < nextDue; now += 60 * minuteMs) expect(await at(now)).to.equal(1);
+      const told = retries.length;
+      expect(
+        retries.filter((retry) => retry.at >= nextDue),
+        'no try is told that comes when it is due anyway',
+      ).to.deep.equal([]);
+      expect(now, 'an hour after the last try it has been due').to.be.above(nextDue);
+      expect(await at(nextDue)).to.equal(1);
+      expect(runs.at(-1)).to.deep.equal({ at: nextDue, due: nextDue });
+      expect(retries.slice(told)).to.deep.equal([{ at: nextDue + minuteMs, tryNumber: 2 }]);
+      expect(await at(now), 'what is tried again is what was due last').to.equal(1);
+      expect(runs.at(-1)?.due).to.equal(nextDue);
+    });
+
+    it('is not tried again once it ends otherwise', async () => {
+      await at(firstDue);
+      end = 'ended';
+      expect(await at(firstDue + minuteMs)).to.equal(1);
+      for (let minutes = 2; minutes < 300; minutes *= 2)
+        expect(await at(firstDue + minutes * minuteMs)).to.equal(0);
+      expect(retries).to.have.length(1);
+    });
+
+    it('is looked at each two seconds while another process does it, which is no try', async () => {
+      await at(firstDue);
+      end = 'locked';
+      let now = firstDue + minuteMs;
+      expect(await at(now)).to.equal(1);
+      for (let n = 0; n < 3; n++) {
+        expect(await at(now + 1_999)).to.equal(0);
+        now += 2_000;
+        expect(await at(now)).to.equal(1);
+      }
+      end = 'failed';
+      await at(now + 2_000);
+      expect(retries.slice(1)).to.deep.equal([{ at: now + 2_000 + 2 * minuteMs, tryNumber: 3 }]);
+      expect(new Set(runs.map(({ due }) => due))).to.deep.equal(new Set([firstDue]));
+    });
+
+    it('is tried again as long after as was meant, where a clock that was wrong is put right meanwhile', async () => {
+      await at(firstDue);
+      const right = firstDue - 7 * 24 * 60 * minuteMs - 3 * 60 * minuteMs;
+      expect(await at(right)).to.equal(0);
+      expect(await at(right + minuteMs - 1)).to.equal(0);
+      expect(await at(right + minuteMs)).to.equal(1);
+    });
+
+    it('is not tried again once it is to stop, and stops when what is under way has ended', async () => {
+      await at(firstDue);
+      let finish = (_end: RunEnd) => undefined as unknown;
+      let begun = 0;
+      const slow = startSchedule({
+        ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 5 },
+        run: () =>
+          new Promise((resolve) => {
+            begun += 1;
+            finish = resolve;
+          }),
+        ...{ onLate: () => undefined, onSkipped: () => undefined },
+        onRetry: () => void retries.push({ at: 0, tryNumber: 0 }),
+      });
+      slow.runNow();
+      slow.runNow();
+      let hasStopped = false;
+      const stopping = Promise.all([slow.stop(), schedule.stop()]).then(() => {
+        hasStopped = true;
+      });
+      await sleep(20);
+      expect(hasStopped).to.equal(false);
+      finish('failed');
+      await stopping;
+      slow.runNow();
+      expect(begun, 'neither twice at once nor after it was stopped').to.equal(1);
+      expect(await at(nextDue)).to.equal(0);
+      expect(retries, 'of the first schedule').to.have.length(1);
+    });
+
+    it('leaves nothing of it in memory', async () => {
+      setFlagsFromString('--expose-gc');
+      const collectGarbage = runInNewContext('gc') as () => void;
+      const kept: WeakRef<object>[] = [];
+      let count = 0;
+      const many = startSchedule({
+        ...{ cron: '0 3 * * *', timezone: 'UTC', waits: { firstMs: 0, longestMs: 0, lockedMs: 0 } },
+        run: () => {
+          count += 1;
+          const done = Promise.resolve<RunEnd>(count % 2 ? 'failed' : 'locked');
+          kept.push(new WeakRef(done));
+          return done;
+        },
+        ...{ onLate: () => undefined, onSkipped: () => undefined, onRetry: () => undefined },
+      });
+      many.runNow();
+      while (count < 50) await sleep(5);
+      await many.stop();
+      await sleep(0);
+      collectGarbage();
+      expect(kept.slice(0, -2).filter((it) => it.deref() !== undefined)).to.deep.equal([]);
+    });
   });
 
   const days: [title: string, cron: string, due: readonly string[]][] = [

@@ -34,7 +34,8 @@ async function importOnce(): Promise<void> {
   const { outcome, reason } = await importCollection(products, {
     ...{ redis, keyPrefix: 'medref', keepVersions: 3, logger },
     upstream: { url: new URL(upstreamUrl), token: undefined },
-    ...{ maxShrinkPercent: 20, maxRejectPercent: 1, force: false, dryRun: false, scheduled: false },
+    ...{ maxShrinkPercent: 20, maxRejectPercent: 1, maxChangePercent: 100 },
+    ...{ force: false, dryRun: false, scheduled: false },
   });
   if (outcome !== 'published') throw new Error(`Import ${imports + 1}: ${outcome}, ${reason}`);
   imports += 1;

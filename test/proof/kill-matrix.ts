@@ -56,7 +56,10 @@ export interface Scenario {
 
 /** Imports what upstream has, undisturbed. */
 async function importNext({ subject, server, upstream }: Lane): Promise<ImportOutcome> {
-  const report = await importFrom(upstream.url(), subject.collection, { redisUrl: server.url });
+  const report = await importFrom(upstream.url(), subject.collection, {
+    redisUrl: server.url,
+    maxChangePercent: 100,
+  });
   return report.outcome;
 }
 
@@ -307,6 +310,7 @@ async function runAndKill(
   const running = startMedref(scenario.args(collection), {
     REDIS_URL: proxy.url,
     [`${collection.toUpperCase()}_URL`]: upstream.url().href,
+    MAX_CHANGE_PERCENT: '100',
     ...scenario.settings,
   });
   try {

@@ -410,6 +410,27 @@ export const mutants: readonly Mutant[] = [
     tests: [`${importer}/import-cycle.test.ts`, `${importer}/upstream/upstream-faults.test.ts`],
   },
   {
+    what: 'late writes of a walk fall into the next one',
+    file: 'importer/job/restarts.ts',
+    from: 'await job.begun?.writer.settle();',
+    to: '',
+    tests: [`${importer}/import-cycle.test.ts`],
+  },
+  {
+    what: 'an import that starts again tells of the walk before',
+    file: 'importer/job/restarts.ts',
+    from: 'job.report.startAgain();',
+    to: '',
+    tests: [`${importer}/import-cycle.test.ts`],
+  },
+  {
+    what: 'however many records change, the version is published',
+    file: 'importer/checks/change.ts',
+    from: 'if (!exceeds(changed, staying, maxChangePercent)) return null;',
+    to: 'if (changed >= 0) return null;',
+    tests: [`${importer}/import-cycle.test.ts`],
+  },
+  {
     what: 'connections to upstream stay open',
     file: 'importer/import-cycle.ts',
     from: 'await upstream.close();',
@@ -757,8 +778,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a schedule ends without its import',
     file: 'bin/commands/schedule.ts',
-    from: '    await running;\n',
-    to: '',
+    from: 'await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));',
+    to: 'for (const { schedule } of scheduled) void schedule.stop();',
     tests: ['test/bin/schedule.test.ts'],
   },
   {
@@ -767,6 +788,20 @@ export const mutants: readonly Mutant[] = [
     from: 'if (now - wasDue.getTime() > lateMs) onLate(wasDue);',
     to: 'if (now - wasDue.getTime() > lateMs) return onLate(wasDue);',
     tests: [`${importer}/schedule.test.ts`],
+  },
+  {
+    what: 'what failed is tried again each minute',
+    file: 'importer/schedule.ts',
+    from: 'firstMs * 2 ** (failures - 1)',
+    to: 'firstMs',
+    tests: [`${importer}/schedule.test.ts`],
+  },
+  {
+    what: 'a second importer does once more what the first one did',
+    file: 'bin/scheduled-imports.ts',
+    from: 'if (ended) {',
+    to: 'if (ended && false) {',
+    tests: ['test/bin/schedule.test.ts'],
   },
   {
     what: 'days of the month and of the week must both fit',

@@ -88,7 +88,10 @@ describe('a Redis that fails', function () {
   ): Promise<ImportReport> {
     const upstream = upstreamOf(subject);
     upstream.generation += 1;
-    return importFrom(upstream.url(), subject.collection, { redisUrl, ...changes });
+    return importFrom(upstream.url(), subject.collection, {
+      ...{ redisUrl, maxChangePercent: 100 },
+      ...changes,
+    });
   }
 
   async function importThrough(

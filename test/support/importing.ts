@@ -31,6 +31,7 @@ export async function importFrom(
       upstream: { url, token: undefined },
       maxShrinkPercent: 20,
       maxRejectPercent: 1,
+      maxChangePercent: 50,
       keepVersions: 3,
       force: false,
       dryRun: false,

@@ -36,6 +36,31 @@ describe('the version writer', () => {
     expect(taken).to.equal(30);
     expect(writer.counts).to.deep.equal({ read: 3_100, written: 3_100, rejected: 0 });
   });
+
+  it('settles once all that was written is there, and also where that failed', async () => {
+    const writer = new VersionWriter(redis(), begun(2), productCollection);
+    const other = redis().duplicate();
+    await other.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+    for (let n = 0; n < 3; n++) await writer.write(batchFrom(n * 100 + 1));
+    let isSettled = false;
+    const settling = writer.settle().then(() => {
+      isSettled = true;
+    });
+    await sleep(200);
+    expect(isSettled).to.equal(false);
+    await other.call('CLIENT', 'UNPAUSE');
+    await settling;
+    expect(await other.hlen(begun(2).keys.content(2).records)).to.equal(300);
+    await other.del(begun(2).keys.lock);
+    await writer.write(batchFrom(301));
+    await writer.settle();
+    const { message } = await writer.flush().then(
+      () => new Error('nothing failed'),
+      (error: Error) => error,
+    );
+    expect(message).to.match(/lost its lock/);
+    other.disconnect();
+  });
 });
 
 /** A hundred records, as many as are written at once. */

@@ -1,0 +1,29 @@
+import { expect } from 'chai';
+import { settingWarnings } from '../../config/setting-warnings.ts';
+import { readSettings } from '../../config/settings.ts';
+
+describe('settings, as an operator is warned of them', () => {
+  const warnings = (environment: Record<string, string>) => settingWarnings(readSettings(environment));
+
+  const others = ['0.0.0.0', '::', '10.0.0.7', '128.0.0.1', '::2', 'medref.internal', 'localhost.example'];
+  for (const host of others) {
+    it(`have one warning where the API listens on ${host} and its public address is not set`, () => {
+      const [warning, ...more] = warnings({ API_HOST: host });
+      expect(warning)
+        .to.include(`API_HOST is ${host}: `)
+        .and.to.match(/^BASE_URL is not set, .*\.example\.$/);
+      expect(more).to.deep.equal([]);
+      expect(warnings({ API_HOST: host, BASE_URL: 'https://medref.example' })).to.deep.equal([]);
+    });
+  }
+
+  for (const host of ['127.0.0.1', '127.8.9.10', '::1', '0:0:0:0:0:0:0:1', 'localhost', 'LocalHost']) {
+    it(`have none where the API listens on ${host}, which is this machine alone`, () => {
+      expect(warnings({ API_HOST: host })).to.deep.equal([]);
+    });
+  }
+
+  it('have none as they are where nothing is set', () => {
+    expect(warnings({})).to.deep.equal([]);
+  });
+});
