@@ -10,16 +10,19 @@ import { products as productCollection } from '../../shared/collections/product.
 import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { documentOf, readKeptVersions, readLiveVersion, type Version } from '../../shared/versions.ts';
-import { type ImportChanges, importFrom, importRecords, importText } from '../support/importing.ts';
+import {
+  aheadOfClock,
+  type ImportChanges,
+  importFrom,
+  importRecords,
+  importText,
+} from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys, readRecords } from '../support/keys.ts';
 import { company, product, products } from '../support/records.ts';
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
-
-/** A number that the clock does not come to: those after it are one more each. */
-const aheadOfClock = 99991231235900;
 
 describe('an import', () => {
   const server = useRedis();
