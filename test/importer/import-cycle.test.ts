@@ -246,11 +246,14 @@ describe('an import', () => {
 
   it('keeps as many versions as it is told, and lets go of the oldest', async () => {
     const versions: number[] = [];
-    for (const count of [10, 11, 12, 13]) versions.push(await publish(products(count), { keepVersions: 2 }));
+    for (const count of [10, 11, 12]) versions.push(await publish(products(count), { keepVersions: 2 }));
+    await redis.hset(keys.damaged, String(versions[1]), 'It leaves.', String(versions[2]), 'It stays.');
+    versions.push(await publish(products(13), { keepVersions: 2, force: true }));
     const kept = await readKeptVersions(redis, keys);
     expect(kept.map(({ version }) => version)).to.deep.equal(versions.slice(2));
     for (const key of contentKeys(keys, versions[1] as number))
       expect(await redis.pttl(key), key).to.be.within(50_000, 60_000);
+    expect(await redis.hkeys(keys.damaged), 'what readers found').to.deep.equal([String(versions[2])]);
     for (const key of versions.slice(2).flatMap((number) => contentKeys(keys, number)))
       expect(await redis.pttl(key), key).to.equal(-1);
   });
@@ -564,8 +567,10 @@ describe('an import', () => {
       'dry-run',
     );
     expect(await numbers(), 'after a dry run').to.deep.equal(versions);
+    await redis.hset(keys.damaged, String(versions[1]), 'It leaves.', String(versions[2]), 'It stays.');
     expect((await importProducts(products(4), { keepVersions: 2 })).outcome).to.equal('unchanged');
     expect(await numbers()).to.deep.equal(versions.slice(2));
+    expect(await redis.hkeys(keys.damaged), 'what readers found').to.deep.equal([String(versions[2])]);
     for (const number of versions.slice(0, 2))
       for (const key of contentKeys(keys, number))
         expect(await redis.pttl(key), key).to.be.within(50_000, 60_000);
