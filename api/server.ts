@@ -12,9 +12,9 @@ import type { ApiKeyring } from './reads/keyring.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
+import { versionsRoute } from './routes/kept-versions.ts';
 import { listRoute } from './routes/list.ts';
 import { recordRoute } from './routes/record.ts';
-import { versionsRoute } from './routes/kept-versions.ts';
 
 /** What the server answers from, and where. */
 export interface ServerDependencies {

@@ -2,11 +2,11 @@
 -- writes the history and announces. The content is one that was staged, or, for a rollback, one that is kept.
 -- Nothing is done unless everything can be.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
---       10 change sets  11 checked  12 validators  13 next
+--       10 change sets  11 checked  12 validators  13 next  14 damaged
 --       then the keys of the content; the change sets; what was needed only to stage; what leaves
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
 --         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
---         set, and what it says of itself), workspaceKeys (how many), leaving {versions, changeSets}, graceMs, channel, report, historyCap,
+--         set, and what it says of itself), workspaceKeys (how many), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
 --         hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
 -- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
@@ -16,10 +16,10 @@ if redis.call('ZSCORE', KEYS[3], it.number) then return 2 end
 if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
 if (redis.call('GET', KEYS[2]) or '') ~= it.expectedLive then return -2 end
 for i, size in ipairs(it.sizes) do
-  if redis.call(size[1], KEYS[13 + i]) ~= size[2] then return -3 end
+  if redis.call(size[1], KEYS[14 + i]) ~= size[2] then return -3 end
 end
 
-local changeSets = 13 + #it.sizes
+local changeSets = 14 + #it.sizes
 for i, set in ipairs(it.changes) do
   if set[1] >= 0 and redis.call('HLEN', KEYS[changeSets + i]) ~= set[1] then return -3 end
 end
@@ -32,7 +32,7 @@ end
 
 -- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
 for i = workspace + 1, leaving do redis.call('UNLINK', KEYS[i]) end
-for i = 14, workspace do redis.call('PERSIST', KEYS[i]) end
+for i = 15, workspace do redis.call('PERSIST', KEYS[i]) end
 for i, set in ipairs(it.changes) do
   if set[1] >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', set[2]) end
 end
@@ -48,6 +48,7 @@ for _, version in ipairs(it.leaving.versions) do
   redis.call('ZREM', KEYS[3], version)
   redis.call('HDEL', KEYS[4], version)
 end
+for _, content in ipairs(it.leaving.contents) do redis.call('HDEL', KEYS[14], content) end
 for _, version in ipairs(it.leaving.changeSets) do redis.call('ZREM', KEYS[10], version) end
 for i = leaving + 1, #KEYS do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
 

@@ -79,7 +79,7 @@ export async function publish(
     [
       ...[keys.lock, keys.live, keys.versions, keys.versionDocuments, keys.staged],
       ...[keys.imports, keys.rejects, keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
-      keys.next,
+      ...[keys.next, keys.damaged],
       ...[...sizes.map(({ key }) => key), ...changeSetKeys(keys, number), ...workspace],
       ...leaving.contents.flatMap((leaves) => contentKeys(keys, leaves)),
       ...leaving.changeSets.flatMap((leaves) => changeSetKeys(keys, leaves)),

@@ -12,10 +12,10 @@ const script = loadScript('retain');
 export async function retain(
   redis: Redis,
   { keys, token }: Held,
-  { versions, contents }: { readonly versions: readonly number[]; readonly contents: readonly ContentName[] },
+  leaving: { readonly versions: readonly number[]; readonly contents: readonly ContentName[] },
   graceMs: number,
 ): Promise<void> {
-  const leaving = contents.flatMap((content) => contentKeys(keys, content));
-  const retained = [keys.lock, keys.versions, keys.versionDocuments, ...leaving];
-  heldReply(await evaluate(redis, script, retained, [token, graceMs, ...versions]));
+  const expiring = leaving.contents.flatMap((content) => contentKeys(keys, content));
+  const touched = [keys.lock, keys.versions, keys.versionDocuments, keys.damaged, ...expiring];
+  heldReply(await evaluate(redis, script, touched, [token, graceMs, JSON.stringify(leaving)]));
 }

@@ -2,7 +2,9 @@
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { aheadOfClock } from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';
+import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';
 import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -11,6 +13,9 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 interface Versions {
   versions: { version: number; contentOf: number; totalCount: number; checksum: string; live: boolean }[];
 }
+
+/** The number of the nth version: none waits for the clock. */
+const nth = (n: number) => aheadOfClock + n;
 
 describe('drugs, from the command line', function () {
   this.timeout(60_000);
@@ -22,6 +27,7 @@ describe('drugs, from the command line', function () {
   before(async () => {
     redis = await connectForWriting(server().url);
     upstream = await startUpstreamServer((response) => response.end(JSON.stringify({ data: upstreamList })));
+    await redis.set(keys.next, aheadOfClock);
     settings = { REDIS_URL: server().url, PRODUCTS_URL: upstream.url('/list').href };
   });
   after(async () => {
@@ -63,8 +69,8 @@ describe('drugs, from the command line', function () {
       live,
     ]);
     expect(facts).to.deep.equal([
-      [2, 2, 3, true],
-      [1, 1, 2, false],
+      [nth(2), nth(2), 3, true],
+      [nth(1), nth(1), 2, false],
     ]);
     const ofProducts = (await medref('versions', 'products', '--json')).json<Versions>().versions;
     expect(versions.map((it) => it.checksum)).not.to.deep.equal(ofProducts.map((it) => it.checksum));
@@ -82,17 +88,17 @@ describe('drugs, from the command line', function () {
       ['drugs', 'products'],
       ['companies', null],
     ]);
-    expect(collections[1]?.live).to.deep.include({ version: 2, totalCount: 3 });
-    expect((await medref('status')).stdout).to.match(
-      /^drugs: version 2 is live since \S+ \((?:now|.* ago)\), 3 records, forced$/m,
-    );
+    expect(collections[1]?.live).to.deep.include({ version: nth(2), totalCount: 3 });
+    const { stdout } = await medref('status');
+    expect(stdout).to.match(/^drugs: version \d+ is live since \S+ \((?:now|.* ago)\), 3 records, forced$/m);
+    expect(stdout).to.include(`\ndrugs: version ${nth(2)} is live`);
   });
 
   it('have a diff, drug by drug', async () => {
     const { code, json, stderr } = await medref('diff', 'drugs', '--json');
     expect(code, stderr).to.equal(0);
     expect(json()).to.deep.equal({
-      ...{ from: 1, to: 2, added: [{ drug: { id: 4, name: 'DRUG 4' } }], removed: [] },
+      ...{ from: nth(1), to: nth(2), added: [{ drug: { id: 4, name: 'DRUG 4' } }], removed: [] },
       changed: [
         {
           ...{ id: 2, fields: ['drug.name'], before: { drug: { id: 2, name: 'DRUG 2' } } },
@@ -106,9 +112,9 @@ describe('drugs, from the command line', function () {
     expect((await medref('rollback', 'products')).code).to.equal(0);
     const { versions } = (await medref('versions', 'drugs', '--json')).json<Versions>();
     expect(versions.map(({ version, contentOf }) => [version, contentOf])).to.deep.equal([
-      [3, 1],
-      [2, 2],
-      [1, 1],
+      [nth(3), nth(1)],
+      [nth(2), nth(2)],
+      [nth(1), nth(1)],
     ]);
     expect(versions[0]?.checksum).to.equal(versions[2]?.checksum);
   });

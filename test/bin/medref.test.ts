@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { documentOf, parseVersion } from '../../shared/versions.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref as run, startMedref as start } from '../support/medref.ts';
 import { companies, product, products } from '../support/records.ts';
@@ -145,15 +146,17 @@ describe('the command line', function () {
         ),
       );
       const summary = ({ imports }: Imports) => imports.map((it) => [it.collection, it.outcome, it.version]);
+      const versions = first.json<Imports>().imports.map(({ version }) => version);
       expect(summary(first.json())).to.deep.equal([
-        ['products', 'published', 1],
-        ['companies', 'published', 1],
+        ['products', 'published', versions[0]],
+        ['companies', 'published', versions[1]],
       ]);
+      for (const version of versions) expect(String(version)).to.match(/^20\d{12}$/);
       const second = await medref(['import', '--json'], settings);
       expect(second.code).to.equal(0);
       expect(summary(second.json())).to.deep.equal([
-        ['products', 'unchanged', 1],
-        ['companies', 'unchanged', 1],
+        ['products', 'unchanged', versions[0]],
+        ['companies', 'unchanged', versions[1]],
       ]);
     });
 
@@ -288,19 +291,20 @@ describe('the command line', function () {
 
     it('tells what is live, how the last imports ended and who holds a lock', async () => {
       const url = await serving(products(3));
-      await medref(['import'], { PRODUCTS_URL: url });
+      const { imports } = (await medref(['import', '--json'], { PRODUCTS_URL: url })).json<Imports>();
+      const version = imports[0]?.version;
       await medref(['import'], { PRODUCTS_URL: url });
       const lock = { holder: 'process 7 on host', since: '2026-01-01T00:00:00.000Z' };
       await redis.set(keys.lock, JSON.stringify({ ...lock, token: 'x' }));
       const { code, json } = await medref(['status', '--json']);
       expect(code).to.equal(0);
       const [first, derived, second] = json<Status>().collections;
-      expect(first?.live).to.deep.include({ version: 1, totalCount: 3 });
+      expect(first?.live).to.deep.include({ version, totalCount: 3 });
       expect(first?.live?.ageSeconds).to.be.within(0, 60);
       expect(first?.lastImports.map((it) => it.outcome)).to.deep.equal(['unchanged', 'published']);
       expect(first?.lock).to.deep.equal(lock);
       expect(derived).to.deep.include({ collection: 'drugs', derivedFrom: 'products', lock });
-      expect(derived?.live).to.deep.include({ version: 1, totalCount: 3 });
+      expect(derived?.live).to.deep.include({ version, totalCount: 3 });
       expect(second).to.deep.equal({
         ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
         ...{ lastImports: [], lock: null, hold: null, warnings: [] },
@@ -310,19 +314,19 @@ describe('the command line', function () {
     it('says the same to people', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
       const { stdout } = await medref(['status']);
-      expect(stdout).to.match(/^products: version 1 is live since .*, 3 records$/m);
+      expect(stdout).to.match(/^products: version 20\d{12} is live since .*, 3 records$/m);
       expect(stdout).to.match(
-        /^drugs: version 1 is live since .*, 3 records\n {2}comes and goes with products$/m,
+        /^drugs: version 20\d{12} is live since .*, 3 records\n {2}comes and goes with products$/m,
       );
       expect(stdout).to.match(/^companies: nothing is live$/m);
     });
 
     it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
-      const document = JSON.parse((await redis.get(keys.live)) ?? '');
-      await redis.set(keys.live, JSON.stringify({ ...document, publishedAt: '2099-01-01T00:00:00.000Z' }));
+      const version = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
+      await redis.set(keys.live, documentOf({ ...version, publishedAt: '2099-01-01T00:00:00.000Z' }));
       expect((await medref(['status'])).stdout).to.match(
-        /^ {2}warning: Version 1 is dated 2099-.* lies ahead/m,
+        /^ {2}warning: Version 20\d{12} is dated 2099-.* lies ahead/m,
       );
       const { collections } = (await medref(['status', '--json'])).json<{
         collections: { warnings: string[] }[];

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { contentKeys } from '../../importer/scripts/key-lists.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { aheadOfClock } from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';
@@ -21,6 +22,9 @@ interface Imports {
 interface Versions {
   versions: { version: number; contentOf: number; totalCount: number; checksum: string; live: boolean }[];
 }
+/** The number of the nth version: none waits for the clock. */
+const nth = (n: number) => aheadOfClock + n;
+
 describe('the life of a version, from the command line', function () {
   this.timeout(60_000);
   const server = useRedis();
@@ -34,6 +38,7 @@ describe('the life of a version, from the command line', function () {
   after(() => redis.disconnect());
   beforeEach(async () => {
     await redis.flushall();
+    await redis.set(keys.next, aheadOfClock);
     const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: upstreamList })));
     settings = { REDIS_URL: server().url, PRODUCTS_URL: upstream.url('/list').href };
   });
@@ -59,10 +64,14 @@ describe('the life of a version, from the command line', function () {
       Array(2).fill('version contentOf publishedAt totalCount checksum live'),
     );
     expect(versions.map((it) => [it.version, it.contentOf, it.totalCount, it.live])).to.deep.equal([
-      [2, 2, 4, true],
-      [1, 1, 3, false],
+      [nth(2), nth(2), 4, true],
+      [nth(1), nth(1), 3, false],
     ]);
-    expect((await medref('versions', 'products')).stdout).to.match(/^version .*\n2 +2 .* live\n1 +1 /);
+    const lines = (await medref('versions', 'products')).stdout.split('\n');
+    expect(lines[0]).to.match(/^version /);
+    expect(lines[1]?.split(/ +/).slice(0, 2)).to.deep.equal([String(nth(2)), String(nth(2))]);
+    expect(lines[1]).to.match(/ live$/);
+    expect(lines[2]?.split(/ +/).slice(0, 2)).to.deep.equal([String(nth(1)), String(nth(1))]);
   });
 
   it('rolls back to what was live before, under a new number, and keeps the rejects of the last import', async () => {
@@ -71,61 +80,68 @@ describe('the life of a version, from the command line', function () {
     const rolledBack = await medref('rollback', 'products', '--json');
     expect(rolledBack.code).to.equal(0);
     expect(rolledBack.json()).to.deep.equal({
-      ...{ collection: 'products', outcome: 'rolled-back', version: 3, contentOf: 1, previousVersion: 2 },
+      ...{ collection: 'products', outcome: 'rolled-back' },
+      ...{ version: nth(3), contentOf: nth(1), previousVersion: nth(2) },
       ...{ added: 1, changed: 0, removed: 1 },
     });
     expect(await contents()).to.deep.equal([
-      [3, 1, true],
-      [2, 2, false],
-      [1, 1, false],
+      [nth(3), nth(1), true],
+      [nth(2), nth(2), false],
+      [nth(1), nth(1), false],
     ]);
     expect((await medref('rejects', 'products', '--json')).json()).to.have.property('total', 1);
-    expect((await medref('status')).stdout).to.match(/rolled back to an older content as version 3 after 2/);
+    expect((await medref('status')).stdout).to.include(
+      `rolled back to an older content as version ${nth(3)} after ${nth(2)}`,
+    );
   });
 
   it('rolls back once more to what was live before that content: a rollback lets no other content go', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
     settings = { ...settings, KEEP_VERSIONS: '2' }; // Lowered, which takes effect with the next import.
     await medref('rollback', 'products');
-    expect((await contents())[0]).to.deep.equal([4, 2, true]);
+    expect((await contents())[0]).to.deep.equal([nth(4), nth(2), true]);
     await medref('rollback', 'products');
-    expect((await contents())[0]).to.deep.equal([5, 1, true]);
+    expect((await contents())[0]).to.deep.equal([nth(5), nth(1), true]);
     const third = await medref('rollback', 'products');
     expect(third.code).to.equal(1);
     expect(third.stderr).to.match(/No version from before the content that is live is kept/);
-    await medref('rollback', 'products', '--to', '3');
-    expect((await contents())[0]).to.deep.equal([6, 3, true]);
-    expect((await contents()).map(([version]) => version)).to.deep.equal([6, 5, 4, 3, 2, 1]);
-    for (const content of [1, 2, 3])
+    await medref('rollback', 'products', '--to', String(nth(3)));
+    expect((await contents())[0]).to.deep.equal([nth(6), nth(3), true]);
+    expect((await contents()).map(([version]) => version)).to.deep.equal([6, 5, 4, 3, 2, 1].map(nth));
+    for (const content of [1, 2, 3].map(nth))
       for (const key of contentKeys(keys, content)) expect(await redis.pttl(key), key).to.equal(-1);
   });
 
   it('lets go of the content that was not live for the longest time, after rollbacks too', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
-    await medref('rollback', 'products', '--to', '1');
+    await medref('rollback', 'products', '--to', String(nth(1)));
     await importList(products(13));
     expect(await contents()).to.deep.equal([
-      [5, 5, true],
-      [4, 1, false],
-      [3, 3, false],
-      [1, 1, false],
+      [nth(5), nth(5), true],
+      [nth(4), nth(1), false],
+      [nth(3), nth(3), false],
+      [nth(1), nth(1), false],
     ]);
     await medref('rollback', 'products');
-    expect((await contents())[0], 'what was live before').to.deep.equal([6, 1, true]);
+    expect((await contents())[0], 'what was live before').to.deep.equal([nth(6), nth(1), true]);
   });
 
   it('does nothing when the content that is asked for is live already', async () => {
     await importList(products(3));
     await importList(products(4));
     const before = await everything();
-    const result = await medref('rollback', 'products', '--to', '2', '--json');
+    const result = await medref('rollback', 'products', '--to', String(nth(2)), '--json');
     expect(result.code).to.equal(0);
-    expect(result.json()).to.deep.equal({ collection: 'products', outcome: 'unchanged', version: 2 });
+    expect(result.json()).to.deep.equal({ collection: 'products', outcome: 'unchanged', version: nth(2) });
     expect(await everything()).to.deep.equal(before);
   });
 
   const impossible: Record<string, [args: string[], code: number, line: RegExp]> = {
-    'to a version that is not kept': [['products', '--to', '9'], 1, /Version 9 is not kept; these are: 1\./],
+    'to a version that is not kept': [
+      ['products', '--to', '9'],
+      1,
+      new RegExp(`Version 9 is not kept; these are: ${nth(1)}\\.`),
+    ],
     'to what is no version': [['products', '--to', '0'], 2, /It takes the number of a version/],
     'of a collection that has none before': [
       ['products'],
@@ -183,11 +199,11 @@ describe('the life of a version, from the command line', function () {
     await importList(products(10));
     await importList(products(11));
     await medref('rollback', 'products');
-    expect(await statusHold()).to.have.property('version', 1);
+    expect(await statusHold()).to.have.property('version', nth(1));
     expect((await importList(products(10))).outcome).to.equal('unchanged');
     expect(await statusHold(), 'an import that publishes nothing lifts no hold').to.have.property(
       'version',
-      1,
+      nth(1),
     );
     expect((await medref('resume', 'products', '--json')).json()).to.deep.equal({
       collection: 'products',
@@ -195,8 +211,8 @@ describe('the life of a version, from the command line', function () {
     });
     expect(await statusHold()).to.equal(null);
     expect((await medref('resume', 'products', '--json')).json()).to.have.property('wasHeld', false);
-    await medref('rollback', 'products', '--to', '2');
-    expect(await statusHold()).to.have.property('version', 2);
+    await medref('rollback', 'products', '--to', String(nth(2)));
+    expect(await statusHold()).to.have.property('version', nth(2));
     await importList(products(12));
     expect(await statusHold()).to.equal(null);
   });
@@ -212,7 +228,7 @@ describe('the life of a version, from the command line', function () {
       const { code, json } = await medref('diff', 'products', '--json');
       expect(code).to.equal(0);
       expect(json()).to.deep.equal({
-        ...{ from: 1, to: 2, added: [product(9)], removed: [product(1)] },
+        ...{ from: nth(1), to: nth(2), added: [product(9)], removed: [product(1)] },
         changed: [
           {
             ...{ id: 4, fields: ['barcodes', 'published'], before: product(4) },
@@ -220,7 +236,8 @@ describe('the life of a version, from the command line', function () {
           },
         ],
       });
-      const back = (await medref('diff', 'products', '--from', '2', '--to', '1', '--json')).json();
+      const backwards = ['--from', String(nth(2)), '--to', String(nth(1))];
+      const back = (await medref('diff', 'products', ...backwards, '--json')).json();
       expect(back).to.deep.include({ added: [product(1)], removed: [product(9)] });
       const { stdout } = await medref('diff', 'products');
       expect(stdout)
@@ -249,19 +266,28 @@ describe('the life of a version, from the command line', function () {
       await importList([product(1, { drug: { id: 1, name: 'OTHER' } }), ...products(4).slice(1)]);
       expect((await medref('diff', 'products', '--json')).stdout).to.include('"fields":["drug.name"]');
       await medref('rollback', 'products');
-      const same = await medref('diff', 'products', '--from', '1', '--to', '3', '--json');
-      expect(same.json()).to.deep.equal({ from: 1, to: 3, added: [], changed: [], removed: [] });
+      const same = await medref(
+        'diff',
+        'products',
+        '--from',
+        String(nth(1)),
+        '--to',
+        String(nth(3)),
+        '--json',
+      );
+      const nothing = { added: [], changed: [], removed: [] };
+      expect(same.json()).to.deep.equal({ from: nth(1), to: nth(3), ...nothing });
     });
 
     it('says what is kept when it is asked for what is not', async () => {
       const nothing = await medref('diff', 'products');
       expect([nothing.code, nothing.stdout]).to.deep.equal([1, '']);
       await importList(products(4));
-      expect((await medref('diff', 'products')).stderr).to.match(
-        /No version of products before version 1 is kept/,
+      expect((await medref('diff', 'products')).stderr).to.include(
+        `No version of products before version ${nth(1)} is kept`,
       );
       expect((await medref('diff', 'products', '--from', '7')).stderr).to.match(
-        /Version 7 .* not kept; these are: 1\./,
+        new RegExp(`Version 7 .* not kept; these are: ${nth(1)}\\.`),
       );
       expect((await medref('diff', 'products', '--from', 'x')).code).to.equal(2);
     });
@@ -283,6 +309,7 @@ describe('the life of a version, from the command line', function () {
     });
 
     it('leaves nothing behind where there was nothing, nor when upstream fails', async () => {
+      await redis.del(keys.next);
       expect((await importList(products(3), '--dry-run')).code).to.equal(0);
       const failed = await run(['import', '--dry-run', '--json'], {
         ...settings,

@@ -24,8 +24,12 @@ describe('a rollback', () => {
   ] as const) {
     it(`is told as done when ${what} was lost`, async () => {
       await redis.flushall();
-      for (const count of [3, 4])
-        await importRecords(products(count), productCollection, { redisUrl: server().url });
+      const versions: number[] = [];
+      for (const count of [3, 4]) {
+        const options = { redisUrl: server().url };
+        versions.push((await importRecords(products(count), productCollection, options)).version as number);
+      }
+      const [first, second] = versions as [number, number];
       const fate = strikeOnce(({ name }) => name === 'publish', {
         moment: 'after',
         commandsPass: true,
@@ -34,22 +38,35 @@ describe('a rollback', () => {
           await sleep(700);
         },
       });
-      await rollBackOnce(server().port, fate);
-      expect(await readLiveVersion(redis, keys)).to.deep.include({ version: 3, content: 1 });
+      const version = await rollBackOnce(server().port, first, fate);
+      expect(version).to.be.above(second);
+      expect(await readLiveVersion(redis, keys)).to.deep.include({ version, content: first });
       expect(await redis.exists(keys.staged)).to.equal(0);
     });
   }
 
-  /** Rolls back through a proxy, by a client that waits for half a second for each reply. */
-  async function rollBackOnce(port: number, fate: ReturnType<typeof strikeOnce>): Promise<void> {
+  /**
+   * Rolls back to a content through a proxy, by a client that waits for half a second for each reply.
+   * @returns the new version's number
+   */
+  async function rollBackOnce(
+    port: number,
+    contentOf: number,
+    fate: ReturnType<typeof strikeOnce>,
+  ): Promise<number> {
     const proxy = await startRedisProxy(port, fate);
     const waiting = await connectForWriting(proxy.url);
     const impatient = waiting.duplicate({ commandTimeout: 500 });
     impatient.on('error', () => undefined);
     await impatient.connect();
     try {
-      const result = await rollBack(productCollection, { redis: impatient, keyPrefix: 'medref', to: null });
-      expect(result).to.deep.include({ outcome: 'rolled-back', contentOf: 1 });
+      const result = await rollBack(productCollection, {
+        ...{ redis: impatient, keyPrefix: 'medref', to: null },
+        maxNumberWaitMs: 0,
+      });
+      expect(result).to.deep.include({ outcome: 'rolled-back', contentOf });
+      if (result.outcome !== 'rolled-back') throw new Error(`It ended as ${result.outcome}.`);
+      return result.report.version as number;
     } finally {
       impatient.disconnect();
       waiting.disconnect();

@@ -32,7 +32,7 @@ process.on('disconnect', () => redis.disconnect());
 
 async function importOnce(): Promise<void> {
   const { outcome, reason } = await importCollection(products, {
-    ...{ redis, keyPrefix: 'medref', keepVersions: 3, logger },
+    ...{ redis, keyPrefix: 'medref', keepVersions: 3, logger, maxNumberWaitMs: 0 },
     upstream: { url: new URL(upstreamUrl), token: undefined },
     ...{ maxShrinkPercent: 20, maxRejectPercent: 1, maxChangePercent: 100 },
     ...{ force: false, dryRun: false, scheduled: false },

@@ -59,7 +59,7 @@ export async function checkKeySpace(
   expect(new Set(kept.map(({ content }) => content)).size, 'kept contents').to.be.at.most(3);
 
   for (const version of kept) {
-    const { order, records } = keys.content(version.content);
+    const { order, records } = keys.content(version.stored);
     expect(
       [await redis.hlen(order), await redis.hlen(records), await isWhole(redis, keys, version)],
       `content of version ${version.version}`,
@@ -70,7 +70,7 @@ export async function checkKeySpace(
   const firstHasNone =
     changeSets[0] !== undefined && !staying.includes(keys.changeSet(Number(changeSets[0])));
   const expected = [
-    ...kept.flatMap(({ content }) => contentKeys(keys, content)),
+    ...kept.flatMap(({ stored }) => contentKeys(keys, stored)),
     ...changeSets
       .slice(firstHasNone ? 1 : 0)
       .flatMap((number) => keys.parts.map((part) => part.changeSet(Number(number)))),
@@ -95,7 +95,7 @@ export async function checkNothingUnderWay(
 ): Promise<void> {
   const keys = keysOf(collection);
   const { live, expiring } = await checkKeySpace(redis, collection, expectation);
-  const kept = new Set((await readKeptVersions(redis, keys)).map(({ content }) => content));
+  const kept = new Set((await readKeptVersions(redis, keys)).map(({ stored }) => stored));
   const changeSets = new Set((await redis.zrange(keys.changeSets, 0, '-1')).map(Number));
   for (const key of expiring.keys()) {
     const [, digits, what] = /:(\d+):(records|order|blocks|entries|fences|changes)$/.exec(key) ?? [];

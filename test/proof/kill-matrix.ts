@@ -7,7 +7,7 @@ import type { ImportOutcome } from '../../importer/job/import-report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
-import { importFrom } from '../support/importing.ts';
+import { aheadOfClock, importFrom } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
 import { type Strike, scriptNames, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
@@ -29,6 +29,7 @@ export interface Lane {
 export async function startLane(subject: Subject): Promise<Lane> {
   const server = await startTestRedis();
   const redis = await connectForWriting(server.url);
+  await redis.set(keysOf(subject.collection.name).next, aheadOfClock);
   const api = await startApi({ redisUrl: server.url });
   const upstream = await startGenerations(subject);
   return {
@@ -78,10 +79,14 @@ export const scenarios = {
     title: 'the first import',
     args: (collection) => ['import', collection],
     prepare: async ({ redis, api, subject, upstream }) => {
-      const stale = await redis.keys(`medref:{${subject.collection.name}}:*`);
+      const { name } = subject.collection;
+      // The pointer first: an API that still reads from it would tell of damage.
+      await redis.del(keysOf(name).live);
+      while ((await api.get(`/${name}`)).status !== 503);
+      const stale = await redis.keys(`medref:{${name}}:*`);
       if (stale.length > 0) await redis.unlink(...stale);
+      await redis.set(keysOf(name).next, aheadOfClock);
       await redis.script('FLUSH');
-      while ((await api.get(`/${subject.collection.name}`)).status !== 503);
       upstream.generation += 1;
       return upstream.generation;
     },

@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { connectForListening, connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi } from '../support/api.ts';
+import { aheadOfClock } from '../support/importing.ts';
 import { medrefProcess } from '../support/medref.ts';
 import { scriptNames } from '../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
@@ -20,8 +21,10 @@ import { type Finding, inDigits, type Table } from './reliability-page.ts';
 import { startTimedReaders, type TimedReaders } from './timed-readers.ts';
 
 const size = 1_000_000;
+/** The number of the nth version. */
+const nth = (n: number) => aheadOfClock + n;
 /** Which generation each version has: three imports, and a rollback before the last one. */
-const generationOf = (version: number): number | undefined => [undefined, 1, 2, 1, 3][version];
+const generationOf = (version: number): number | undefined => [undefined, 1, 2, 1, 3][version - nth(0)];
 
 /** What is promised, in ms: no command and no event of Redis holds readers up for longer. */
 const longestCommandMs = 10;
@@ -73,6 +76,7 @@ export async function proveMillionRecords(say: (progress: string) => void): Prom
     const announcements = new Map<number, number>();
     listener.on('message', (_, version: string) => announcements.set(Number(version), performance.now()));
     await listener.subscribe(keysOf('products').announcements);
+    await redis.set(keysOf('products').next, nth(0));
     await watch(redis);
     say(`makes ${inDigits(size)} records`);
     const bench: Bench = { server, redis, list: largeList(size, 3), folder, announcements, witness, say };
@@ -112,16 +116,16 @@ async function giveWay(pid: number): Promise<void> {
 }
 
 async function liveThrough(bench: Bench): Promise<Finding> {
-  const steps: Step[] = [await publish(bench, 'the first import', 1, null)];
+  const steps: Step[] = [await publish(bench, 'the first import', nth(1), null)];
   const api = await startApi({ redisUrl: bench.server.url });
   const readers = startTimedReaders(api, { list: bench.list, generationOf });
   try {
     await sleep(1_000); // Until code is compiled and connections are open.
     steps.push(await step(bench, 'nothing, for comparison', readers, () => sleep(quietMs)));
-    steps.push(await publish(bench, 'an import of a changed list', 2, readers));
-    steps.push(await publish(bench, 'a rollback', 3, readers));
-    steps.push(await publish(bench, 'an import after which a version leaves', 4, readers));
-    steps.push(await step(bench, 'the content that has left is let go', readers, () => gone(bench, 2)));
+    steps.push(await publish(bench, 'an import of a changed list', nth(2), readers));
+    steps.push(await publish(bench, 'a rollback', nth(3), readers));
+    steps.push(await publish(bench, 'an import after which a version leaves', nth(4), readers));
+    steps.push(await step(bench, 'the content that has left is let go', readers, () => gone(bench, nth(2))));
   } finally {
     await readers.stop();
     await api.stop();

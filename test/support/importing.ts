@@ -8,6 +8,12 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startUpstreamServer } from './upstream-server.ts';
 
+/**
+ * A number that the clock does not come to. Where it is the last one that was given, those after it are one more each, and
+ * no publication waits for the second of its own.
+ */
+export const aheadOfClock = 99991231000000;
+
 /** What may differ from the usual import. */
 export type ImportChanges = Partial<Omit<ImportContext, 'redis'>> & {
   /** For how long the connection to Redis may be silent, in ms. */

@@ -2,16 +2,32 @@
 
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
+import { currentFormat, formatOf } from '../../shared/formats/content-format.ts';
 import { unpackIds } from '../../shared/formats/packed-ids.ts';
-import { collectionKeys } from '../../shared/keys.ts';
+import { type ContentKeys, collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 
 export const productKeys = collectionKeys('medref', productCollection);
 export const companyKeys = collectionKeys('medref', companyCollection);
+
+/** How the importer stores what it writes now. */
+const stored = formatOf({ format: currentFormat });
 
 /** The ids in the order of a content, as decimal digits. */
 export async function readOrder(redis: Redis, key: string): Promise<string[]> {
   const ranges = await redis.hgetallBuffer(key);
   const numbers = Object.keys(ranges).sort((a, b) => Number(a) - Number(b));
   return numbers.flatMap((number) => unpackIds(ranges[number] as Buffer));
+}
+
+/** The JSON texts of all records of a content, in its order. Throws where one is missing, or not as it was stored. */
+export async function readRecords(redis: Redis, { records, order }: ContentKeys): Promise<string[]> {
+  const ids = await readOrder(redis, order);
+  if (ids.length === 0) return [];
+  const found = await redis.hmgetBuffer(records, ...ids);
+  return found.map((record, n) => {
+    const text = record && stored.openRecord(record, ids[n] as string);
+    if (!text) throw new Error(`Record ${ids[n]} of ${records} is not as it was stored.`);
+    return text.toString();
+  });
 }

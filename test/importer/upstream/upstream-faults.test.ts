@@ -10,7 +10,7 @@ import { products as productCollection } from '../../../shared/collections/produ
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../../shared/versions.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';
-import { productKeys as keys, readOrder } from '../../support/keys.ts';
+import { productKeys as keys, readRecords } from '../../support/keys.ts';
 import { product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { type Answer, cutting, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
@@ -297,13 +297,16 @@ describe('an upstream at fault', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
   let redis: Redis;
+  /** The number of the version that is live before the fault. */
+  let liveBefore: number;
   before(async () => {
     redis = await connectForWriting(server().url);
   });
   after(() => redis.disconnect());
   beforeEach(async () => {
     await redis.flushall();
-    await importRecords(live, productCollection, { redisUrl: server().url });
+    const { version } = await importRecords(live, productCollection, { redisUrl: server().url });
+    liveBefore = version as number;
   });
 
   for (const [what, fault] of Object.entries(faults)) {
@@ -321,9 +324,9 @@ describe('an upstream at fault', () => {
 
       const published = fault.outcome === 'published';
       const version = await readLiveVersion(redis, keys);
-      expect(version).to.have.property('version', published ? 2 : 1);
-      const { order, records } = keys.content(version?.content ?? 0);
-      const stored = await redis.hmget(records, ...(await readOrder(redis, order)));
+      expect(version).to.have.property('version', published ? report.version : liveBefore);
+      if (published) expect(report.version).to.be.above(liveBefore);
+      const stored = await readRecords(redis, keys.content(version?.content ?? 0));
       const kept = fault.reject ? live.slice(0, -1) : live;
       if (published && !fault.reject) expect(stored).to.have.length(live.length);
       else expect(stored).to.deep.equal(kept.map((record) => JSON.stringify(record)));
