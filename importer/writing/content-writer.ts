@@ -59,7 +59,7 @@ export class ContentWriter {
     const packing: Promise<StagedBlock>[] = [];
     this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
     for (const { json, id, position, record } of records) {
-      entries.push(...entriesOf(this.#collection, { record, id, position }));
+      for (const entry of entriesOf(this.#collection, { record, id, position })) entries.push(entry);
       this.#addToBlock(id, json);
       if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
     }
