@@ -32,6 +32,9 @@ import { searchEntries } from './search.ts';
 /** Nothing was published yet, or what was live has vanished: there is nothing to answer from. */
 export class NoVersionError extends Error {}
 
+/** What is asked for is in Redis, and not as it was stored; what it is was told as it was met. */
+export class DamagedError extends NoVersionError {}
+
 /** A version that was asked for by its number is not kept, or never was; the message says what is kept. */
 export class VersionGoneError extends Error {}
 
@@ -374,9 +377,7 @@ export class ReadModel {
     const damage = await damageIn(this.#redis, error);
     if (!damage) throw error;
     this.#onDamage(damage.message);
-    throw new NoVersionError(
-      'What is asked for is damaged in Redis; the next import mends the live version.',
-    );
+    throw new DamagedError('What is asked for is damaged in Redis; the next import mends the live version.');
   }
 
   async #readTwice<Result>(
@@ -392,7 +393,7 @@ export class ReadModel {
     if (second !== vanished) return second;
     const message = `What is asked for of ${served.collection.name} is not whole in Redis; the next import mends the live version.`;
     this.#onDamage(message);
-    throw new NoVersionError(message);
+    throw new DamagedError(message);
   }
 
   async #kept(served: ServedCollection, number: number): Promise<Version> {
