@@ -15,6 +15,7 @@ import { type StagedBlock, stageBlocks } from '../scripts/stage-blocks.ts';
 import { type StagedPage, stagePages } from '../scripts/stage-pages.ts';
 import { type Duplicate, type StagedRecord, stageRecords } from '../scripts/stage-records.ts';
 import { EntrySorter } from './entry-sorter.ts';
+import { partsOf } from './parts.ts';
 
 /** A record with what it is found by. */
 export interface ContentRecord extends StagedRecord {
@@ -23,6 +24,14 @@ export interface ContentRecord extends StagedRecord {
 
 /** How many pages of entries are sent with one command: less than a ms of work for Redis. */
 const pagesAtOnce = 32;
+const command = {
+  count: pagesAtOnce,
+  length: 1_000_000,
+  lengthOf: ({ stored }: StagedPage) => stored.length,
+};
+
+/** How many characters of entries are sorted as one text: those of all records of a batch may be too long for one. */
+const sortedAtOnce = { count: 32_768, length: 1_000_000, lengthOf: (entry: string) => entry.length };
 
 /** Stages the content of one collection. Every method throws LockLostError, and whatever Redis answers with. */
 export class ContentWriter {
@@ -63,7 +72,11 @@ export class ContentWriter {
       this.#addToBlock(id, json);
       if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
     }
-    await Promise.all([this.#entries.add(entries), this.#stageBlocks(packing)]);
+    await Promise.all([this.#addEntries(entries), this.#stageBlocks(packing)]);
+  }
+
+  async #addEntries(entries: readonly string[]): Promise<void> {
+    for (const some of partsOf(entries, sortedAtOnce)) await this.#entries.add(some);
   }
 
   /** Writes what is left, and the search index, sorted. */
@@ -106,9 +119,11 @@ export class ContentWriter {
     const write = async (entries: readonly string[]) => {
       const pages = pagesOf(entries, count / pageEntries);
       count += entries.length;
-      await writing;
-      writing = stagePages(this.#redis, this.#begun, this.#part, pages);
-      writing.catch(() => undefined); // Thrown by the next await.
+      for (const some of partsOf(pages, command)) {
+        await writing;
+        writing = stagePages(this.#redis, this.#begun, this.#part, some);
+        writing.catch(() => undefined); // Thrown by the next await.
+      }
     };
     for await (const sorted of this.#entries.sorted()) {
       left = left.concat(sorted); // Of many runs these are too many for the arguments of a call.
