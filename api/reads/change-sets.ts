@@ -52,7 +52,7 @@ class Stop {
 }
 
 /** Digests of the record of an id before and after, `-` where there is none. */
-interface Digests {
+export interface Digests {
   before: string;
   readonly after: string;
 }
@@ -151,7 +151,7 @@ export class ChangeWalk {
 }
 
 /** The ids whose record before is not the one after; made in turns, so that others are answered meanwhile. */
-async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
+export async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
   const runs: Float64Array[] = [];
   let run: number[] = [];
   let judged = 0;

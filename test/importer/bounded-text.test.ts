@@ -93,7 +93,7 @@ describe('text of an upstream', function () {
       expect(report.warnings.length).to.be.below(10);
       for (const warning of report.warnings) expect(warning.length).to.be.at.most(2_001);
       const [[, [, entry = '']] = ['', []]] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
-      expect(entry.length, 'the report in the history').to.be.within(100, 8_000);
+      expect(entry.length, 'the report in the history').to.be.within(100, 5_000);
       for (const reject of await redis.lrange(keys.rejects, 0, -1)) expect(reject.length).to.be.below(10_000);
     });
   }

@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { ChangeLists, TooManyJoinsError } from '../../../api/reads/change-lists.ts';
-import { ChangeWalk, changeKinds, versionsWithChanges } from '../../../api/reads/change-sets.ts';
+import { ChangeWalk, changeKinds, listOf, versionsWithChanges } from '../../../api/reads/change-sets.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { startRedisProxy } from '../../support/redis-proxy.ts';
@@ -176,6 +176,21 @@ describe('change lists', () => {
       for (const connection of connections) connection.disconnect();
       await proxy.close();
     }
+  });
+
+  it('are made in a turn of the event loop for each 10,000 ids, and more for their order', async () => {
+    const digests = new Map(Array.from({ length: 100_000 }, (_, n) => [n, { before: '-', after: 'x' }]));
+    let turns = 0;
+    let isOver = false;
+    const turn = () => {
+      turns += 1;
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const { ids } = await listOf(digests);
+    isOver = true;
+    expect(ids).to.have.length(100_000);
+    expect(turns).to.be.above(25);
   });
 
   it('are in the order of their ids, however many there are', async () => {
