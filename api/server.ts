@@ -10,6 +10,7 @@ import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { ReadModel } from './reads/read-model.ts';
+import type { Trouble } from './reads/trouble.ts';
 import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
 import { versionsRoute } from './routes/kept-versions.ts';
@@ -28,6 +29,9 @@ export interface ServerDependencies {
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
   readonly logger: Logger;
+  /** Told of each answer of 500 and 503, and of each 401; nobody is unless they are given. */
+  readonly onTrouble?: (trouble: Trouble) => void;
+  readonly onUnauthorized?: () => void;
   /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
   readonly stallMs?: number;
 }
@@ -35,6 +39,7 @@ export interface ServerDependencies {
 /** Builds the server; starting it is the caller's. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
   const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger, stallMs } = deps;
+  const { onTrouble = () => undefined, onUnauthorized = () => undefined } = deps;
   const server = hapiServer({
     host,
     port,
@@ -47,8 +52,8 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     debug: false,
   });
   await server.register([
-    { plugin: errors, options: { logger } },
-    { plugin: connectionLimits, options: { stallMs } },
+    { plugin: errors, options: { logger, onTrouble, onUnauthorized } },
+    { plugin: connectionLimits, options: { stallMs, onTrouble } },
     { plugin: bearerKeys, options: { keyring } },
     {
       plugin: readOnlyRoutes,

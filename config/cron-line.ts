@@ -54,7 +54,7 @@ function valuesOf(part: string, field: Field): number[] | null {
     if (low === null || high === null || low > high) return null;
     for (let value = low; value <= high; value += Number(step)) found.push(value);
   }
-  return found;
+  return [...new Set(found)];
 }
 
 function numberOf(text: string, { least, most, names = [], namesFrom = 0 }: Field): number | null {

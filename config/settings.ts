@@ -196,7 +196,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     apiPort: number('API_PORT'),
     adminHost: text('ADMIN_HOST'),
     adminPort: number('ADMIN_PORT'),
-    baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/\/+$/, ''),
+    baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/(?<!\/)\/+$/, ''),
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),

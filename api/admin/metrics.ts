@@ -4,12 +4,17 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { Version } from '../../shared/versions.ts';
 import type { ReadModel } from '../reads/read-model.ts';
+import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
 
 /** The metrics of one process. */
 export interface Metrics {
   readonly registry: Registry;
   /** Counts one read that met something in Redis that is not as it was stored. */
   countDamage(): void;
+  /** Counts one answer of 500 or 503. */
+  countUnavailable(cause: TroubleCause): void;
+  /** Counts one answer of 401. */
+  countUnauthorized(): void;
 }
 
 /** Makes the metrics; those of the read model are asked for when they are read. */
@@ -21,7 +26,25 @@ export function createMetrics(): Metrics {
     help: 'Reads that met something in Redis that is not as it was stored; the log says what.',
     registers: [registry],
   });
-  return { registry, countDamage: () => damage.inc() };
+  const unavailable = new Counter({
+    name: 'medref_unavailable_total',
+    help: 'Answers of 500 and 503, by their cause; the log says more.',
+    labelNames: ['cause'],
+    registers: [registry],
+  });
+  // There from the start, so that the first one shows as an increase.
+  for (const cause of troubleCauses) unavailable.inc({ cause }, 0);
+  const unauthorized = new Counter({
+    name: 'medref_unauthorized_total',
+    help: 'Answers of 401: requests without a valid key.',
+    registers: [registry],
+  });
+  return {
+    registry,
+    countDamage: () => damage.inc(),
+    countUnavailable: (cause) => unavailable.inc({ cause }),
+    countUnauthorized: () => unauthorized.inc(),
+  };
 }
 
 /** Adds which versions are live; a scrape while Redis is away has none. */

@@ -12,10 +12,14 @@ import { digestFields, reprDigestFields } from './digests.ts';
 
 const mediaType = 'application/x-ndjson';
 
+/** A longer `Accept` is not looked at: what @hapi/accept takes for it grows with the square of its length. */
+const maxAcceptLength = 500;
+
 /** Whether a client would rather have lines than the envelope. */
 export function prefersNdjson({ raw: { req } }: Request): boolean {
   const { accept } = req.headers;
-  if (!accept?.toLowerCase().includes(mediaType)) return false;
+  if (accept === undefined || accept.length > maxAcceptLength) return false;
+  if (!accept.toLowerCase().includes(mediaType)) return false;
   try {
     // What is preferred comes with its parameters, which change nothing.
     return Accept.mediaType(accept, ['application/json', mediaType]).split(';', 1)[0] === mediaType;

@@ -5,6 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
+import { late, type Trouble } from '../reads/trouble.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
 const defaultStallMs = 60_000;
@@ -21,14 +22,20 @@ const maxUnderWay = 2;
 /** No further request of a connection begins while this many bytes of its answers are not sent. */
 const maxUnsent = 1_000_000;
 
-/** How long a client may wait before it asks again, in seconds. */
-const retryAfter = '1';
+/** What the plugin is given. */
+export interface LimitOptions {
+  /** Tests shorten it. */
+  readonly stallMs: number | undefined;
+  /** Told of each answer that came too late. */
+  readonly onTrouble: (trouble: Trouble) => void;
+}
 
-/** Keeps the cost of each connection within limits, whatever its client does. Tests shorten `stallMs`. */
-export const connectionLimits: Plugin<{ stallMs: number | undefined }> = {
+/** Keeps the cost of each connection within limits, whatever its client does. */
+export const connectionLimits: Plugin<LimitOptions> = {
   name: 'connection-limits',
-  register(server: Server, { stallMs = defaultStallMs }: { stallMs: number | undefined }) {
+  register(server: Server, { stallMs = defaultStallMs, onTrouble }: LimitOptions) {
     const { listener } = server;
+    const onLate = () => onTrouble(late);
     const open = new Set<Connection>();
     listener.on('connection', (socket: Socket) => {
       const connection = new Connection(socket);
@@ -45,7 +52,7 @@ export const connectionLimits: Plugin<{ stallMs: number | undefined }> = {
     }
     const look = () => {
       const now = performance.now();
-      for (const connection of open) connection.look(now, stallMs);
+      for (const connection of open) connection.look({ now, stallMs, onLate });
     };
     const timer = setInterval(look, lookEveryMs).unref();
     listener.once('close', () => clearInterval(timer));
@@ -92,9 +99,11 @@ class Connection {
   }
 
   /** Answers who has waited too long, and gives up who takes nothing. */
-  look(now: number, stallMs: number): void {
+  look({ now, stallMs, onLate }: { now: number; stallMs: number; onLate: () => void }): void {
     for (const { response, at } of this.#begun) {
-      if (now - at > answerWithinMs - lookEveryMs && !response.headersSent) sendLate(response);
+      if (now - at <= answerWithinMs - lookEveryMs || response.headersSent) continue;
+      sendError(response, late.status, late.message, { 'retry-after': String(late.retryAfter) });
+      onLate();
     }
     const mark = markOf(this.#socket);
     if (mark !== this.#taken.mark) this.#taken = { mark, at: now };
@@ -153,9 +162,4 @@ function markOf(socket: Socket): number {
 function inKernelQueue(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
   return handle?.writeQueueSize ?? 0;
-}
-
-function sendLate(response: ServerResponse): void {
-  const message = 'The data cannot be read quickly enough at the moment. Try again shortly.';
-  sendError(response, 503, message, { 'retry-after': retryAfter });
 }

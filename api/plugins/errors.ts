@@ -5,22 +5,28 @@ import type { Socket } from 'node:net';
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import { isRedisUnavailable } from '../../shared/redis/failures.ts';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { NoVersionError, VersionGoneError } from '../reads/version-reads.ts';
+import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
+import { VersionGoneError } from '../reads/version-reads.ts';
 import { isHost } from '../requests/base-url.ts';
 import { quoted } from '../requests/parameters.ts';
 import { lastUnderWay } from './connection-limits.ts';
 
-/** Seconds after which a client may try again while there is nothing to answer from. */
-const retryAfter = { redisAway: '1', nothingPublished: '5' };
+/** What the plugin is given. */
+export interface ErrorOptions {
+  readonly logger: Logger;
+  /** Told of each answer of 500 and 503, and why it is that. */
+  readonly onTrouble: (trouble: Trouble) => void;
+  /** Told of each 401. */
+  readonly onUnauthorized: () => void;
+}
 
-export const errors: Plugin<{ logger: Logger }> = {
+export const errors: Plugin<ErrorOptions> = {
   name: 'errors',
-  register(server: Server, { logger }: { logger: Logger }) {
-    server.ext('onPreResponse', (request, h) => shapeError(request, h, logger));
+  register(server: Server, options: ErrorOptions) {
+    server.ext('onPreResponse', (request, h) => shapeError(request, h, options));
     shapeProtocolErrors(server);
   },
 };
@@ -46,32 +52,37 @@ function hasGoodPath(target: string): boolean {
   }
 }
 
-function shapeError(request: Request, h: ResponseToolkit, logger: Logger) {
+function shapeError(
+  request: Request,
+  h: ResponseToolkit,
+  { logger, onTrouble, onUnauthorized }: ErrorOptions,
+) {
   const { response, raw } = request;
   // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
   if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(response)) return h.continue;
-  const error = asAnswer(response);
+  const found = troubleOf(response);
+  const error = found ? boomOf(found) : asAnswer(response);
   const { statusCode, headers } = error.output;
-  if (statusCode === 500) logger.error({ err: response, path: request.path }, 'A request failed.');
-  const shaped = jsonResponse(h, errorEnvelope(statusCode, messageOf(error, request))).code(statusCode);
+  const isFault = !found && statusCode === 500;
+  if (isFault) logger.error({ err: response, path: request.path }, 'A request failed.');
+  if (statusCode === 401) onUnauthorized();
+  const trouble = isFault ? fault : found;
+  if (trouble) onTrouble(trouble);
+  const message = trouble?.message ?? messageOf(error, request);
+  const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
   return shaped;
 }
 
-/** What the client is told of an error that was raised on the way. */
+/** What the client is told of an error that is no trouble of ours. */
 function asAnswer(error: Boom.Boom): Boom.Boom {
-  if (error instanceof NoVersionError) return unavailable(error.message, retryAfter.nothingPublished);
-  if (error instanceof VersionGoneError) return Boom.resourceGone(error.message);
-  if (isRedisUnavailable(error)) {
-    return unavailable('The data cannot be reached at the moment. Try again shortly.', retryAfter.redisAway);
-  }
-  return error;
+  return error instanceof VersionGoneError ? Boom.resourceGone(error.message) : error;
 }
 
-function unavailable(message: string, seconds: string): Boom.Boom {
-  const error = Boom.serverUnavailable(message);
-  error.output.headers['Retry-After'] = seconds;
+function boomOf({ status, message, retryAfter }: Trouble): Boom.Boom {
+  const error = new Boom.Boom(message, { statusCode: status });
+  if (retryAfter !== null) error.output.headers['Retry-After'] = retryAfter;
   return error;
 }
 
@@ -81,7 +92,6 @@ function messageOf(error: Boom.Boom, request: Request): string {
     return `There is nothing at ${quoted(request.path)}.`;
   if (error.message === STATUS_CODES[statusCode])
     return `The request to ${quoted(request.path)} is not valid.`;
-  if (statusCode === 500) return 'Something went wrong here; it has been logged.';
   return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
 }
 

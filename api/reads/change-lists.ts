@@ -10,6 +10,19 @@ const maxIds = 2_000_000;
 /** How many walks go on side by side; each holds the digests of all ids that it has met. */
 const maxWalks = 3;
 
+/**
+ * How many walks wait for their turn. Each takes a tenth of a second and more, and who waits is answered with 503 after 2 s:
+ * what is further behind would only make those before it later.
+ */
+const maxWaiting = 32;
+
+/** So many walks wait that another one would not be ready in time; nothing was read for it. */
+export class TooManyJoinsError extends Error {
+  constructor() {
+    super('Too many lists of changes are being made at the moment. Try again shortly.');
+  }
+}
+
 /** What is asked for. */
 export interface ChangesAsked {
   /** A name of where the changes end: of a part of a version, of which there is never another one. */
@@ -27,6 +40,8 @@ export class ChangeLists {
   readonly #walks = new Map<string, Promise<ChangeWalk>>();
   readonly #waiting: (() => void)[] = [];
   #running = 0;
+  /** Walks that have begun, or wait for their turn. */
+  #underWay = 0;
   readonly #lists = new LRUCache<string, ChangeList, ChangesAsked>({
     max: maxLists,
     maxSize: maxIds,
@@ -35,7 +50,7 @@ export class ChangeLists {
     fetchMethod: async (_name, _stale, { context }) => (await this.#walk(context)) ?? undefined,
   });
 
-  /** The list that is asked for; `null`, which is not remembered, where there is none. */
+  /** The list that is asked for; `null`, which is not remembered, where there is none. @throws TooManyJoinsError */
   async get(asked: ChangesAsked): Promise<ChangeList | null> {
     const name = `${asked.ending} ${asked.since}`;
     return (await this.#lists.fetch(name, { context: asked, ignoreFetchAbort: true })) ?? null;
@@ -47,9 +62,14 @@ export class ChangeLists {
       if (found !== 'passed') return found;
       if (this.#walks.get(ending) === underWay) this.#walks.delete(ending);
     }
+    if (this.#underWay >= maxWalks + maxWaiting) throw new TooManyJoinsError();
+    this.#underWay += 1;
     const beginning = begin();
     this.#walks.set(ending, beginning);
-    const isOver = () => this.#walks.get(ending) === beginning && this.#walks.delete(ending);
+    const isOver = () => {
+      this.#underWay -= 1;
+      if (this.#walks.get(ending) === beginning) this.#walks.delete(ending);
+    };
     try {
       const walk = await beginning;
       const list = walk.since(since);

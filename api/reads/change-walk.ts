@@ -4,6 +4,7 @@
 import { readChangeSet } from '../../shared/change-sets.ts';
 import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { merged, nextTurn } from './merging.ts';
 
 /** What became of an id between two versions. */
 export type ChangeKind = 'added' | 'changed' | 'removed';
@@ -17,8 +18,8 @@ export interface ChangeList {
 
 export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'];
 
-/** How many ids are judged in one turn of the event loop: some ms. */
-const idsAtOnce = 20_000;
+/** How many ids are judged, and sorted, in one turn of the event loop: some ms. */
+const idsAtOnce = 10_000;
 
 /** The published versions whose changes are kept, up to one of them, the latest first. */
 export async function versionsWithChanges(
@@ -46,7 +47,7 @@ class Stop {
 }
 
 /** Digests of the record of an id before and after, `-` where there is none. */
-interface Digests {
+export interface Digests {
   before: string;
   readonly after: string;
 }
@@ -136,28 +137,29 @@ export class ChangeWalk {
 }
 
 /** The ids whose record before is not the one after; made in turns, so that others are answered meanwhile. */
-async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
-  const ids: number[] = [];
+export async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
+  const runs: Float64Array[] = [];
+  let run: number[] = [];
   let judged = 0;
   for (const [id, { before, after }] of digests) {
-    if (before !== after) ids.push(id);
+    if (before !== after) run.push(id);
     judged += 1;
-    if (judged % idsAtOnce === 0) await nextTurn();
+    if (judged % idsAtOnce !== 0) continue;
+    runs.push(Float64Array.from(run).sort());
+    run = [];
+    await nextTurn();
   }
-  const sorted = Float64Array.from(ids).sort();
-  const kinds = new Uint8Array(sorted.length);
-  for (let n = 0; n < sorted.length; n += 1) {
-    kinds[n] = changeKinds.indexOf(kindOf(digests.get(sorted[n] as number) as Digests));
+  runs.push(Float64Array.from(run).sort());
+  const ids = await merged(runs);
+  const kinds = new Uint8Array(ids.length);
+  for (let n = 0; n < ids.length; n += 1) {
+    kinds[n] = changeKinds.indexOf(kindOf(digests.get(ids[n] as number) as Digests));
     if (n % idsAtOnce === idsAtOnce - 1) await nextTurn();
   }
-  return { ids: sorted, kinds };
+  return { ids, kinds };
 }
 
 function kindOf({ before, after }: Digests): ChangeKind {
   if (before === '-') return 'added';
   return after === '-' ? 'removed' : 'changed';
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -4,7 +4,7 @@ import { type ApiKey, digestOf } from '../../shared/api-keys.ts';
 import { apiKeyKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { damageIn, parseStored } from '../../shared/redis/damage.ts';
-import { NoVersionError } from './version-reads.ts';
+import { DamagedError } from './version-reads.ts';
 
 /** Last use is written at most this often for each key and process. */
 const lastUseEveryMs = 60_000;
@@ -64,7 +64,7 @@ export class ApiKeyring {
     const damage = await damageIn(this.#redis, error);
     if (!damage) throw error;
     this.#onDamage(damage.message);
-    throw new NoVersionError('Keys cannot be looked up at the moment.');
+    throw new DamagedError('Keys cannot be looked up at the moment.');
   }
 
   #noteUse(id: string, now: number): void {

@@ -12,6 +12,9 @@ import type { LiveVersions } from './live-versions.ts';
 /** Nothing was published yet, or what was live has vanished: there is nothing to answer from. */
 export class NoVersionError extends Error {}
 
+/** What is asked for is in Redis, and not as it was stored; what it is was told as it was met. */
+export class DamagedError extends NoVersionError {}
+
 /** A version that was asked for by its number is not kept, or never was; the message says what is kept. */
 export class VersionGoneError extends Error {}
 
@@ -109,7 +112,7 @@ export class VersionReads {
     if (second !== vanished) return second;
     const message = `What is asked for of version ${now.version} of ${served.collection.name} is not whole in Redis; the next import mends the live version.`;
     this.#marks.found(keys, now, message);
-    throw new NoVersionError(message);
+    throw new DamagedError(message);
   }
 
   async #kept(served: ServedCollection, number: number): Promise<Version> {
@@ -140,12 +143,12 @@ export class VersionReads {
     } catch (error) {
       if (error instanceof UnknownFormatError) {
         this.#marks.tell(error.message);
-        throw new NoVersionError('What is live was stored by a newer release than the one that answers.');
+        throw new DamagedError('What is live was stored by a newer release than the one that answers.');
       }
       const damage = await damageIn(this.#redis, error);
       if (!damage) throw error;
       this.#marks.tell(damage.message);
-      throw new NoVersionError(
+      throw new DamagedError(
         'What is asked for is damaged in Redis; the next import mends the live version.',
       );
     }

@@ -15,9 +15,6 @@ export function searchParameters(collection: Collection): Readonly<Record<string
 const nameTakes = `the beginning of a name: 1 to ${maxNameLength} characters, none of them a control character`;
 const barcodeTakes = '12 or 13 digits';
 
-/** White space as folding sees it, at the edges. */
-const edges = /^[\s\u0085]+|[\s\u0085]+$/g;
-
 /** Unicode's control characters but for those that are white space, and halves of surrogate pairs. */
 const notInNames = /(?![\s\u0085])[\p{Cc}\p{Cs}]/u;
 
@@ -33,7 +30,8 @@ export function readSearch(parameters: Parameters): Search | null {
 }
 
 function checkName(name: string): void {
-  const { length } = [...name.replace(edges, '')];
+  // White space as folding sees it: U+0085 too, which is none to JavaScript.
+  const { length } = [...name.replaceAll('\u0085', ' ').trim()];
   if (length === 0) throw badParameter('name', 'is blank', nameTakes);
   if (fold(name) === '') throw badParameter('name', 'is nothing that a search compares', nameTakes);
   if (length > maxNameLength) throw badParameter('name', `has ${length} characters`, nameTakes);

@@ -2,9 +2,11 @@
 
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
 import { singleEnvelope } from '../answers/envelope.ts';
 import { jsonResponse } from '../answers/json-response.ts';
 import type { ReadModel } from '../reads/read-model.ts';
+import { NotReadyError } from '../reads/trouble.ts';
 import { NoVersionError } from '../reads/version-reads.ts';
 
 /** @param whyAway why Redis is away, as a sentence; `null` while it is there */
@@ -26,8 +28,8 @@ export function healthRoutes(
       options: { auth: false },
       handler: async (_request, h) => {
         const live = await readModel.liveVersions(collections).catch((error: unknown) => {
-          const reason = whyAway();
-          throw reason === null ? error : new NoVersionError(`Not ready: ${reason}`);
+          const reason = whyAway() ?? (refusalKind(error) && plainReason(error as Error));
+          throw reason === null ? error : new NotReadyError(`Not ready: ${reason}`, error);
         });
         if ([...live.values()].every((version) => version === null)) {
           throw new NoVersionError('Not ready: no version of any collection has been published yet.');

@@ -6,10 +6,16 @@ import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { isRedisUnavailable, plainReason, RedisUnavailableError } from '../../shared/redis/failures.ts';
+import {
+  isRedisUnavailable,
+  plainReason,
+  RedisUnavailableError,
+  refusalKind,
+} from '../../shared/redis/failures.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { importCollections } from '../import-collections.ts';
 import { createLogger } from '../logger.ts';
+import { operator } from '../operator.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
 import { importText } from './import-text.ts';
@@ -33,7 +39,8 @@ async function importChosen(
   chosen: readonly Collection[],
   how: { force: boolean; dryRun: boolean },
 ): Promise<ImportReport[]> {
-  const logger = createLogger(context);
+  const logger = createLogger(context).child({ by: operator() });
+  logger.info({ collections: chosen.map(({ name }) => name), ...how }, 'An import by hand begins.');
   const signal = context.stopSignal();
   let redis: Redis | undefined;
   try {
@@ -41,7 +48,9 @@ async function importChosen(
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
     return await importCollections(context, { ...how, chosen, redis, logger, signal });
   } catch (error) {
-    if (!(error instanceof RedisUnavailableError || isRedisUnavailable(error))) throw error;
+    const isOfRedis =
+      error instanceof RedisUnavailableError || isRedisUnavailable(error) || refusalKind(error);
+    if (!isOfRedis) throw error;
     const reason = plainReason(error as Error);
     return chosen.map(({ name }) => startReport(name).end('failed', { reason }));
   } finally {

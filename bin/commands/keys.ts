@@ -2,6 +2,8 @@
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../../shared/api-keys.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { createLogger } from '../logger.ts';
+import { operator } from '../operator.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print, printSafely, table } from './output.ts';
 import { withRedis } from './with-redis.ts';
@@ -25,10 +27,13 @@ export async function createKey(
         `Key ${id} for ${client}${expiresAt ? `, expires ${expiresAt}` : ''}. It is shown this once:`,
         key,
       ].join('\n');
+    const logger = createLogger(context).child({ by: operator(), id, client });
+    logger.info({ expiresAt, rate: made.rate }, 'A key was made.');
     try {
       await printSafely(context, { id, client, key, expiresAt, rate: made.rate }, options, text);
     } catch (error) {
       await revokeApiKey(redis, context.settings.keyPrefix, id);
+      logger.info('A key was revoked, since it could not be written.');
       throw new Error(`The key could not be written, so it was revoked: ${(error as Error).message}.`);
     }
     return exitCodes.done;
@@ -62,6 +67,7 @@ export async function revokeKey(
     const revoked = await revokeApiKey(redis, context.settings.keyPrefix, id);
     if (!revoked)
       throw new Error(`There is no key with the id ${JSON.stringify(id)}; "medref keys list" shows all.`);
+    createLogger(context).info({ by: operator(), id, client: revoked.client }, 'A key was revoked.');
     print(
       context,
       { id, client: revoked.client },

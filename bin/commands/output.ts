@@ -32,7 +32,7 @@ function textOf([result, { json }, text]: Output): string {
 /** Rows of text in aligned columns, under a heading. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heading.map((title, i) =>
-    Math.max(title.length, ...rows.map((row) => (row[i] ?? '').length)),
+    rows.reduce((width, row) => Math.max(width, (row[i] ?? '').length), title.length),
   );
   const line = (cells: readonly string[]) =>
     cells

@@ -1,9 +1,11 @@
 // medref rollback and medref resume: an older content is made live again, and the schedule held until it is lifted.
 
 import { liftHold } from '../../importer/publishing/hold.ts';
-import { rollBack } from '../../importer/rollback.ts';
+import { type RollbackResult, rollBack } from '../../importer/rollback.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { exitCodes, LockedError } from '../exit-codes.ts';
+import { createLogger } from '../logger.ts';
+import { operator } from '../operator.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
 import { importText } from './import-text.ts';
@@ -19,7 +21,10 @@ export async function rollbackCommand(
   const collection = importedCollectionNamed(name, 'rollback');
   const { keyPrefix } = context.settings;
   const to = options.to ?? null;
+  const logger = createLogger(context).child({ by: operator(), collection: name });
+  logger.info({ to }, 'A rollback begins.');
   const result = await withRedis(context.settings, (redis) => rollBack(collection, { redis, keyPrefix, to }));
+  logger.info(ended(result), 'The rollback has ended.');
   if (result.outcome === 'locked') {
     const { holder, since } = result.lock;
     throw new LockedError(
@@ -51,6 +56,15 @@ export async function rollbackCommand(
   return exitCodes.done;
 }
 
+/** A result as the log has it: with the versions, where there are any. */
+function ended(result: RollbackResult): object {
+  const { outcome } = result;
+  if (outcome === 'locked') return { outcome };
+  if (outcome === 'unchanged') return { outcome, version: result.version };
+  const { version, previousVersion } = result.report;
+  return { outcome, version, previousVersion, contentOf: result.contentOf };
+}
+
 /** Lifts the hold of a collection. @returns the exit code */
 export async function resumeCommand(
   context: CommandContext,
@@ -59,6 +73,7 @@ export async function resumeCommand(
 ): Promise<number> {
   const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'resume'));
   const wasHeld = await withRedis(context.settings, (redis) => liftHold(redis, keys));
+  createLogger(context).info({ by: operator(), collection: name, wasHeld }, 'The schedule was resumed.');
   print(context, { collection: name, wasHeld }, options, () =>
     wasHeld ? `${name}: scheduled imports go on` : `${name}: scheduled imports were not held`,
   );

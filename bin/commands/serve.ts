@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAdminServer } from '../../api/admin/admin-server.ts';
 import { addVersionMetrics, createMetrics, type Metrics } from '../../api/admin/metrics.ts';
+import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
@@ -36,6 +37,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
   const metrics = createMetrics();
   const logger = createLogger(context);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
+  const troubles = new TroubleLog(logger);
   const signal = context.stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
@@ -44,7 +46,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
   try {
     const onDamage = (message: string) => {
       metrics.countDamage();
-      logger.error(message);
+      troubles.meetDamage(message);
     };
     const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
     addVersionMetrics(metrics, servedCollections, readModel);
@@ -58,6 +60,11 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       port,
       baseUrl,
       logger,
+      onTrouble: (trouble) => {
+        metrics.countUnavailable(trouble.cause);
+        troubles.meet(trouble);
+      },
+      onUnauthorized: metrics.countUnauthorized,
     });
     live.start();
     await firstAttempt(redis);

@@ -1,5 +1,7 @@
 // The account of one import: what `medref import --json` prints and what the history keeps.
 
+import { shortened } from '../../shared/shortened.ts';
+
 /** How an import ended. */
 export type ImportOutcome =
   | 'published'
@@ -35,6 +37,10 @@ export interface ImportReport {
   readonly warnings: readonly string[];
 }
 
+/** How much of a reason and of a warning is kept, and how many warnings: the history has a hundred reports. */
+const maxSentenceLength = 2_000;
+const maxWarnings = 100;
+
 /** A report under way: facts are noted as they become known, and `end` makes the report of them. */
 export interface ReportDraft {
   note(facts: Partial<ImportReport>): void;
@@ -53,12 +59,32 @@ export function startReport(collection: string): ReportDraft {
   let known: Partial<ImportReport> = {};
   const odd = new Set<string>();
   const mended = new Set<string>();
+  let leftOut = 0;
   return {
     note: (facts) => {
       known = { ...known, ...facts };
     },
     warn: (...warnings) => {
-      for (const warning of warnings) odd.add(warning);
+      for (const warning of warnings) {
+        const sentence = shortened(warning, maxSentenceLength);
+        if (odd.size < maxWarnings || odd.has(sentence)) odd.add(sentence);
+        else leftOut += 1;
+      }
+    },
+    end: (outcome, facts) => {
+      const report: ImportReport = {
+        ...{ collection, outcome, version: null, previousVersion: null },
+        ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
+        ...{ durationMs: Math.round(performance.now() - start), reason: null },
+        warnings: [
+          ...mended,
+          ...odd,
+          ...(leftOut === 0 ? [] : [`${leftOut} further warnings were left out.`]),
+        ],
+        ...known,
+        ...facts,
+      };
+      return { ...report, reason: report.reason && shortened(report.reason, maxSentenceLength) };
     },
     warnOfMended: (...warnings) => {
       for (const warning of warnings) mended.add(warning);
@@ -66,13 +92,7 @@ export function startReport(collection: string): ReportDraft {
     startAgain: () => {
       known = {};
       odd.clear();
+      leftOut = 0;
     },
-    end: (outcome, facts) => ({
-      ...{ collection, outcome, version: null, previousVersion: null },
-      ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0 },
-      ...{ durationMs: Math.round(performance.now() - start), reason: null, warnings: [...mended, ...odd] },
-      ...known,
-      ...facts,
-    }),
   };
 }

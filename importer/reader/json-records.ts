@@ -1,6 +1,7 @@
 // In: the text of one upstream document, in pieces. Out: its records, each with its flaw and its text, and what the
 // envelope around them says. An array, an envelope and JSON Lines are told apart here.
 
+import { quoted } from '../upstream/upstream-error.ts';
 import { createTokenizer, type Flaw, type Token, ValueAssembler, writeTokens } from './json-values.ts';
 
 /** One element of the upstream's list, as it came. */
@@ -69,7 +70,7 @@ class ParsedRecord implements SourceRecord {
     this.position = position;
     this.value = assembler.value;
     this.flaw = assembler.flaw;
-    this.text = assembler.isPlain ? null : writeTokens(assembler.earlierText, tokens, from, to);
+    this.text = assembler.isPlain ? null : writeTokens(assembler.earlierTexts, tokens, from, to).join('');
   }
 
   raw(): string {
@@ -193,7 +194,7 @@ class DocumentParser implements RecordParser {
     if (this.members.has(this.member)) {
       if (flaw)
         throw new UnreadableJson(
-          `has a flaw in its envelope: ${`$.${this.member}${flaw.path.slice(1)}`} ${flaw.reason}.`,
+          `has a flaw in its envelope: ${quoted(`$.${this.member}${flaw.path.slice(1)}`)} ${flaw.reason}.`,
         );
       this.members.set(this.member, value);
     }
@@ -302,7 +303,7 @@ class LinesParser implements RecordParser {
 }
 
 function syntaxDetail(error: unknown): string {
-  return (error as Error).message.replace(/^Parser (cannot parse input: |has )/, '');
+  return quoted((error as Error).message.replace(/^Parser (cannot parse input: |has )/, ''));
 }
 
 function kindOf(token: Token): string {

@@ -34,8 +34,8 @@ export class ValueAssembler {
   value: unknown = null;
   /** The first flaw of the last value, or of the one being built. */
   flaw: Flaw | null = null;
-  /** The text of the value's tokens from earlier batches. */
-  earlierText = '';
+  /** The text of the value's tokens from earlier batches, in pieces. */
+  earlierTexts: string[] = [];
   /** Whether the last value, written as JSON by JavaScript, is the text that its tokens are written as. */
   isPlain = true;
 
@@ -56,7 +56,7 @@ export class ValueAssembler {
   take(tokens: readonly Token[], from: number): number {
     if (!this.isOpen) {
       this.flaw = null;
-      this.earlierText = '';
+      this.earlierTexts = [];
       this.isPlain = true;
     }
     for (let index = from; index < tokens.length; index++) {
@@ -64,7 +64,7 @@ export class ValueAssembler {
       if (this.depth === 0) return index + 1;
     }
     // As text, because the tokens of one huge value would need many times its size.
-    this.earlierText = writeTokens(this.earlierText, tokens, from, tokens.length);
+    writeTokens(this.earlierTexts, tokens, from, tokens.length);
     return tokens.length;
   }
 
@@ -159,12 +159,14 @@ export class ValueAssembler {
 
 /**
  * Writes tokens as JSON text: number lexemes as they came, members as often as they came, strings escaped anew.
- * @param text what was written of the same value before; `''` at its start.
+ * @param texts what was written of the same value before, none at its start; this text is added, and a whole text is never
+ * made of them before the end, since a value may come in as many pieces as it has characters
+ * @returns the same texts
  */
-export function writeTokens(text: string, tokens: readonly Token[], from: number, to: number): string {
+export function writeTokens(texts: string[], tokens: readonly Token[], from: number, to: number): string[] {
   // Joined at the end: a string that grows by a character at a time takes thirty times its length.
   const parts: string[] = [];
-  let follows = text !== '' && !/[[{:]$/.test(text);
+  let follows = texts.length > 0 && !opens.test(texts.at(-1) as string);
   for (let index = from; index < to; index++) {
     const token = tokens[index] as Token;
     const closes = token.name === 'endObject' || token.name === 'endArray';
@@ -172,8 +174,12 @@ export function writeTokens(text: string, tokens: readonly Token[], from: number
     parts.push(tokenText(token));
     follows = token.name !== 'startObject' && token.name !== 'startArray' && token.name !== 'keyValue';
   }
-  return text + parts.join('');
+  if (parts.length > 0) texts.push(parts.join(''));
+  return texts;
 }
+
+/** What no comma comes behind. */
+const opens = /[[{:]$/;
 
 function tokenText(token: Token): string {
   switch (token.name) {

@@ -4,8 +4,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { shortened } from '../../shared/shortened.ts';
 import type { UpstreamDocument, Validators } from '../upstream/document.ts';
+import { maxUrlLength, namedUrl } from '../upstream/named-url.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import { UpstreamError, urlText } from '../upstream/upstream-error.ts';
+import { quoted, UpstreamError, urlText } from '../upstream/upstream-error.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './json-records.ts';
 import { recordCount, wasOrWere } from './record-count.ts';
 
@@ -197,16 +198,20 @@ function recordsUpTo(position: number): string {
 }
 
 function changed(url: URL, what: string, before: unknown, now: unknown): UpstreamChangedError {
+  const shown = (value: unknown) => quoted(String(JSON.stringify(value)));
   return new UpstreamChangedError(
-    `${urlText(url)} changed during the walk: ${what} was ${JSON.stringify(before)} and is now ${JSON.stringify(now)}.`,
+    `${urlText(url)} changed during the walk: ${what} was ${shown(before)} and is now ${shown(now)}.`,
   );
 }
 
 /** The next page's URL, which must be where the operator sent the importer to, and nowhere else. */
 function nextUrl(start: URL, href: string, base: URL): URL {
-  if (!URL.canParse(href, base.href))
-    throw new UpstreamError(`${urlText(base)} has a next page that is not a URL.`);
-  const next = new URL(href, base);
+  const next = namedUrl(href, base);
+  if (next === null) {
+    throw new UpstreamError(
+      `${urlText(base)} has a next page that is not a URL of at most ${maxUrlLength} characters.`,
+    );
+  }
   if (next.protocol !== start.protocol || next.host !== start.host) {
     const redirected =
       next.origin === base.origin ? ' If that is where it redirects, set the URL to it.' : '';

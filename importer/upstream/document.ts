@@ -48,10 +48,17 @@ export function documentOf(source: Source): UpstreamDocument {
     url,
     lines,
     version: header('medref-version'),
-    validators: { etag: header('etag'), lastModified: settledDate(header) },
+    validators: { etag: notTooLong(header('etag')), lastModified: notTooLong(settledDate(header)) },
     body: bounded(unzipped(watched(source), urlText(url), source.limits.gzipLayers), source),
     close: () => raw.destroy(),
   };
+}
+
+/** A longer validator is as good as none: each of the reports that are kept has it. */
+const maxValidatorLength = 1_000;
+
+function notTooLong(validator: string | null): string | null {
+  return validator !== null && validator.length > maxValidatorLength ? null : validator;
 }
 
 /**

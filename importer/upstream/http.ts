@@ -8,7 +8,8 @@ import type { Access, UpstreamLimits } from './access.ts';
 import { failingOnReset } from './connection-reset.ts';
 import { passingOverContinue } from './continue-answers.ts';
 import { documentOf, hasLinesExtension, type UpstreamDocument, type Validators } from './document.ts';
-import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
+import { maxUrlLength, namedUrl } from './named-url.ts';
+import { codeOf, quoted, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** Asks http(s) servers, over connections that it keeps until it is closed. */
 export interface HttpClient {
@@ -162,13 +163,15 @@ async function follow(
 }
 
 function redirectTarget(url: URL, location: string | null): URL {
-  if (location === null || !URL.canParse(location, url.href)) {
-    throw new UpstreamError(`${urlText(url)} redirects to something that is not a URL. Check the URL.`);
+  const target = location === null ? null : namedUrl(location, url);
+  if (target === null) {
+    throw new UpstreamError(
+      `${urlText(url)} redirects to something that is not a URL of at most ${maxUrlLength} characters. Check the URL.`,
+    );
   }
-  const target = new URL(location, url);
   if (target.protocol !== 'http:' && target.protocol !== 'https:') {
     throw new UpstreamError(
-      `${urlText(url)} redirects to a ${target.protocol} URL; only http: and https: are followed.`,
+      `${urlText(url)} redirects to a ${quoted(target.protocol)} URL; only http: and https: are followed.`,
     );
   }
   return target;
@@ -296,10 +299,11 @@ function waitAsked(retryAfter: string | null): number {
 function checkEncoding(name: string, encoding: string | null): void {
   const unknown = (encoding ?? '')
     .split(',')
-    .find((coding) => !/^\s*(gzip|x-gzip|identity|)\s*$/i.test(coding));
+    .map((coding) => coding.trim())
+    .find((coding) => !['gzip', 'x-gzip', 'identity', ''].includes(coding.toLowerCase()));
   if (unknown !== undefined) {
     throw new UpstreamError(
-      `${name} sends its body encoded as ${unknown.trim()}, where only gzip was asked for.`,
+      `${name} sends its body encoded as ${quoted(unknown)}, where only gzip was asked for.`,
     );
   }
 }

@@ -1,13 +1,23 @@
 // A failure of the upstream as a sentence, and how its sentences name URLs, times and causes.
 
+import { shortened } from '../../shared/shortened.ts';
+
 /** A failure of the upstream, told as one plain sentence; the import ends with it as its reason. */
 export class UpstreamError extends Error {
   override name = 'UpstreamError';
 }
 
+/** How much a reason shows of one text that upstream sent. */
+const maxQuotedLength = 200;
+
+/** Text that upstream sent, as reasons repeat it. */
+export function quoted(text: string): string {
+  return shortened(text, maxQuotedLength);
+}
+
 /** A URL as reasons name it: without credentials and without the query, which may hold a secret. */
 export function urlText(url: URL): string {
-  return `${url.protocol}//${url.host}${url.pathname}`;
+  return quoted(`${url.protocol}//${url.host}${url.pathname}`);
 }
 
 /** The code of an error, as Node and its libraries give it. */

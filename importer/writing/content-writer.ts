@@ -17,6 +17,7 @@ import { type StagedBlock, stageBlocks } from '../scripts/stage-blocks.ts';
 import { type StagedPage, stagePages } from '../scripts/stage-pages.ts';
 import { type Duplicate, type StagedRecord, stageRecords } from '../scripts/stage-records.ts';
 import { EntrySorter } from './entry-sorter.ts';
+import { partsOf } from './parts.ts';
 import { SetDigest } from './set-digest.ts';
 
 /** A record with what it is found by. */
@@ -38,6 +39,14 @@ const lineFeed = Buffer.from('\n');
 
 /** How many pages of entries are sent with one command: less than a ms of work for Redis. */
 const pagesAtOnce = 32;
+const command = {
+  count: pagesAtOnce,
+  length: 1_000_000,
+  lengthOf: ({ stored }: StagedPage) => stored.length,
+};
+
+/** How many characters of entries are sorted as one text: those of all records of a batch may be too long for one. */
+const sortedAtOnce = { count: 32_768, length: 1_000_000, lengthOf: (entry: string) => entry.length };
 
 /** Stages the content of one collection. Every method throws LockLostError, and whatever Redis answers with. */
 export class ContentWriter {
@@ -78,11 +87,15 @@ export class ContentWriter {
     this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
     for (const { json, stored, id, position, record } of records) {
       this.#takeLine(stored.subarray(0, stored.length - checkLength));
-      entries.push(...entriesOf(this.#collection, { record, id, position }));
+      for (const entry of entriesOf(this.#collection, { record, id, position })) entries.push(entry);
       this.#addToBlock(id, json);
       if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
     }
-    await Promise.all([this.#entries.add(entries), this.#stageBlocks(packing)]);
+    await Promise.all([this.#addEntries(entries), this.#stageBlocks(packing)]);
+  }
+
+  async #addEntries(entries: readonly string[]): Promise<void> {
+    for (const some of partsOf(entries, sortedAtOnce)) await this.#entries.add(some);
   }
 
   /** Writes what is left, and the search index, sorted. */
@@ -133,9 +146,11 @@ export class ContentWriter {
       const pages = pagesOf(entries, count / pageEntries);
       count += entries.length;
       for (const { fence } of pages) this.#fencesCheck = crc32(lineFeed, crc32(fence, this.#fencesCheck));
-      await writing;
-      writing = stagePages(this.#redis, this.#begun, this.#part, pages);
-      writing.catch(() => undefined); // Thrown by the next await.
+      for (const some of partsOf(pages, command)) {
+        await writing;
+        writing = stagePages(this.#redis, this.#begun, this.#part, some);
+        writing.catch(() => undefined); // Thrown by the next await.
+      }
     };
     for await (const sorted of this.#entries.sorted()) {
       left = left.concat(sorted); // Of many runs these are too many for the arguments of a call.

@@ -6,12 +6,16 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import { StagedLostError } from '../scripts/publish.ts';
 import { type RunPiece, stageRuns } from '../scripts/stage-runs.ts';
+import { partsOf } from './parts.ts';
 
-/** How many entries are sorted at once, and how many of them are a piece; all pieces of the merge take some MB. */
+/** How many entries are sorted at once, or bytes of them, where entries are long. */
 const runEntries = 32_768;
-const pieceEntries = 256;
+const runBytes = 16_000_000;
 
-/** How many pieces are sent with one command: some 100 KB. */
+/** How much of a run is a piece; all pieces of the merge take some MB. */
+const piece = { count: 256, length: 128_000, lengthOf: (entry: string) => entry.length };
+
+/** How many pieces are sent with one command: some 100 KB, a MB at most. */
 const piecesAtOnce = 8;
 
 /** Between the entries of a piece; folded names have no white space but spaces, and barcodes have none. */
@@ -27,6 +31,7 @@ export class EntrySorter {
   /** As bytes, which the garbage collector need not move: entries with a separator after each batch of them. */
   #waiting: Buffer[] = [];
   #waitingCount = 0;
+  #waitingBytes = 0;
   /** How many pieces each run has. */
   readonly #runs: number[] = [];
 
@@ -38,9 +43,11 @@ export class EntrySorter {
 
   /** Takes entries; once there are enough for a run, Redis keeps them. */
   async add(entries: readonly string[]): Promise<void> {
-    this.#waiting.push(Buffer.from(entries.join(separator)), separatorBytes);
+    const bytes = Buffer.from(entries.join(separator));
+    this.#waiting.push(bytes, separatorBytes);
     this.#waitingCount += entries.length;
-    if (this.#waitingCount >= runEntries) await this.#endRun();
+    this.#waitingBytes += bytes.length;
+    if (this.#waitingCount >= runEntries || this.#waitingBytes >= runBytes) await this.#endRun();
   }
 
   /** All entries, some at a time; none may be added any more. */
@@ -62,13 +69,14 @@ export class EntrySorter {
     const waiting = entriesIn(Buffer.concat(this.#waiting.slice(0, -1)));
     this.#waiting = [];
     this.#waitingCount = 0;
-    const entries = distinct(waiting.sort());
+    this.#waitingBytes = 0;
     const run = this.#runs.length;
-    this.#runs.push(Math.ceil(entries.length / pieceEntries));
-    const atOnce = pieceEntries * piecesAtOnce;
-    for (let from = 0; from < entries.length; from += atOnce) {
-      const pieces = piecesOf(entries.slice(from, from + atOnce), { run, first: from / pieceEntries });
-      await stageRuns(this.#redis, this.#begun, this.#part, pieces);
+    const pieces = [...partsOf(distinct(waiting.sort()), piece)].map(
+      (entries, n): RunPiece => [pieceName(run, n), Buffer.from(entries.join(separator), 'latin1')],
+    );
+    this.#runs.push(pieces.length);
+    for (let from = 0; from < pieces.length; from += piecesAtOnce) {
+      await stageRuns(this.#redis, this.#begun, this.#part, pieces.slice(from, from + piecesAtOnce));
     }
   }
 
@@ -127,18 +135,6 @@ class SortedRun {
     piece.catch(() => undefined); // Thrown as it is loaded.
     return piece;
   }
-}
-
-function piecesOf(
-  entries: readonly string[],
-  { run, first }: { readonly run: number; readonly first: number },
-): RunPiece[] {
-  const pieces: RunPiece[] = [];
-  for (let from = 0; from < entries.length; from += pieceEntries) {
-    const text = entries.slice(from, from + pieceEntries).join(separator);
-    pieces.push([pieceName(run, first + pieces.length), Buffer.from(text, 'latin1')]);
-  }
-  return pieces;
 }
 
 /** Each as a string of its own: a part of a longer one takes twice as long to compare. */

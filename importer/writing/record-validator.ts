@@ -5,6 +5,9 @@ import { judgement } from '../../shared/collections/rules.ts';
 import { jsonPath, memberStep } from '../reader/json-path.ts';
 import { type Description, describe } from './description.ts';
 
+/** How long a record may be, as UTF-8 bytes of its JSON text: a page of 200 is held in memory several times. */
+export const maxRecordBytes = 256 * 1024;
+
 /** What the validator says of one value. */
 export type Verdict =
   | {
@@ -41,9 +44,21 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
     const unknownMembers: string[] = [];
     const record = isShaped(value) ? value : shape(value, '$', unknownMembers);
     const json = JSON.stringify(record);
+    const tooLong = lengthReason(json);
+    if (tooLong) return { valid: false, path: '$', reason: tooLong };
     const id = valueAt(record, collection.idPath) as number;
     return { valid: true, id, record, json, unknownMembers };
   };
+}
+
+/** Why a record is too long, or `null`. */
+function lengthReason(json: string): string | null {
+  // Most are so short that none of their characters can make them too long: one is at most three bytes.
+  if (json.length * 3 <= maxRecordBytes) return null;
+  const length = Buffer.byteLength(json);
+  return length > maxRecordBytes
+    ? `is ${length} bytes of JSON text, where at most ${maxRecordBytes} are allowed`
+    : null;
 }
 
 function shapeTestOf({ keys, items }: Description): ShapeTest {
@@ -81,11 +96,8 @@ function objectShaper(keys: [string, Description][]): Shaper {
     for (const [name, shape] of members)
       shaped[name] = shape(source[name], `${path}.${name}`, unknownMembers);
     const names = Object.keys(source);
-    if (names.length > members.length) {
-      unknownMembers.push(
-        ...names.filter((name) => !declared.has(name)).map((name) => path + memberStep(name)),
-      );
-    }
+    if (names.length === members.length) return shaped;
+    for (const name of names) if (!declared.has(name)) unknownMembers.push(path + memberStep(name));
     return shaped;
   };
 }

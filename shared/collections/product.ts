@@ -3,7 +3,10 @@
 import Joi, { type StringSchema } from 'joi';
 import type { Collection } from './collection.ts';
 import { type Drug, drugs } from './drug.ts';
-import { type Named, named, rule, textOrNull } from './rules.ts';
+import { arrayOf, type Named, named, rule, textOrNull } from './rules.ts';
+
+/** Each barcode is found by the whole name too, so that the search index of a product grows with both. */
+const maxBarcodes = 1_000;
 
 export interface Barcode {
   /** 12 or 13 digits. */
@@ -34,7 +37,7 @@ export const products: Collection = {
     product: named,
     drug: named,
     drugform: named,
-    barcodes: Joi.array().items(Joi.object<Barcode, true>({ barcode, skrsStatus: textOrNull })),
+    barcodes: arrayOf(Joi.object<Barcode, true>({ barcode, skrsStatus: textOrNull }), maxBarcodes),
     published: Joi.boolean(),
   }),
   accept: integerBarcodesToStrings,

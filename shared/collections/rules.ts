@@ -3,6 +3,7 @@
 
 import Joi, {
   type AnySchema,
+  type ArraySchema,
   type CustomHelpers,
   type ErrorReport,
   type NumberSchema,
@@ -50,6 +51,20 @@ export function rule<Schema extends AnySchema>(
   };
   const type = (Object.keys(messages)[0] as string).split('.')[0] as string;
   return Joi.extend({ type, base: Joi.any(), messages: { ...messages }, validate })[type]();
+}
+
+/** An array of at most so many elements; how many there are is judged before they are. */
+export function arrayOf(items: AnySchema, most: number): ArraySchema {
+  const messages = { 'array.many': 'has {#length} elements, where at most {#most} are allowed' };
+  const validate = (value: unknown[], helpers: CustomHelpers) => {
+    const { length } = value;
+    return length > most
+      ? { value, errors: helpers.error('array.many', { length, most }) as unknown as ErrorReport[] }
+      : { value };
+  };
+  return (Joi.extend({ type: 'array', base: Joi.array(), messages, validate }).array() as ArraySchema).items(
+    items,
+  );
 }
 
 /** Something that a record names. */

@@ -3,11 +3,11 @@
 /** Redis could not be reached, or did not answer; the message says where and why. */
 export class RedisUnavailableError extends Error {}
 
-/** Whether an error of a command means that Redis is away or not able to answer, rather than that we asked wrongly. */
+/** Whether an error of a command means that Redis is away, or not able to answer for a while: asked again, it may answer. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name === 'ReplyError') {
-    return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOAUTH|NOPERM|WRONGPASS)\b/.test(
+    return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|ERR max number of clients)\b/.test(
       error.message,
     );
   }
@@ -17,6 +17,16 @@ export function isRedisUnavailable(error: unknown): boolean {
     'syscall' in error ||
     /^(Command timed out|Connection is closed|Stream isn't writeable|Connection not )/.test(error.message)
   );
+}
+
+/** What an operator has to mend before Redis does what it was asked: rights, memory or disk, or what medref asks of it. */
+export type RefusalKind = 'forbidden' | 'full' | 'refused';
+
+/** Of which kind a refusal is that asking again does not help against; `null` for any other error. */
+export function refusalKind(error: unknown): RefusalKind | null {
+  if (!(error instanceof Error) || error.name !== 'ReplyError' || isRedisUnavailable(error)) return null;
+  if (/^(NOPERM|NOAUTH|WRONGPASS)\b/.test(error.message)) return 'forbidden';
+  return /^(OOM|MISCONF)\b/.test(error.message) ? 'full' : 'refused';
 }
 
 /** Why Redis did not do what it was asked, by the first word of its reply. */

@@ -23,15 +23,15 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a 500 tells clients its inner message',
     file: 'api/plugins/errors.ts',
-    from: "if (statusCode === 500) return 'Something went wrong here; it has been logged.';",
-    to: '',
+    from: 'const trouble = isFault ? fault : found;',
+    to: 'const trouble = found;',
     tests: [`${api}/plugins/errors.test.ts`],
   },
   {
     what: 'a 500 is not logged',
     file: 'api/plugins/errors.ts',
-    from: 'if (statusCode === 500) logger.error(',
-    to: 'if (statusCode === 599) logger.error(',
+    from: 'if (isFault) logger.error(',
+    to: 'if (found) logger.error(',
     tests: [`${api}/plugins/errors.test.ts`],
   },
   {
@@ -51,8 +51,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a bad Host is remembered as good',
     file: 'api/requests/base-url.ts',
-    from: '  if (!hostAndPort.test(text)',
-    to: '  lastHost = text;\n  if (!hostAndPort.test(text)',
+    from: '  if (text.length > maxHostLength || !hostAndPort.test(text)',
+    to: '  lastHost = text;\n  if (text.length > maxHostLength || !hostAndPort.test(text)',
     tests: [`${api}/plugins/errors.test.ts`, `${api}/routes/list.test.ts`],
   },
   {
@@ -252,8 +252,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a change that was taken back is listed',
     file: 'api/reads/change-walk.ts',
-    from: 'if (before !== after) ids.push(id);',
-    to: 'ids.push(id);',
+    from: 'if (before !== after) run.push(id);',
+    to: 'run.push(id);',
     tests: [`${api}/reads/change-lists.test.ts`],
   },
   {
@@ -632,8 +632,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'replies that each come late make an answer late',
     file: 'api/plugins/connection-limits.ts',
-    from: 'now - at > answerWithinMs - lookEveryMs',
-    to: 'now - at > 5 * answerWithinMs',
+    from: 'now - at <= answerWithinMs - lookEveryMs',
+    to: 'now - at <= 5 * answerWithinMs',
     tests: [`${api}/reads/availability.test.ts`],
   },
   {
@@ -820,8 +820,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a key that could not be printed stays',
     file: 'bin/commands/keys.ts',
-    from: 'await revokeApiKey(redis, context.settings.keyPrefix, id);\n      throw',
-    to: 'throw',
+    from: 'await revokeApiKey(redis, context.settings.keyPrefix, id);\n      logger',
+    to: 'logger',
     tests: ['test/bin/processes.test.ts'],
   },
   {

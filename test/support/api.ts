@@ -39,7 +39,9 @@ export interface TestApi {
 }
 
 /** What may differ from the usual API. */
-export type ApiOptions = Partial<Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs'>>;
+export type ApiOptions = Partial<
+  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onTrouble' | 'onUnauthorized'>
+>;
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({

@@ -55,6 +55,36 @@ describe('the metrics of a process that serves', function () {
     expect(code).to.equal(0);
     expect(stderr).to.include(`Block 0 of medref:{products}:${version}:blocks is corrupted`);
   });
+
+  it('count what is not answered, by its cause, and requests without a key; the log has each cause once', async () => {
+    await server().restart();
+    const settings = { REDIS_URL: server().url };
+    const { key } = (await medref(['keys', 'create', '--client', 'x', '--json'], settings)).json<{
+      key: string;
+    }>();
+    const serving = startMedref(['serve', '--json'], { ...settings, API_PORT: '0', LOG_LEVEL: 'info' });
+    const adminAddress = adminOf(serving.process.stderr as NodeJS.ReadableStream);
+    const [, address = ''] = await serving.line(/"address":"([^"]+)"/);
+    const admin = await adminAddress;
+    const ask = async (authorization: string) =>
+      (await fetch(`${address}/companies`, { headers: { authorization } })).status;
+    const counted = async () => {
+      const text = await (await fetch(`${admin}/metrics`)).text();
+      return text.split('\n').filter((line) => /^medref_un.* [^0]/.test(line));
+    };
+    expect(await counted(), 'at the start').to.deep.equal([]);
+    for (let n = 0; n < 3; n += 1) expect(await ask(`Bearer ${key}`)).to.equal(503);
+    for (let n = 0; n < 2; n += 1) expect(await ask('Bearer x')).to.equal(401);
+    expect(await counted()).to.deep.equal([
+      'medref_unavailable_total{cause="nothing-published"} 3',
+      'medref_unauthorized_total 2',
+    ]);
+    serving.process.kill('SIGTERM');
+    const { stderr } = await serving.ended;
+    const lines = stderr.split('\n').filter((line) => line.includes('"cause":"nothing-published"'));
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.include('No version of companies has been published yet.');
+  });
 });
 
 /** The address that the log of a process names. */

@@ -460,6 +460,7 @@ describe('when each reply of Redis comes late', function () {
   let lateMs = 0;
   const logged: string[] = [];
   let version: number;
+  const causes: string[] = [];
   before(async () => {
     const report = await importRecords(products(450), productCollection, { redisUrl: redis().url });
     version = report.version as number;
@@ -469,6 +470,7 @@ describe('when each reply of Redis comes late', function () {
     api = await startApi({
       redisUrl: proxy.url,
       logger: pino({}, { write: (line: string) => void logged.push(line) }),
+      onTrouble: ({ cause }) => void causes.push(cause),
     });
   });
   after(async () => {
@@ -499,7 +501,9 @@ describe('when each reply of Redis comes late', function () {
       const answer = await within(2_100, path, send(api, path, { headers }));
       lateMs = 0;
       expectUnavailable(answer, path);
+      expect(causes.splice(0)[0], 'what is told of it').to.equal('late');
       await until(() => send(api, path, { headers }), answered, 8_000);
+      causes.length = 0;
       expect(logged, 'what is logged when the answer comes too late').to.deep.equal([]);
     });
   }

@@ -1,8 +1,8 @@
 // Lists of changes that are joined from change sets in a real Redis: once for all who ask, and remembered.
 
 import { expect } from 'chai';
-import { ChangeLists } from '../../../api/reads/change-lists.ts';
-import { ChangeWalk, changeKinds, versionsWithChanges } from '../../../api/reads/change-walk.ts';
+import { ChangeLists, TooManyJoinsError } from '../../../api/reads/change-lists.ts';
+import { ChangeWalk, changeKinds, listOf, versionsWithChanges } from '../../../api/reads/change-walk.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { startRedisProxy } from '../../support/redis-proxy.ts';
@@ -147,6 +147,66 @@ describe('change lists', () => {
       for (const connection of connections) connection.disconnect();
       await proxy.close();
     }
+  });
+
+  it('are not waited for behind 35 others: who asks for one more is told at once, and nothing is read for it', async () => {
+    await keepMany(40, 1);
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const proxy = await startRedisProxy(server().port, ({ name }) =>
+      name === 'HSCAN' ? { moment: 'before', act: () => gate } : undefined,
+    );
+    // One for the lists, which have their versions before they wait for their sets.
+    const connections = await Promise.all(Array.from({ length: 36 }, () => connectForWriting(proxy.url)));
+    try {
+      const waiting = Array.from({ length: 35 }, (_, n) => ask(1, n + 3, connections[n]));
+      const also = ask(2, 3, connections[0]);
+      const one = await ask(1, 38, connections[35]).catch((error: unknown) => error);
+      expect(one).to.be.instanceOf(TooManyJoinsError);
+      expect(begun).to.equal(35);
+      open();
+      const found = await Promise.all(waiting);
+      expect(found.map((list) => list?.ids.length)).to.deep.equal(waiting.map((_, n) => n + 3));
+      expect((await also)?.ids.length, 'who asks for what is joined already waits with it').to.equal(2);
+      expect((await ask(1, 38, connections[35]))?.ids.length).to.equal(38);
+    } finally {
+      open();
+      for (const connection of connections) connection.disconnect();
+      await proxy.close();
+    }
+  });
+
+  it('are made in a turn of the event loop for each 10,000 ids, and more for their order', async () => {
+    const digests = new Map(Array.from({ length: 100_000 }, (_, n) => [n, { before: '-', after: 'x' }]));
+    let turns = 0;
+    let isOver = false;
+    const turn = () => {
+      turns += 1;
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const { ids } = await listOf(digests);
+    isOver = true;
+    expect(ids).to.have.length(100_000);
+    expect(turns).to.be.above(25);
+  });
+
+  it('are in the order of their ids, however many there are', async () => {
+    const count = 25_000;
+    // Each once, all over the place, also where 32 bits do not reach.
+    const ids = Array.from({ length: count }, (_, n) => ((n * 7_919) % 25_013) * 2 ** (n % 40) + 1);
+    const distinct = [...new Set(ids)];
+    await keep(1, {});
+    await redis.zadd(keys.changeSets, 2, 2);
+    for (let from = 0; from < distinct.length; from += 5_000) {
+      const some = distinct.slice(from, from + 5_000);
+      await redis.hset(keys.changeSet(2), Object.fromEntries(some.map((id) => [id, '- new'])));
+    }
+    await redis.hset(keys.changeSet(2), '#', String(distinct.length));
+    const list = await ask(1, 2);
+    expect([...(list?.ids ?? [])]).to.deep.equal(distinct.sort((a, b) => a - b));
   });
 
   it('are 16 at most: the one asked for longest ago is forgotten', async () => {

@@ -57,6 +57,18 @@ describe('the sorter of entries', () => {
     expect(await all(its)).to.deep.equal([...new Set(added)].sort());
   });
 
+  it('keeps runs and pieces short where entries are long', async () => {
+    const its = sorter();
+    const name = 'x'.repeat(60_000);
+    const added = Array.from({ length: 600 }, (_, n) => `c${(n * 7_919) % 601}${name}`);
+    for (let from = 0; from < 600; from += 16) await its.add(added.slice(from, from + 16));
+    expect(await all(its)).to.deep.equal(added.sort());
+    const pieces = await redis.hkeys(sorting);
+    const runs = new Set(pieces.map((piece) => piece.split(':')[0]));
+    expect([...runs].sort(), '36 MB').to.deep.equal(['0', '1', '2']);
+    for (const piece of pieces) expect(await redis.hstrlen(sorting, piece)).to.be.at.most(128_000);
+  });
+
   it('says so when Redis has lost a part', async () => {
     const its = sorter();
     await its.add(Array.from({ length: 40_000 }, (_, n) => `n${n}`));

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createValidator, type Verdict } from '../../../importer/writing/record-validator.ts';
+import { createValidator, maxRecordBytes, type Verdict } from '../../../importer/writing/record-validator.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { company, product } from '../../support/records.ts';
@@ -163,6 +163,47 @@ describe('the record validator', () => {
     const good = { barcode: '8699622270041', skrsStatus: null };
     const record = productWith('barcodes', [good, { barcode: '1', skrsStatus: null }, good]);
     expectReject(judgeProduct(record), '$.barcodes[1].barcode', barcodeReason);
+  });
+
+  it('takes 1,000 barcodes, and rejects a product with more, whatever those are', () => {
+    const barcodes = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ barcode: String(8_690_000_000_000 + n), skrsStatus: null }));
+    expect(judgeProduct(product(1, { barcodes: barcodes(1_000) })).valid).to.equal(true);
+    const reason = 'has 1001 elements, where at most 1000 are allowed';
+    expectReject(judgeProduct(product(1, { barcodes: barcodes(1_001) })), '$.barcodes', reason);
+    expectReject(judgeProduct(productWith('barcodes', Array(1_001).fill(null))), '$.barcodes', reason);
+    const integers = barcodes(1_001).map(({ barcode }) => ({ barcode: Number(barcode), skrsStatus: null }));
+    expectReject(judgeProduct(productWith('barcodes', integers)), '$.barcodes', reason);
+  });
+
+  it('takes a record of 256 KiB as UTF-8, and rejects one that is a byte longer', () => {
+    const withAddress = (address: string) => company(1, { address });
+    const room = maxRecordBytes - Buffer.byteLength(JSON.stringify(withAddress('')));
+    for (const [character, bytes] of [
+      ['x', 1],
+      ['ş', 2],
+      ['€', 3],
+      ['💊', 4],
+      ['"', 2], // With its escape.
+      ['\ud800', 6],
+    ] as const) {
+      const fitting = character.repeat(Math.floor(room / bytes)) + 'x'.repeat(room % bytes);
+      const verdict = judgeCompany(withAddress(fitting));
+      expect(verdict.valid, character).to.equal(true);
+      expect(Buffer.byteLength((verdict as { json: string }).json)).to.equal(maxRecordBytes);
+      const reason = `is ${maxRecordBytes + 1} bytes of JSON text, where at most 262144 are allowed`;
+      expectReject(judgeCompany(withAddress(`${fitting}x`)), '$', reason);
+    }
+  });
+
+  it('does not count what is left out of a record', () => {
+    expect(judgeCompany({ ...company(1), extra: 'x'.repeat(1_000_000) }).valid).to.equal(true);
+  });
+
+  it('takes a record with 200,000 unknown members', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 200_000 }, (_, n) => [`x${n}`, n]));
+    const verdict = judgeCompany({ ...company(1), ...unknown });
+    expect((verdict as { unknownMembers?: unknown }).unknownMembers).to.have.length(200_000);
   });
 
   it('rejects what is not an object', () => {

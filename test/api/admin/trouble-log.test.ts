@@ -1,0 +1,67 @@
+// What keeps requests from being answered is told when it begins, and not again for each request.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { TroubleLog } from '../../../api/admin/trouble-log.ts';
+import { fault, late, type Trouble } from '../../../api/reads/trouble.ts';
+
+const away: Trouble = { cause: 'away', status: 503, message: 'x', retryAfter: 1, reason: 'Redis is away.' };
+const forbidden: Trouble = {
+  cause: 'forbidden',
+  status: 500,
+  message: 'x',
+  retryAfter: null,
+  reason: 'NOPERM',
+};
+
+function logged(options?: { endsAfterMs: number }) {
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino(
+    { level: 'info', base: null, timestamp: false },
+    {
+      write: (line: string) => void lines.push(JSON.parse(line)),
+    },
+  );
+  return { lines, troubles: new TroubleLog(logger, options) };
+}
+
+describe('the log of what keeps requests from being answered', () => {
+  it('has each cause once, also where two come by turns', () => {
+    const { lines, troubles } = logged();
+    for (let n = 0; n < 100; n += 1) for (const trouble of [away, forbidden, late]) troubles.meet(trouble);
+    expect(lines).to.deep.equal([
+      { level: 40, cause: 'away', reason: 'Redis is away.', msg: 'Requests are answered with 503.' },
+      { level: 50, cause: 'forbidden', reason: 'NOPERM', msg: 'Requests are answered with 500.' },
+      { level: 40, cause: 'late', reason: late.reason, msg: 'Requests are answered with 503.' },
+    ]);
+  });
+
+  it('has it again when it was not met for a while', async () => {
+    const { lines, troubles } = logged({ endsAfterMs: 200 });
+    for (let n = 0; n < 6; n += 1) {
+      troubles.meet(away);
+      await sleep(50);
+    }
+    expect(lines, 'it goes on').to.have.length(1);
+    await sleep(400);
+    troubles.meet(away);
+    expect(lines).to.have.length(2);
+  });
+
+  it('has nothing of a mistake, which is told where it happens', () => {
+    const { lines, troubles } = logged();
+    troubles.meet(fault);
+    expect(lines).to.deep.equal([]);
+  });
+
+  it('has each damage once', () => {
+    const { lines, troubles } = logged();
+    for (const sentence of ['Block 0 is gone.', 'Block 1 is gone.', 'Block 0 is gone.'])
+      troubles.meetDamage(sentence);
+    expect(lines.map(({ level, msg }) => [level, msg])).to.deep.equal([
+      [50, 'Block 0 is gone.'],
+      [50, 'Block 1 is gone.'],
+    ]);
+  });
+});

@@ -1,0 +1,112 @@
+// Why there is no answer: 503 where asking again may help, 500 where an operator has to mend something; all are told of.
+
+import { expect } from 'chai';
+import { TooManyJoinsError } from '../../../api/reads/change-lists.ts';
+import { type Trouble, troubleOf } from '../../../api/reads/trouble.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { productKeys as keys } from '../../support/keys.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('what keeps a request from being answered', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  let redis: Redis;
+  let api: TestApi;
+  let troubles: Trouble[];
+  let unauthorized: number;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    await redis.call('ACL', 'SETUSER', 'api', 'reset', 'on', '>p', '~*', '&*', '+@all');
+    await start(server().url.replace('redis://', 'redis://api:p@'));
+  });
+  afterEach(() => api.stop());
+
+  async function start(redisUrl: string): Promise<void> {
+    troubles = [];
+    unauthorized = 0;
+    api = await startApi({
+      redisUrl,
+      onTrouble: (trouble) => void troubles.push(trouble),
+      onUnauthorized: () => {
+        unauthorized += 1;
+      },
+    });
+  }
+
+  const publish = (records: readonly unknown[]) =>
+    importRecords(records, productCollection, { redisUrl: server().url, force: true });
+  const forbid = (command: string) => redis.call('ACL', 'SETUSER', 'api', `-${command}`);
+  const met = () => troubles.map(({ cause, status }) => [cause, status]);
+
+  it('is 503 while nothing is published, and told', async () => {
+    const { status, headers } = await api.get('/products');
+    expect([status, headers.get('retry-after')]).to.deep.equal([503, '5']);
+    expect(met()).to.deep.equal([['nothing-published', 503]]);
+    expect(troubles[0]?.reason).to.equal('No version of products has been published yet.');
+  });
+
+  it('is 500, and no advice to try again, where Redis does not let the API do what it must', async () => {
+    await publish(products(3));
+    await forbid('hmget');
+    const { status, headers, text } = await api.get('/products/1');
+    expect([status, headers.get('retry-after')]).to.deep.equal([500, null]);
+    expect(JSON.parse(text)).to.deep.equal({
+      success: false,
+      data: {
+        name: 'Internal Server Error',
+        message: 'The data cannot be read: Redis refuses it. Whoever runs the service has been told.',
+        ...{ code: 0, status: 500 },
+      },
+    });
+    expect(met()).to.deep.equal([['forbidden', 500]]);
+    expect(troubles[0]?.reason).to.match(/^Redis refuses what the API asks: NOPERM .*hmget/);
+  });
+
+  it('is 500 where keys cannot be looked up, and nobody is said to have no key', async () => {
+    await publish(products(3));
+    await forbid('hget');
+    expect((await api.get('/products')).status).to.equal(500);
+    expect([met(), unauthorized]).to.deep.equal([[['forbidden', 500]], 0]);
+  });
+
+  it('leaves /health/ready at 503, with a plain reason', async () => {
+    await publish(products(3));
+    await forbid('get');
+    const { status, text, headers } = await api.get('/health/ready');
+    expect([status, headers.get('retry-after')]).to.deep.equal([503, '5']);
+    expect((JSON.parse(text) as { data: { message: string } }).data.message).to.equal(
+      'Not ready: The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+    );
+    expect(met()).to.deep.equal([['forbidden', 503]]);
+  });
+
+  it('is 503 where a key in Redis is of another type, and said to be damage', async () => {
+    await publish(products(3));
+    await redis.set(keys.content(1).records, 'x');
+    expect((await api.get('/products/1')).status).to.equal(503);
+    expect(met()).to.deep.equal([['damaged', 503]]);
+    expect(troubles[0]?.reason, 'which was told as it was met').to.equal(null);
+    expect(api.damage).to.have.length(1);
+  });
+
+  it('is 503 where too many lists of changes are waited for, and where Redis is away for a while', () => {
+    expect(troubleOf(new TooManyJoinsError())).to.deep.include({ cause: 'busy', status: 503, retryAfter: 1 });
+    for (const reply of ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY']) {
+      const error = Object.assign(new Error(`${reply} x`), { name: 'ReplyError' });
+      expect(troubleOf(error), reply).to.deep.include({ cause: 'away', status: 503, retryAfter: 1 });
+    }
+  });
+
+  it('is told of as 401 where there is no valid key', async () => {
+    expect((await api.get('/products', { headers: { authorization: 'Bearer x' } })).status).to.equal(401);
+    expect([unauthorized, met()]).to.deep.equal([1, []]);
+  });
+});

@@ -1,0 +1,60 @@
+// What Redis refuses, by real replies of it: which refusals pass by themselves, and what an operator has to mend.
+
+import { expect } from 'chai';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { isRedisUnavailable, refusalKind } from '../../../shared/redis/failures.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('a refusal of Redis', () => {
+  const server = useRedis();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+
+  const errorOf = (...[command = '', ...args]: string[]) =>
+    redis.call(command, ...args).then(
+      () => new Error('It was not refused.'),
+      (error: unknown) => error,
+    );
+  const kindOf = async (...command: string[]) => {
+    const error = await errorOf(...command);
+    return [refusalKind(error), isRedisUnavailable(error)];
+  };
+
+  it('is of rights, where a user may not do what is asked, or is none', async () => {
+    expect(await kindOf('AUTH', 'nobody', 'x')).to.deep.equal(['forbidden', false]);
+    await redis.call('ACL', 'SETUSER', 'default', '-hget');
+    expect(await kindOf('HGET', 'a', 'b')).to.deep.equal(['forbidden', false]);
+    await redis.call('ACL', 'SETUSER', 'default', '+hget');
+  });
+
+  it('is of room, where memory is full', async () => {
+    await redis.config('SET', 'maxmemory', '1');
+    expect(await kindOf('SET', 'a', 'b')).to.deep.equal(['full', false]);
+    await redis.config('SET', 'maxmemory', '0');
+  });
+
+  it('is of what is asked, where Redis does not know that', async () => {
+    expect(await kindOf('NOSUCH')).to.deep.equal(['refused', false]);
+    expect(await kindOf('HGET', 'a')).to.deep.equal(['refused', false]);
+  });
+
+  it('passes, where it is a replica until it is none', async () => {
+    await redis.replicaof('127.0.0.1', 1);
+    expect(await kindOf('SET', 'a', 'b')).to.deep.equal([null, true]);
+    await redis.config('SET', 'replica-serve-stale-data', 'no');
+    expect(await kindOf('GET', 'a')).to.deep.equal([null, true]);
+    await redis.call('REPLICAOF', 'NO', 'ONE');
+  });
+
+  it('is none, where the connection failed', () => {
+    const gone = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' });
+    expect([refusalKind(gone), isRedisUnavailable(gone)]).to.deep.equal([null, true]);
+    expect([refusalKind(new TypeError('x')), isRedisUnavailable(new TypeError('x'))]).to.deep.equal([
+      null,
+      false,
+    ]);
+  });
+});
