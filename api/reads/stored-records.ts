@@ -42,14 +42,13 @@ export class StoredRecords {
     for (const [n, bytes] of stored.entries()) {
       const block = bytes && format.openBlock(bytes, first + n);
       if (!block) {
-        // Blocks of very large records are not made, so one that is missing need not be a fault.
-        const isMade = bytes !== null || version.blocks === Math.ceil(version.totalCount / blockRecords);
-        if (isMade)
-          this.#marks.found(
-            keys,
-            version,
-            `Block ${first + n} of ${key} is ${bytes ? 'corrupted' : 'missing'}; its records were read one by one instead.`,
-          );
+        const what = `Block ${first + n} of ${key} is`;
+        const instead = 'its records were read one by one instead.';
+        // Blocks of very large records are not made, so one that is missing need not be a fault; nor is it one where all of
+        // the content was let go meanwhile.
+        const areAllMade = version.blocks === Math.ceil(version.totalCount / blockRecords);
+        if (bytes) this.#marks.found(keys, version, `${what} corrupted; ${instead}`);
+        else if (areAllMade) this.#marks.tell(`${what} missing; ${instead}`);
         return null;
       }
       blocks.push(block);

@@ -249,6 +249,26 @@ describe('change lists', () => {
     expect((await ask(1, 5))?.ids, 'nothing is remembered of what was lost').to.have.length(41);
   });
 
+  it('are none where a set is of another type, is against another version, or adds up to something else', async () => {
+    await keepMany(3, 1);
+    const stored = await redis.hgetall(keys.changeSet(2));
+    const [size] = (stored['#'] as string).split(' ');
+    const harms: Record<string, () => Promise<unknown>> = {
+      'another type': () => redis.set(keys.changeSet(2), 'no hash'),
+      'another version': () => redis.hset(keys.changeSet(2), { ...stored, '#': `${size} 0 7` }),
+      'another sum': () => redis.hset(keys.changeSet(2), { ...stored, '#': `${size} 12345 1` }),
+    };
+    for (const [what, harm] of Object.entries(harms)) {
+      await redis.del(keys.changeSet(2));
+      await harm();
+      expect(await ask(1, 3), what).to.equal(null);
+      expect((await ask(2, 3))?.ids, what).to.have.length(2);
+    }
+    await redis.del(keys.changeSet(2));
+    await redis.hset(keys.changeSet(2), stored);
+    expect((await ask(1, 3))?.ids).to.have.length(3);
+  });
+
   it('are not remembered when Redis fails: all who wait are told, and the next one tries again', async () => {
     await keepMany(3, 1);
     const failing = async () => {
@@ -257,12 +277,10 @@ describe('change lists', () => {
     const asked = { ending: '3', since: 1, begin: failing };
     const outcomes = await Promise.allSettled([lists.get(asked), lists.get(asked)]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
-    await redis.del(keys.changeSet(2));
-    await redis.set(keys.changeSet(2), 'no hash');
+    await redis.call('ACL', 'SETUSER', 'default', '-hscan');
     const both = await Promise.allSettled([ask(1, 3), ask(2, 3)]);
-    expect(both.map(({ status }) => status)).to.deep.equal(['rejected', 'fulfilled']);
-    await redis.del(keys.changeSet(2));
-    await keep(2, { 1: 'd1 d2' });
-    expect((await ask(1, 3))?.ids).to.have.length(2);
+    expect(both.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
+    await redis.call('ACL', 'SETUSER', 'default', '+hscan');
+    expect((await ask(1, 3))?.ids).to.have.length(3);
   });
 });

@@ -89,8 +89,8 @@ describe('what keeps a request from being answered', function () {
   });
 
   it('is 503 where a key in Redis is of another type, and said to be damage', async () => {
-    await publish(products(3));
-    await redis.set(keys.content(1).records, 'x');
+    const { version } = await publish(products(3));
+    await redis.set(keys.content(version as number).records, 'x');
     expect((await api.get('/products/1')).status).to.equal(503);
     expect(met()).to.deep.equal([['damaged', 503]]);
     expect(troubles[0]?.reason, 'which was told as it was met').to.equal(null);

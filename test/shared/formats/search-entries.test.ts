@@ -72,6 +72,20 @@ describe('the entries of a search index', () => {
     );
   });
 
+  it('has the whole name once, and beside each barcode as much of it as any search can ask for', () => {
+    const name = `${'한'.repeat(9_998)}글`;
+    const barcodes = ['012345678901', '0123456789012'].map((barcode) => ({ barcode, skrsStatus: null }));
+    const record = product(5, { product: { id: 5, name }, barcodes });
+    const entries = entriesOf(productCollection, { record, id: 5, position: 1 });
+    expect(entries.filter((entry) => entry.includes(fold(name)))).to.have.length(1);
+    for (const entry of entries.slice(1)) expect([...entry].length).to.be.below(1_050);
+    const asked = prefixOf({ barcode: '012345678901', name: name.slice(0, 200) });
+    expect(entries.filter((entry) => entry >= asked && entry < beyond(asked)).map(idOf)).to.deep.equal(['5']);
+    const pairs = product(6, { product: { id: 6, name: '\u{20000}'.repeat(1_500) }, barcodes });
+    for (const entry of entriesOf(productCollection, { record: pairs, id: 6, position: 1 }))
+      expect(Buffer.from(entry).toString()).to.equal(entry);
+  });
+
   it('has for each barcode the list’s order, and the order of names', () => {
     const barcodes = ['012345678901', '0123456789012'].map((barcode) => ({ barcode, skrsStatus: null }));
     const entries = [9, 10, 1_000].flatMap((position) =>
