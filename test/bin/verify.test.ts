@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import { companies as companyCollection } from '../../shared/collections/company.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { importRecords } from '../support/importing.ts';
+import { readKeySpace } from '../support/key-space.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { medref } from '../support/medref.ts';
+import { companies, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+
+interface Verified {
+  readonly verified: readonly {
+    readonly collection: string;
+    readonly versions: readonly number[];
+    readonly records: number;
+    readonly damaged: readonly { what: string; versions: number[]; damage: string[]; repaired: boolean }[];
+    readonly done: readonly string[];
+  }[];
+}
+
+describe('medref verify', () => {
+  const server = useRedis();
+  let redis: Redis;
+  let versions: number[];
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    versions = [];
+    for (const count of [3, 4]) {
+      const report = await importRecords(products(count), productCollection, { redisUrl: server().url });
+      versions.push(report.version as number);
+    }
+    await importRecords(companies(2), companyCollection, { redisUrl: server().url });
+  });
+  const verify = (...args: string[]) => medref(['verify', ...args], { REDIS_URL: server().url });
+  const harm = () => redis.hset(keys.content(versions[0] as number).records, '2', 'x');
+
+  it('ends with 0 where all is whole, and says how much that is', async () => {
+    const before = await readKeySpace(redis);
+    const { code, stdout } = await verify();
+    expect({ code, stdout }).to.deep.equal({
+      code: 0,
+      stdout: 'products: 2 versions with 7 records: whole\ncompanies: 1 version with 2 records: whole\n',
+    });
+    expect((await verify('companies', 'companies', '--json')).json<Verified>().verified).to.have.length(1);
+    expect((await verify('products', '--json')).json()).to.deep.equal({
+      verified: [{ collection: 'products', versions, records: 7, damaged: [], done: [] }],
+    });
+    expect(await readKeySpace(redis)).to.deep.equal(before);
+  });
+
+  it('ends with 1 where something is damaged, and says what', async () => {
+    await harm();
+    const before = await readKeySpace(redis);
+    const { code, stdout } = await verify();
+    expect(code).to.equal(1);
+    expect(stdout).to.match(
+      /^products: 2 versions with 7 records: damaged\n {2}is damaged: Record 2 of .* is damaged\.\ncomp/,
+    );
+    expect((await verify('companies')).code).to.equal(0);
+    const json = await verify('--json');
+    expect([json.code, json.json<Verified>().verified[0]?.damaged]).to.deep.equal([
+      ...[
+        1,
+        [
+          {
+            what: 'content',
+            versions: [versions[0]],
+            damage: [/is damaged: (.*)/.exec(stdout)?.[1]],
+            repaired: false,
+          },
+        ],
+      ],
+    ]);
+    expect(await readKeySpace(redis), 'nothing is changed').to.deep.equal(before);
+  });
+
+  it('repairs where it is asked to, says what it did, and ends with 0 where nothing stays damaged', async () => {
+    await harm();
+    const { code, stdout } = await verify('--repair');
+    expect(code).to.equal(0);
+    expect(stdout).to.match(
+      /^products: .*: whole again\n {2}was damaged: .*\n {2}The content of version \d+ was made anew\.\ncompanies: .*: whole\n$/,
+    );
+    expect((await verify()).code).to.equal(0);
+    expect(await redis.exists(keys.lock)).to.equal(0);
+  });
+
+  it('ends with 1 where something stays damaged, and says what to do', async () => {
+    await harm();
+    await redis.hset(keys.content(versions[0] as number).blocks, '0', 'x');
+    const { code, stdout } = await verify('products', '--repair');
+    expect(code).to.equal(1);
+    expect(stdout).to.match(
+      /: damaged\n( {2}is damaged: .*\n)+ {2}The content .* cannot be made anew: .* Import it again\.\n$/,
+    );
+    const [first] = (await verify('--repair', '--json')).json<Verified>().verified;
+    expect(first?.damaged.map(({ repaired }) => repaired)).to.deep.equal([false]);
+  });
+
+  it('ends with 4 where it is to repair and another one has the lock, with 2 for drugs and names that are none', async () => {
+    await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
+    const locked = await verify('--repair');
+    expect([locked.code, locked.stderr]).to.deep.equal([
+      ...[4, 'The lock of products is held by another since now. Run it again later.\n'],
+    ]);
+    expect((await verify()).code).to.equal(0);
+    expect((await verify('drugs')).stderr).to.include('use "medref verify products"');
+    for (const name of ['drugs', 'things']) expect((await verify(name)).code).to.equal(2);
+  });
+
+  it('has nothing to say of what was never imported', async () => {
+    await redis.flushall();
+    const { code, stdout } = await verify('--repair');
+    expect([code, stdout]).to.deep.equal([
+      0,
+      'products: 0 versions with 0 records: whole\ncompanies: 0 versions with 0 records: whole\n',
+    ]);
+    expect(await redis.keys('*')).to.deep.equal([]);
+  });
+});
