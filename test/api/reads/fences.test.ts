@@ -46,7 +46,8 @@ describe('the fences of a search index', () => {
     for (const count of [599, 601]) {
       await redis.flushall();
       await write(texts(count));
-      expect(await fences.get(list(600)), `${count} of 600`).to.equal(null);
+      for (const check of [list(600).check, undefined])
+        expect(await fences.get({ ...list(600), check }), `${count} of 600`).to.equal(null);
     }
     await redis.flushall();
     await write(texts(600));
