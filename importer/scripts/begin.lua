@@ -26,7 +26,7 @@ end
 
 local name = ARGV[2]
 if name == '' then
-  local last = tonumber(redis.call('GET', KEYS[3]) or 0)
+  local last = tonumber(redis.call('GET', KEYS[3]) or 0) or 0
   for i = 4, 5 do
     last = math.max(last, tonumber(redis.call('ZREVRANGE', KEYS[i], 0, 0)[1] or 0))
   end

@@ -38,7 +38,7 @@ for i, set in ipairs(it.changes) do
 end
 redis.call('DEL', KEYS[5])
 -- Of a Redis that has lost its last writes: a number that is live must not be given out again.
-if tonumber(redis.call('GET', KEYS[13]) or 0) < it.number then redis.call('SET', KEYS[13], it.number) end
+if (tonumber(redis.call('GET', KEYS[13]) or 0) or 0) < it.number then redis.call('SET', KEYS[13], it.number) end
 redis.call('ZADD', KEYS[3], it.number, it.number)
 redis.call('HSET', KEYS[4], it.number, it.document)
 redis.call('ZADD', KEYS[10], it.number, it.number)

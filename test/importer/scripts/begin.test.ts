@@ -60,6 +60,10 @@ describe('begin.lua', () => {
       'the number given out last': () => redis().set(keys.next, ahead),
       'a kept version': () => redis().zadd(keys.versions, ahead, ahead, 5, 5),
       'a version with changes': () => redis().zadd(keys.changeSets, ahead, ahead, 5, 5),
+      'a version, where the number given out last is none': async () => {
+        await redis().set(keys.next, 'damaged');
+        await redis().zadd(keys.versions, ahead, ahead);
+      },
     };
     for (const [what, tell] of Object.entries(tells)) {
       await redis().del(keys.next, keys.versions, keys.changeSets);
