@@ -90,12 +90,11 @@ async function* listDamage(part: ReadPart): AsyncGenerator<string, void> {
     const found = await Promise.all(numbers.map((number, n) => readRange(part, number, orders[n] ?? null)));
     for (const [n, range] of found.entries()) {
       isRead &&= range.texts !== null;
-      for (const text of range.texts ?? []) {
-        checksum.update(text).update(lineFeed);
-        part.witness.record?.(text);
-      }
+      for (const text of range.texts ?? []) part.witness.record?.(text);
       yield* range.damage;
-      yield* blockDamage(part, { number: from + n, stored: blocks[n] ?? null, texts: range.texts });
+      const joined = range.texts && joinedByCommas(range.texts);
+      yield* blockDamage(part, { number: from + n, stored: blocks[n] ?? null, joined });
+      if (joined && range.texts) checksum.update(asLines(joined, range.texts));
     }
   }
   if (isRead && !isDigest(checksum, facts.checksum))
@@ -103,7 +102,28 @@ async function* listDamage(part: ReadPart): AsyncGenerator<string, void> {
 }
 
 const lineFeed = Buffer.from('\n');
-const comma = Buffer.from(',');
+const comma = ','.charCodeAt(0);
+
+/** Texts with a comma behind each: so few calls are made for each of a million records. */
+function joinedByCommas(texts: readonly Buffer[]): Buffer {
+  const joined = Buffer.allocUnsafe(texts.reduce((sum, { length }) => sum + length + 1, 0));
+  let at = 0;
+  for (const text of texts) {
+    at += text.copy(joined, at);
+    at = joined.writeUInt8(comma, at);
+  }
+  return joined;
+}
+
+/** The same texts, in the same place, a line each. */
+function asLines(joined: Buffer, texts: readonly Buffer[]): Buffer {
+  let at = -1;
+  for (const { length } of texts) {
+    at += length + 1;
+    joined[at] = lineFeed[0] as number;
+  }
+  return joined;
+}
 
 function isDigest(found: Hash, expected: string): boolean {
   return found.digest('hex') === expected;
@@ -142,7 +162,7 @@ async function readRange(
 /** A block is to hold the very records of its range; blocks of very large records are not made, so one may be missing. */
 function* blockDamage(
   { keys, facts, format }: ReadPart,
-  { number, stored, texts }: { number: number; stored: Buffer | null; texts: readonly Buffer[] | null },
+  { number, stored, joined }: { number: number; stored: Buffer | null; joined: Buffer | null },
 ): Generator<string, void> {
   if (!stored) {
     const areAllMade = facts.blocks === Math.ceil(facts.totalCount / rangeIds);
@@ -151,12 +171,8 @@ function* blockDamage(
   }
   const block = format.openBlock(stored, number);
   if (!block) yield `Block ${number} of ${keys.blocks} is damaged.`;
-  else if (texts && (block.count !== texts.length || block.crc !== joinedCrc(texts)))
+  else if (joined && block.crc !== crc32(joined.subarray(0, -1)))
     yield `Block ${number} of ${keys.blocks} does not hold the records of its range.`;
-}
-
-function joinedCrc(texts: readonly Buffer[]): number {
-  return texts.reduce((crc, text, n) => crc32(text, n === 0 ? 0 : crc32(comma, crc)), 0);
 }
 
 /** The pages of the index, in order, and the fence of each. */
