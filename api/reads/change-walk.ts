@@ -19,7 +19,7 @@ export interface ChangeList {
 export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'];
 
 /** How many ids are judged, and sorted, in one turn of the event loop: some ms. */
-const idsAtOnce = 10_000;
+const idsAtOnce = 5_000;
 
 /** The published versions whose changes are kept, up to one of them, the latest first. */
 export async function versionsWithChanges(
