@@ -679,10 +679,10 @@ describe('upstream', () => {
     it('at a steady pace above the least', async () => {
       const server = await start((response) => {
         let sent = 0;
-        const pace = setInterval(() => (sent++ < 60 ? response.write(' '.repeat(40)) : response.end()), 5);
+        const pace = setInterval(() => (sent++ < 60 ? response.write(' '.repeat(400)) : response.end()), 5);
         response.on('close', () => clearInterval(pace));
       });
-      expect((await read(server.url(), { limits: { slowMs: 60 } })).length).to.equal(2400);
+      expect((await read(server.url(), { limits: { slowMs: 60 } })).length).to.equal(24_000);
     });
 
     it('as slowly as its reader wants', async () => {
