@@ -3,7 +3,7 @@
 
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { parseStored } from '../../shared/redis/damage.ts';
+import { isWrongType, parseStored } from '../../shared/redis/damage.ts';
 import { parseVersion } from '../../shared/versions.ts';
 import type { Held } from '../scripts/held.ts';
 import { type Mending, mend } from '../scripts/mend.ts';
@@ -68,18 +68,23 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   const textOf = async (name: TypedKey) => (dropped.has(keys[name]) ? null : redis.get(keys[name]));
   for (const name of ['hold', 'validators'] as const) readable(name, await textOf(name));
   if (!/^\d*$/.test((await textOf('next')) ?? '')) drop(keys.next, 'held something that is no number');
-  const pointer = await textOf('live');
+  const { pointer, stored, numbers } = await readTogether(redis, keys);
   const live = readable('live', pointer, parseVersion) ? pointer : null;
 
-  const stored = dropped.has(keys.versionDocuments) ? {} : await redis.hgetall(keys.versionDocuments);
   const documents = new Map<number, string>();
   for (const [number, text] of Object.entries(stored)) {
     if (isStored(keys.versionDocuments, text, parseVersion)) documents.set(Number(number), text);
     else damage.push(`The Redis key ${keys.versionDocuments} held no document of version ${number}.`);
   }
-  if (live !== null) documents.set(parseVersion(keys.live, live).version, live);
+  if (live !== null) {
+    const { version } = parseVersion(keys.live, live);
+    if (documents.get(version) !== live && damage.length === 0)
+      damage.push(
+        `The Redis key ${keys.versionDocuments} did not have the live version, ${version}, as it is.`,
+      );
+    documents.set(version, live);
+  }
   const latest = Math.max(0, ...documents.keys());
-  const numbers = dropped.has(keys.versions) ? [] : await redis.zrange(keys.versions, 0, '-1');
   const isListed = numbers.length === documents.size && numbers.every((it) => documents.has(Number(it)));
   if (!isListed && damage.length === 0)
     damage.push(`The Redis key ${keys.versions} did not have the versions that are kept.`);
@@ -88,6 +93,20 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   return {
     damage: damage,
     mending: { live: live ?? documents.get(latest) ?? '', documents, dropped: [...dropped] },
+  };
+}
+
+/** What says which versions there are, read in one step: no publication comes between. */
+async function readTogether(redis: Redis, keys: CollectionKeys) {
+  const read = redis.multi().get(keys.live).hgetall(keys.versionDocuments).zrange(keys.versions, 0, '-1');
+  const [pointer, stored, numbers] = ((await read.exec()) ?? []).map(([error, reply]) => {
+    if (error && !isWrongType(error)) throw error;
+    return error ? null : reply; // That it is of another type was told before.
+  });
+  return {
+    pointer: (pointer ?? null) as string | null,
+    stored: (stored ?? {}) as Record<string, string>,
+    numbers: (numbers ?? []) as string[],
   };
 }
 
