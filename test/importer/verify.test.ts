@@ -203,7 +203,7 @@ describe('what is stored, as it is verified and repaired', () => {
 
   it('is left as it is where what is derived from its records would be another list than was published', async () => {
     const [kept] = await readKeptVersions(redis(), keys);
-    const { drugs } = kept?.derived as { drugs: ContentFacts };
+    const { drugs } = (kept as Version).derived as { drugs: ContentFacts };
     const derived = { drugs: { ...drugs, checksum: '0'.repeat(64) } };
     await redis().hset(
       keys.versionDocuments,
