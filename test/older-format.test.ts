@@ -3,11 +3,18 @@
 import { expect } from 'chai';
 import type { ImportJob } from '../importer/job/import-job.ts';
 import { storedValidators } from '../importer/job/known-validators.ts';
+import { repair } from '../importer/repair.ts';
 import { isDamaged, verify } from '../importer/verify.ts';
 import type { Product } from '../shared/collections/product.ts';
 import { products as productCollection } from '../shared/collections/product.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
-import { documentOf, readKeptVersions, readLiveVersion } from '../shared/versions.ts';
+import {
+  type ContentFacts,
+  documentOf,
+  type LiveVersion,
+  readKeptVersions,
+  readLiveVersion,
+} from '../shared/versions.ts';
 import { storedProducts } from './stored/stored-lists.ts';
 import { importFrom } from './support/importing.ts';
 import { companyKeys, productKeys as keys } from './support/keys.ts';
@@ -99,6 +106,30 @@ describe('what a release before this one has stored', () => {
     expect(answer.headers.get('medref-digest')).to.match(/, set=:/);
     expect((await service.importList(last, { force: false })).outcome).to.equal('unchanged');
     expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
+  });
+
+  it('is told to have changed where another list is derived of the same one: who asks is told to read it all', async () => {
+    const { document: _document, ...live } = (await readLiveVersion(service.redis(), keys)) as LiveVersion;
+    const { drugs } = live.derived as { drugs: ContentFacts };
+    const text = documentOf({ ...live, derived: { drugs: { ...drugs, checksum: '0'.repeat(64) } } });
+    await service.redis().set(keys.live, text);
+    await service.redis().hset(keys.versionDocuments, '3', text);
+    const { version } = await service.importList(last, { force: false });
+    await service.awaitLive(version as number);
+    expect((await service.api().get('/drugs/changes?since=3')).status).to.equal(410);
+    expect((await list('/products/changes?since=3')).data).to.deep.equal([]);
+  });
+
+  it('has another ETag of its versions once it was repaired, and so stored in the format of today', async () => {
+    const path = '/products/versions';
+    const first = await service.api().get(path);
+    await service.redis().hset(keys.content(1).blocks, '0', 'x');
+    const result = await repair(productCollection, { redis: service.redis(), keyPrefix: 'medref' });
+    expect(JSON.stringify('left' in result && isDamaged(result.left))).to.equal('false');
+    const held = { 'if-none-match': first.headers.get('etag') as string };
+    const again = await service.api().get(path, { headers: held });
+    expect(again.status).to.equal(200);
+    expect(again.text).not.to.equal(first.text);
   });
 
   it('is stored anew also where upstream would say that nothing has changed', async () => {

@@ -68,16 +68,16 @@ function comparedPart(
   return { name: stored, checkLength: formatOf(its).checkLength, totalCount };
 }
 
-/** The change sets of a version that has the very records of the one before it. */
+/** The change sets of a version that has the very records of the one before it; what is derived may be another list. */
 export function emptyChangeSets(
   before: Version,
   { derived }: StoredContent,
 ): VersionDiffCounts['changeSets'] {
   const none = { added: 0, changed: 0, removed: 0, sum: 0 };
-  const names = Object.keys(derived);
-  return [true, ...names.map((name) => before.derived[name] !== undefined)].map((isComparable) =>
-    isComparable ? changeSetFacts(none, before) : null,
+  const areSame = Object.entries(derived).map(
+    ([name, its]) => before.derived[name]?.checksum === its.checksum,
   );
+  return [true, ...areSame].map((isSame) => (isSame ? changeSetFacts(none, before) : null));
 }
 
 function changeSetFacts(
