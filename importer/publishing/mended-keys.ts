@@ -7,6 +7,8 @@ import { isWrongType, parseStored } from '../../shared/redis/damage.ts';
 import { parseVersion } from '../../shared/versions.ts';
 import type { Held } from '../scripts/held.ts';
 import { type Mending, mend } from '../scripts/mend.ts';
+import { retain } from '../scripts/retain.ts';
+import { graceMs } from './retention.ts';
 
 /** The type that each key of a collection has, but for the lock, contents and change sets. */
 const types = {
@@ -32,6 +34,8 @@ export interface KeyDamage {
   /** As sentences; none where everything is in order. */
   readonly damage: readonly string[];
   readonly mending: Mending;
+  /** Versions that nothing tells of any more but their numbers, and what is stored under these that no other one holds. */
+  readonly lost: { readonly versions: readonly number[]; readonly contents: readonly number[] };
 }
 
 /**
@@ -40,8 +44,9 @@ export interface KeyDamage {
  * @throws LockLostError
  */
 export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
-  const { damage, mending } = await readKeyDamage(redis, held.keys);
+  const { damage, mending, lost } = await readKeyDamage(redis, held.keys);
   if (damage.length > 0) await mend(redis, held, mending);
+  if (lost.versions.length > 0) await retain(redis, held, lost, graceMs);
   return damage.map((it) => `${it} It was mended.`);
 }
 
@@ -91,9 +96,16 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   if (live === null && latest > 0 && damage.length === 0)
     damage.push(`The Redis key ${keys.live} was gone, and the latest version is ${latest}.`);
   return {
-    damage: damage,
+    damage,
+    lost: lostOf(documents, [...Object.keys(stored), ...numbers].map(Number)),
     mending: { live: live ?? documents.get(latest) ?? '', documents, dropped: [...dropped] },
   };
+}
+
+function lostOf(documents: ReadonlyMap<number, string>, named: readonly number[]): KeyDamage['lost'] {
+  const versions = [...new Set(named)].filter((number) => !documents.has(number));
+  const held = new Set([...documents.values()].map((text) => parseVersion('', text).stored));
+  return { versions, contents: versions.filter((number) => !held.has(number)) };
 }
 
 /** What says which versions there are, read in one step: no publication comes between. */

@@ -107,8 +107,21 @@ describe('a damaged key', () => {
         [...kept, version].map(String),
       );
       expect(Number(await service.redis().get(keys.next))).to.equal(version);
+      for (const number of versions.filter((it) => !kept.includes(it)))
+        expect(await service.redis().pttl(keys.content(number).records), `${number}`).to.be.within(1, 60_000);
     });
   }
+
+  it('lets go of a content where its document is damaged, unless a rollback holds it', async () => {
+    const [first, second] = versions as [number, number];
+    const again = await service.goBackTo(first);
+    for (const version of [first, second])
+      await service.redis().hset(keys.versionDocuments, version, 'damage');
+    await importAgain(12, { force: true });
+    expect(await service.redis().pttl(keys.content(second).records)).to.be.within(1, 60_000);
+    expect(await service.redis().pttl(keys.content(first).records)).to.equal(-1);
+    expect((await service.api().get(`/products?version=${again}`)).status).to.equal(200);
+  });
 
   async function becomeKeyOfOtherType(name: keyof typeof keys): Promise<void> {
     const key = keys[name] as string;
