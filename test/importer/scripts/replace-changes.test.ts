@@ -71,6 +71,9 @@ describe('replace-changes.lua', () => {
     await redis().hdel(keys.changeSet(2), '6');
     await redis().del(drugs.changeSet(2));
     await expectError(replace(), StagedLostError);
+    await redis().hset(keys.changeSet(2), '#', changeSetText(facts));
+    await redis().hdel(keys.changeSet(2), '5');
+    await expectError(replace(), StagedLostError);
     expect(before['#']).to.equal('damaged');
   });
 

@@ -4,7 +4,7 @@ import { LockLostError } from '../../../importer/scripts/held.ts';
 import { contentKeys, stagedKeys, workspaceKeys } from '../../../importer/scripts/key-lists.ts';
 import { NotPublishedError, StagedLostError } from '../../../importer/scripts/publish.ts';
 import { type Replacement, replaceContent } from '../../../importer/scripts/replace-content.ts';
-import { connectForListening } from '../../../shared/redis/connections.ts';
+import { connectForListening, type Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import {
   begun,
@@ -22,6 +22,8 @@ import {
 describe('replace-content.lua', () => {
   const redis = useLockedRedis();
   const name = '1.1';
+  let listener: Redis | undefined;
+  afterEach(() => listener?.disconnect());
   const anew = (version: number) => JSON.stringify({ version, content: 1, stored: name });
   const replace = (changes: Partial<Replacement> = {}) =>
     replaceContent(redis(), begun(name), {
@@ -46,8 +48,9 @@ describe('replace-content.lua', () => {
   };
 
   it('is held by all versions that held the damaged one, which is let go with its mark; and it is announced', async () => {
-    const listener = connectForListening(redis().options.path ?? `redis://127.0.0.1:${redis().options.port}`);
-    const heard = new Promise((resolve) => listener.on('message', (_channel, text) => resolve(text)));
+    const { host, port } = redis().options;
+    listener = connectForListening(`redis://${host}:${port}`);
+    const heard = new Promise((resolve) => listener?.on('message', (_channel, text) => resolve(text)));
     await listener.subscribe(keys.announcements);
     await replace();
     expect(await redis().get(keys.live)).to.equal(anew(2));
@@ -58,7 +61,6 @@ describe('replace-content.lua', () => {
     expect(await redis().sismember(keys.staged, name)).to.equal(0);
     expect(await redis().hgetall(keys.damaged)).to.deep.equal({ 3: 'another content' });
     expect(await heard).to.equal('1');
-    listener.disconnect();
   });
 
   it('leaves the pointer alone where another content is live', async () => {
