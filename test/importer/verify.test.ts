@@ -3,7 +3,7 @@
 import { expect } from 'chai';
 import { repair } from '../../importer/repair.ts';
 import { isDamaged, verify } from '../../importer/verify.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import type { PartKeys } from '../../shared/keys.ts';
 import { type ContentFacts, documentOf, readKeptVersions, type Version } from '../../shared/versions.ts';
 import { readKeySpace } from '../support/key-space.ts';
@@ -229,6 +229,16 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(JSON.parse((await redis().get(keys.live)) as string)).to.deep.include({
       ...{ version: again, stored: `${versions[0]}.1`, publishedAt: JSON.parse(live).publishedAt },
     });
+  });
+
+  it('is told where records are whole and in their places, and yet of another version; they are made anew', async () => {
+    const [from, to] = versions.map((it) => keys.content(it).records) as [string, string];
+    await redis().hset(to, '9', (await redis().hgetBuffer(from, '9')) as Buffer);
+    const [found] = (await look()).contents;
+    expect(found?.damage.join('\n')).to.match(/Block 0 .* does not hold/);
+    expect(found?.damage.join('\n')).to.match(/The records of .* are not those that were published/);
+    expect(isDamaged((await mend()).left)).to.equal(false);
+    expect((await service.api().get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
   it('is told where an index has other entries than its records', async () => {
