@@ -9,6 +9,7 @@ import { isDamaged, verify } from '../importer/verify.ts';
 import type { Product } from '../shared/collections/product.ts';
 import { products as productCollection } from '../shared/collections/product.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
+import { openEntries, packEntries } from '../shared/formats/search-page.ts';
 import {
   type ContentFacts,
   documentOf,
@@ -87,6 +88,16 @@ describe('what a release before this one has stored', () => {
     await service.redis().hset(records, '9', record.replace('ŞURUP', 'ŞURUB'));
     const { contents } = await verify(service.redis(), keys, productCollection);
     expect(contents.map(({ versions }) => versions.map(({ version }) => version))).to.deep.equal([[3]]);
+  });
+
+  it('is found whole by its own fold, by which an index may have other entries than today', async () => {
+    const { entries } = keys.content(3);
+    const page = String((await service.redis().hlen(entries)) - 1);
+    const stored = (await service.redis().hgetBuffer(entries, page)) as Buffer;
+    const its = openEntries(stored, 0) as string[];
+    its.push((its.pop() as string).replace('\0', 'z\0'));
+    await service.redis().hset(entries, page, packEntries(its, 0));
+    expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
   });
 
   it('is stored anew by an import of the same list, under a number of today, with nothing changed', async () => {
