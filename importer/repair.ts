@@ -19,7 +19,7 @@ import { type ImportLock, type LockHolder, takeLock } from './job/import-lock.ts
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { contentDamage } from './publishing/content-damage.ts';
-import { mendKeys } from './publishing/mended-keys.ts';
+import { mendKeys, readKeyDamage } from './publishing/mended-keys.ts';
 import { graceMs } from './publishing/retention.ts';
 import { sweepStaged } from './publishing/sweep.ts';
 import { sizesOf } from './publishing/wholeness.ts';
@@ -31,6 +31,7 @@ import { replaceContent } from './scripts/replace-content.ts';
 import { type DamagedContent, type Verification, verify } from './verify.ts';
 import { type ContentRecord, ContentWriter, storedRecord } from './writing/content-writer.ts';
 import { DerivedWriter } from './writing/derived-writer.ts';
+import { partsOf } from './writing/parts.ts';
 
 /** What is stored does not tell a record any more. */
 class UntoldError extends Error {}
@@ -39,6 +40,16 @@ class UntoldError extends Error {}
 export type RepairResult =
   | { readonly found: Verification; readonly left: Verification; readonly done: readonly string[] }
   | { readonly outcome: 'locked'; readonly lock: LockHolder };
+
+/** What is known of a content that was staged anew. */
+type AnewFacts = ContentFacts & Pick<StoredContent, 'derived'>;
+
+/** How many records are sent with one command, and how many bytes of them. */
+const stagedAtOnce = {
+  count: 100,
+  length: 1_000_000,
+  lengthOf: ({ stored }: ContentRecord) => stored.length,
+};
 
 /** What a repair works on, under a lock. */
 interface Repair {
@@ -57,9 +68,13 @@ export async function repair(
   const lock = await takeLock(redis, keys);
   if ('holder' in lock) return { outcome: 'locked', lock };
   try {
-    const found = await verify(redis, keys, collection);
-    const its = { redis, keys, collection, lock };
-    const done = await makeAnew(its, found);
+    const held = { keys, token: lock.token };
+    const { damage } = await readKeyDamage(redis, keys);
+    // These first: what they have lost sight of may hold a content that is damaged, too.
+    const mended = await mendKeys(redis, held);
+    await sweepStaged(redis, held);
+    const found = { ...(await verify(redis, keys, collection)), keys: damage };
+    const done = [...mended, ...(await makeAnew({ redis, keys, collection, lock }, found))];
     return { found, done, left: await verify(redis, keys, collection) };
   } finally {
     await lock.release().catch(() => undefined); // It expires by itself.
@@ -68,10 +83,8 @@ export async function repair(
 
 /** @returns what was done, as sentences */
 async function makeAnew(its: Repair, found: Verification): Promise<string[]> {
-  const { redis, keys, lock } = its;
-  const held = { keys, token: lock.token };
-  const done = await mendKeys(redis, held);
-  await sweepStaged(redis, held);
+  const { redis, keys } = its;
+  const done: string[] = [];
   for (const content of found.contents) done.push(await restoreContent(its, content));
   for (const changes of found.changeSets) done.push(await restoreChanges(its, changes));
   await redis.del(keys.damaged); // What readers have marked is looked at now; what could not be mended, verify finds.
@@ -80,12 +93,11 @@ async function makeAnew(its: Repair, found: Verification): Promise<string[]> {
 
 /** Writes a content anew, out of the records that its blocks and its records still tell. */
 async function restoreContent(its: Repair, { versions }: DamagedContent): Promise<string> {
-  const { redis, keys, lock } = its;
+  const { redis, keys } = its;
   const old = versions[0] as Version;
   const numbers = versions.map(({ version }) => version).join(', ');
-  const begun = await lock.begin(nextName(old));
   try {
-    const facts = await writeAnew(its, begun, old);
+    const { begun, facts } = await stageAnew(its, old);
     const content: StoredContent = { ...facts, stored: begun.name, format: currentFormat };
     const live = await readLiveVersion(redis, keys);
     const documents = versions.map(
@@ -99,8 +111,27 @@ async function restoreContent(its: Repair, { versions }: DamagedContent): Promis
     return `The content of version ${numbers} was made anew.`;
   } catch (error) {
     if (!(error instanceof UntoldError)) throw error;
-    await discard(redis, begun, begun.name);
     return `The content of version ${numbers} cannot be made anew: ${error.message} Import it again.`;
+  }
+}
+
+/** Where the records of a range are looked for first; one may be whole, and yet be of another content. */
+type Source = 'blocks' | 'records';
+
+/** Stages a content anew; where its blocks do not tell it, by its records. @throws UntoldError, with nothing staged */
+async function stageAnew(
+  its: Repair,
+  old: Version,
+  source: Source = 'blocks',
+): Promise<{ begun: BegunVersion; facts: AnewFacts }> {
+  const begun = await its.lock.begin(nextName(old));
+  try {
+    return { begun, facts: await writeAnew(its, begun, { old, source }) };
+  } catch (error) {
+    if (!(error instanceof UntoldError)) throw error;
+    await discard(its.redis, begun, begun.name);
+    if (source === 'records') throw error;
+    return stageAnew(its, old, 'records');
   }
 }
 
@@ -114,21 +145,21 @@ function nextName({ content, stored }: Version): string {
 async function writeAnew(
   { redis, keys, collection }: Repair,
   begun: BegunVersion,
-  old: Version,
-): Promise<ContentFacts & Pick<StoredContent, 'derived'>> {
+  { old, source }: { old: Version; source: Source },
+): Promise<AnewFacts> {
   const writer = new ContentWriter(redis, begun, keys, collection);
   const derivedWriters = (collection.derived ?? []).map(
     (derived) => new DerivedWriter(redis, begun, derived),
   );
   let position = 0;
   for (let range = 0; range * rangeIds < old.totalCount; range += 1) {
-    const records = (await textsOf({ redis, keys }, old, range)).map((json): ContentRecord => {
+    const records = (await textsOf({ redis, keys }, old, { range, source })).map((json): ContentRecord => {
       const record = recordIn(json);
       const id = valueAt(record, collection.idPath) as number;
       position += 1;
       return { position, id, json, stored: storedRecord(id, json), record };
     });
-    await writer.stageRecords(records);
+    for (const some of partsOf(records, stagedAtOnce)) await writer.stageRecords(some);
     await writer.stageListing(records);
     for (const derived of derivedWriters) await derived.write(records);
   }
@@ -137,6 +168,10 @@ async function writeAnew(
   for (const it of derivedWriters) derived[it.name] = await it.finish();
   if (facts.checksum !== old.checksum)
     throw new UntoldError('What is stored does not come to the checksum of the version.');
+  for (const [name, { checksum }] of Object.entries(old.derived)) {
+    if (derived[name]?.checksum !== checksum)
+      throw new UntoldError(`What is stored does not come to the checksum of the ${name} of the version.`);
+  }
   return { ...facts, derived };
 }
 
@@ -149,29 +184,44 @@ function recordIn(json: string): unknown {
   }
 }
 
-/** The records of a range as JSON texts, out of its block, or else one by one. @throws UntoldError */
+/** The records of a range as JSON texts, out of its block or one by one. @throws UntoldError where neither is whole */
 async function textsOf(
-  { redis, keys }: Pick<Repair, 'redis' | 'keys'>,
+  its: Pick<Repair, 'redis' | 'keys'>,
+  old: Version,
+  { range, source }: { range: number; source: Source },
+): Promise<string[]> {
+  const [first, second] = source === 'blocks' ? [blockTexts, recordTexts] : [recordTexts, blockTexts];
+  const texts = (await first(its, old, range)) ?? (await second(its, old, range));
+  if (texts) return texts;
+  throw new UntoldError(`Of range ${range}, neither the block nor all records are whole.`);
+}
+
+type RangeReader = (
+  its: Pick<Repair, 'redis' | 'keys'>,
   old: Version,
   range: number,
-): Promise<string[]> {
-  const { blocks, order, records } = keys.content(old.stored);
-  const format = formatOf(old);
-  const bytesOf = async (key: string) =>
-    (await redis.type(key)) === 'hash' ? redis.hgetBuffer(key, String(range)) : null;
-  const storedBlock = await bytesOf(blocks);
-  const block = storedBlock && format.openBlock(storedBlock, range);
-  if (block) return blockLines(block).toString().split('\n').slice(0, -1);
+) => Promise<string[] | null>;
 
-  const storedOrder = await bytesOf(order);
+const blockTexts: RangeReader = async ({ redis, keys }, old, range) => {
+  const stored = await bytesOf(redis, keys.content(old.stored).blocks, range);
+  const block = stored && formatOf(old).openBlock(stored, range);
+  return block && blockLines(block).toString().split('\n').slice(0, -1);
+};
+
+const recordTexts: RangeReader = async ({ redis, keys }, old, range) => {
+  const { order, records } = keys.content(old.stored);
+  const format = formatOf(old);
+  const storedOrder = await bytesOf(redis, order, range);
   const packed = storedOrder && format.openRange(storedOrder, range);
   const ids = packed ? unpackIds(packed) : [];
   const areRecords = (await redis.type(records)) === 'hash' && ids.length > 0;
   const found = areRecords ? await redis.hmgetBuffer(records, ...ids) : [];
   const texts = found.map((bytes, n) => bytes && format.openRecord(bytes, ids[n] as string));
-  if (texts.length === 0 || texts.includes(null))
-    throw new UntoldError(`Of range ${range}, neither the block nor all records are whole.`);
-  return texts.map(String);
+  return texts.length === 0 || texts.includes(null) ? null : texts.map(String);
+};
+
+async function bytesOf(redis: Redis, key: string, field: number): Promise<Buffer | null> {
+  return (await redis.type(key)) === 'hash' ? redis.hgetBuffer(key, String(field)) : null;
 }
 
 /** Compares the versions again, or else lets go of all changes up to there: who asks is told to read the whole list. */

@@ -1,16 +1,25 @@
 // What the release before has stored: served, upgraded, rolled back to. The dump was made by test/stored/store-dump.ts.
 
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import type { ImportJob } from '../importer/job/import-job.ts';
 import { storedValidators } from '../importer/job/known-validators.ts';
+import { repair } from '../importer/repair.ts';
 import { isDamaged, verify } from '../importer/verify.ts';
 import type { Product } from '../shared/collections/product.ts';
 import { products as productCollection } from '../shared/collections/product.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
-import { documentOf, readKeptVersions, readLiveVersion } from '../shared/versions.ts';
+import { openEntries, packEntries } from '../shared/formats/search-page.ts';
+import {
+  type ContentFacts,
+  documentOf,
+  type LiveVersion,
+  readKeptVersions,
+  readLiveVersion,
+} from '../shared/versions.ts';
 import { storedProducts } from './stored/stored-lists.ts';
 import { importFrom } from './support/importing.ts';
-import { companyKeys, productKeys as keys } from './support/keys.ts';
+import { companyKeys, productKeys as keys, readOrder } from './support/keys.ts';
 import { companies } from './support/records.ts';
 import { useService } from './support/service.ts';
 import { dumpFile, loadDump } from './support/stored-dump.ts';
@@ -81,6 +90,16 @@ describe('what a release before this one has stored', () => {
     expect(contents.map(({ versions }) => versions.map(({ version }) => version))).to.deep.equal([[3]]);
   });
 
+  it('is found whole by its own fold, by which an index may have other entries than today', async () => {
+    const { entries } = keys.content(3);
+    const page = String((await service.redis().hlen(entries)) - 1);
+    const stored = (await service.redis().hgetBuffer(entries, page)) as Buffer;
+    const its = openEntries(stored, 0) as string[];
+    its.push((its.pop() as string).replace('\0', 'z\0'));
+    await service.redis().hset(entries, page, packEntries(its, 0));
+    expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
+  });
+
   it('is stored anew by an import of the same list, under a number of today, with nothing changed', async () => {
     const report = await service.importList(last, { force: false });
     const { outcome, added, changed, removed } = report;
@@ -99,6 +118,42 @@ describe('what a release before this one has stored', () => {
     expect(answer.headers.get('medref-digest')).to.match(/, set=:/);
     expect((await service.importList(last, { force: false })).outcome).to.equal('unchanged');
     expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
+  });
+
+  it('is compared record by record where another list is derived of the same one now', async () => {
+    const drugKeys = keys.derived('drugs').content(3);
+    const older = JSON.stringify({ drug: { id: 9, name: 'As it was derived' } });
+    await service.redis().hset(drugKeys.records, '9', older);
+    await service.redis().del(drugKeys.blocks);
+    const ids = await readOrder(service.redis(), drugKeys.order);
+    const texts = await service.redis().hmget(drugKeys.records, ...ids);
+    const checksum = createHash('sha256')
+      .update(`${texts.join('\n')}\n`)
+      .digest('hex');
+    const { document: _document, ...live } = (await readLiveVersion(service.redis(), keys)) as LiveVersion;
+    const { drugs } = live.derived as { drugs: ContentFacts };
+    const text = documentOf({ ...live, derived: { drugs: { ...drugs, checksum, blocks: 0 } } });
+    await service.redis().set(keys.live, text);
+    await service.redis().hset(keys.versionDocuments, '3', text);
+
+    const { version, warnings } = await service.importList(last, { force: false });
+    expect(warnings).to.deep.equal([]);
+    await service.awaitLive(version as number);
+    const changed = await list<{ id: number; change: string }>('/drugs/changes?since=3');
+    expect(changed.data.map(({ id, change }) => `${id} ${change}`)).to.deep.equal(['9 changed']);
+    expect((await list('/products/changes?since=3')).data).to.deep.equal([]);
+  });
+
+  it('has another ETag of its versions once it was repaired, and so stored in the format of today', async () => {
+    const path = '/products/versions';
+    const first = await service.api().get(path);
+    await service.redis().hset(keys.content(1).blocks, '0', 'x');
+    const result = await repair(productCollection, { redis: service.redis(), keyPrefix: 'medref' });
+    expect(JSON.stringify('left' in result && isDamaged(result.left))).to.equal('false');
+    const held = { 'if-none-match': first.headers.get('etag') as string };
+    const again = await service.api().get(path, { headers: held });
+    expect(again.status).to.equal(200);
+    expect(again.text).not.to.equal(first.text);
   });
 
   it('is stored anew also where upstream would say that nothing has changed', async () => {

@@ -21,14 +21,14 @@ export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'
 /** How many ids are judged, and sorted, in one turn of the event loop: some ms. */
 const idsAtOnce = 5_000;
 
-/** The published versions whose changes are kept, up to one of them, the latest first. */
+/** The published versions whose changes are kept, up to one of them, the latest first; none where that one is not kept. */
 export async function versionsWithChanges(
   redis: Redis,
   keys: CollectionKeys,
   until: number,
 ): Promise<number[]> {
   const numbers = await redis.zrevrangebyscore(keys.changeSets, until, '-inf');
-  return numbers.map(Number);
+  return Number(numbers[0]) === until ? numbers.map(Number) : [];
 }
 
 /** Whether changes since a version can be asked for at all. */

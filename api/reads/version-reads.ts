@@ -4,7 +4,7 @@ import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { UnknownFormatError } from '../../shared/formats/content-format.ts';
 import { type CollectionKeys, type PartKeys, servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { damageIn } from '../../shared/redis/damage.ts';
+import { DamagedKeyError, damageIn } from '../../shared/redis/damage.ts';
 import { readKeptVersion, readKeptVersions, type Version, versionOf } from '../../shared/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
 import type { LiveVersions } from './live-versions.ts';
@@ -68,10 +68,12 @@ export class VersionReads {
     });
   }
 
-  /** The versions of a collection that are kept, the latest first. */
+  /** The versions of a collection that are kept, the latest first; asked only where one is live. */
   async kept(served: ServedCollection): Promise<Version[]> {
     return this.#orRefuse(async () => {
-      const kept = await readKeptVersions(this.#redis, this.#keysOf(served).keys);
+      const { keys } = this.#keysOf(served);
+      const kept = await readKeptVersions(this.#redis, keys);
+      if (kept.length === 0) throw new DamagedKeyError(`The Redis key ${keys.versionDocuments} is gone.`);
       return kept.reverse().flatMap((version) => versionOf(served, version) ?? []);
     });
   }

@@ -30,20 +30,18 @@ export function versionsRoute(
       const address = `${baseUrlOf(request, baseUrl)}/${name}/versions`;
       // Of what is published and let go meanwhile, this is one view: the latest that is kept is live.
       const [latest = live] = kept;
-      const numbers = kept.map(({ version }) => version);
       const meta = pageMeta(kept.length, asked);
       const from = (asked.page - 1) * asked.perPage;
       const page = kept.slice(from, from + asked.perPage);
-      const validators = validatorsOf(latest, ['versions', address, asked.page, asked.perPage, ...numbers]);
+      const records = page.map((version) => element(version, version === latest));
+      const variant = ['versions', address, asked.page, asked.perPage, kept.length, ...records.map(String)];
+      const validators = validatorsOf(latest, variant);
       return answer(request, h, {
         version: latest,
         // Versions are let go also while the live one stays.
         validators: { ...validators, isToldByDate: false },
         fields: digestFields(latest),
-        body: () => {
-          const records = page.map((version) => element(version, version === latest));
-          return listBody(listStart, { records }, listEnd(pageLinks(address, meta, {}), meta));
-        },
+        body: () => listBody(listStart, { records }, listEnd(pageLinks(address, meta, {}), meta)),
       });
     },
   };

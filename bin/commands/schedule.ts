@@ -1,11 +1,12 @@
-// medref schedule: imports on the schedule, and at start the collections that have no live version.
+// medref schedule: imports on the schedule, and at start the collections that have no live version, or a damaged one.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSchedule, type Waits } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
-import { collectionKeys } from '../../shared/keys.ts';
+import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { damageIn } from '../../shared/redis/damage.ts';
 import { RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
@@ -67,13 +68,23 @@ export async function scheduleCommand(
       () => `Importing ${names.join(' and ')}; next at ${nextRun}.`,
     );
     for (const { collection, schedule } of scheduled) {
-      if (!(await readLiveVersion(redis, collectionKeys(settings.keyPrefix, collection)))) schedule.runNow();
+      if (!(await hasLive(redis, collectionKeys(settings.keyPrefix, collection)))) schedule.runNow();
     }
     await aborted(signal);
     return exitCodes.done;
   } finally {
     await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));
     (await connecting.catch(() => null))?.disconnect();
+  }
+}
+
+/** Whether a collection has a live version; where what tells of it is damaged, the next import mends it. */
+async function hasLive(redis: Redis, keys: CollectionKeys): Promise<boolean> {
+  try {
+    return (await readLiveVersion(redis, keys)) !== null;
+  } catch (error) {
+    if (await damageIn(redis, error)) return false;
+    throw error;
   }
 }
 

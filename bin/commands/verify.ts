@@ -37,17 +37,21 @@ export async function verifyCommand(
   { repair: isRepair = false, ...options }: OutputOptions & { readonly repair?: boolean },
 ): Promise<number> {
   const chosen = names.map((name) => importedCollectionNamed(name, 'verify'));
-  const verified = await withRedis(context.settings, async (redis) => {
-    const all: VerifiedCollection[] = [];
+  const ends = await withRedis(context.settings, async (redis) => {
+    const all: (VerifiedCollection | LockedError)[] = [];
     for (const collection of chosen.length > 0 ? new Set(chosen) : importedCollections) {
       const { keyPrefix } = context.settings;
       all.push(await (isRepair ? repaired : looked)(redis, keyPrefix, collection));
     }
     return all;
   });
-  print(context, { verified }, options, () => verified.map(describe).join('\n'));
-  const isLeft = verified.some(({ damaged }) => damaged.some((it) => !it.repaired));
-  return isLeft ? exitCodes.failed : exitCodes.done;
+  const verified = ends.filter((it): it is VerifiedCollection => !(it instanceof LockedError));
+  const locked = ends.filter((it) => it instanceof LockedError);
+  if (verified.length > 0 || options.json)
+    print(context, { verified }, options, () => verified.map(describe).join('\n'));
+  for (const { message } of locked) context.stderr.write(`${message}\n`);
+  if (verified.some(({ damaged }) => damaged.some((it) => !it.repaired))) return exitCodes.failed;
+  return locked.length > 0 ? exitCodes.locked : exitCodes.done;
 }
 
 async function looked(redis: Redis, keyPrefix: string, collection: Collection): Promise<VerifiedCollection> {
@@ -55,16 +59,16 @@ async function looked(redis: Redis, keyPrefix: string, collection: Collection): 
   return { ...summary(collection, found), damaged: damageIn(found, () => false), done: [] };
 }
 
-/** @throws LockedError */
+/** @returns LockedError where another one has the lock, and nothing was looked at */
 async function repaired(
   redis: Redis,
   keyPrefix: string,
   collection: Collection,
-): Promise<VerifiedCollection> {
+): Promise<VerifiedCollection | LockedError> {
   const result = await repair(collection, { redis, keyPrefix });
   if ('lock' in result) {
     const { holder, since } = result.lock;
-    throw new LockedError(
+    return new LockedError(
       `The lock of ${collection.name} is held by ${holder} since ${since}. Run it again later.`,
     );
   }

@@ -1,7 +1,12 @@
 // In: what was staged, and what is live. Out: whether that is the same, what differs, and why it would be refused.
 
 import { begunOf, type ImportJob, stagedContent } from '../job/import-job.ts';
-import { compareVersions, emptyChangeSets, type VersionDiffCounts } from '../publishing/compare-versions.ts';
+import {
+  compareVersions,
+  emptyChangeSets,
+  isSame,
+  type VersionDiffCounts,
+} from '../publishing/compare-versions.ts';
 import { isUndone } from '../publishing/hold.ts';
 import type { FoundLive } from '../publishing/live-content.ts';
 import type { StagedVersion } from '../writing/version-writer.ts';
@@ -40,7 +45,7 @@ async function compare(
   { live, whole }: FoundLive,
 ): Promise<VersionDiffCounts> {
   const after = stagedContent(job, staged);
-  if (live?.checksum === after.checksum)
+  if (live && isSame(live, after))
     return { added: 0, changed: 0, removed: 0, changeSets: emptyChangeSets(live, after) };
   const counts = await compareVersions(job.context.redis, begunOf(job), { before: whole, after });
   if (!live || whole) return counts;

@@ -13,7 +13,7 @@ export interface DamagedChanges {
   readonly damage: readonly string[];
 }
 
-/** Reads all change sets by which changes are told: of each version but the oldest one. */
+/** Reads all change sets by which changes are told: of each version but the oldest one. What is let go is not told of. */
 export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promise<DamagedChanges[]> {
   const numbers = (await redis.zrange(keys.changeSets, 0, '-1')).map(Number);
   const damaged: DamagedChanges[] = [];
@@ -22,9 +22,15 @@ export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promi
     if (previous === undefined) continue;
     const damage: string[] = [];
     for (const part of keys.parts) damage.push(...(await partDamage(redis, part, { version, previous })));
-    if (damage.length > 0) damaged.push({ version, previous, damage });
+    if (damage.length > 0 && (await isKept(redis, keys, previous)))
+      damaged.push({ version, previous, damage });
   }
   return damaged;
+}
+
+/** A version that was let go meanwhile took the change set of the next one along. */
+async function isKept(redis: Redis, { changeSets }: CollectionKeys, version: number): Promise<boolean> {
+  return (await redis.zscore(changeSets, version)) !== null;
 }
 
 async function partDamage(

@@ -68,16 +68,21 @@ function comparedPart(
   return { name: stored, checkLength: formatOf(its).checkLength, totalCount };
 }
 
-/** The change sets of a version that has the very records of the one before it. */
+/** Whether a content has the very records of a version, and so has all that is derived. */
+export function isSame(before: Version, { checksum, derived }: StoredContent): boolean {
+  const isSameDerived = Object.entries(derived).every(
+    ([name, its]) => before.derived[name]?.checksum === its.checksum,
+  );
+  return checksum === before.checksum && isSameDerived;
+}
+
+/** The change sets of a version that is the same as the one before it, see {@link isSame}. */
 export function emptyChangeSets(
   before: Version,
   { derived }: StoredContent,
 ): VersionDiffCounts['changeSets'] {
-  const none = { added: 0, changed: 0, removed: 0, sum: 0 };
-  const names = Object.keys(derived);
-  return [true, ...names.map((name) => before.derived[name] !== undefined)].map((isComparable) =>
-    isComparable ? changeSetFacts(none, before) : null,
-  );
+  const facts = changeSetFacts({ added: 0, changed: 0, removed: 0, sum: 0 }, before);
+  return [facts, ...Object.keys(derived).map(() => facts)];
 }
 
 function changeSetFacts(

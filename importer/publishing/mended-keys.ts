@@ -3,10 +3,12 @@
 
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { parseStored } from '../../shared/redis/damage.ts';
+import { isWrongType, parseStored } from '../../shared/redis/damage.ts';
 import { parseVersion } from '../../shared/versions.ts';
 import type { Held } from '../scripts/held.ts';
 import { type Mending, mend } from '../scripts/mend.ts';
+import { retain } from '../scripts/retain.ts';
+import { graceMs } from './retention.ts';
 
 /** The type that each key of a collection has, but for the lock, contents and change sets. */
 const types = {
@@ -32,6 +34,8 @@ export interface KeyDamage {
   /** As sentences; none where everything is in order. */
   readonly damage: readonly string[];
   readonly mending: Mending;
+  /** Versions that nothing tells of any more but their numbers, and what is stored under these that no other one holds. */
+  readonly lost: { readonly versions: readonly number[]; readonly contents: readonly number[] };
 }
 
 /**
@@ -40,8 +44,9 @@ export interface KeyDamage {
  * @throws LockLostError
  */
 export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
-  const { damage, mending } = await readKeyDamage(redis, held.keys);
+  const { damage, mending, lost } = await readKeyDamage(redis, held.keys);
   if (damage.length > 0) await mend(redis, held, mending);
+  if (lost.versions.length > 0) await retain(redis, held, lost, graceMs);
   return damage.map((it) => `${it} It was mended.`);
 }
 
@@ -68,26 +73,52 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   const textOf = async (name: TypedKey) => (dropped.has(keys[name]) ? null : redis.get(keys[name]));
   for (const name of ['hold', 'validators'] as const) readable(name, await textOf(name));
   if (!/^\d*$/.test((await textOf('next')) ?? '')) drop(keys.next, 'held something that is no number');
-  const pointer = await textOf('live');
+  const { pointer, stored, numbers } = await readTogether(redis, keys);
   const live = readable('live', pointer, parseVersion) ? pointer : null;
 
-  const stored = dropped.has(keys.versionDocuments) ? {} : await redis.hgetall(keys.versionDocuments);
   const documents = new Map<number, string>();
   for (const [number, text] of Object.entries(stored)) {
     if (isStored(keys.versionDocuments, text, parseVersion)) documents.set(Number(number), text);
     else damage.push(`The Redis key ${keys.versionDocuments} held no document of version ${number}.`);
   }
-  if (live !== null) documents.set(parseVersion(keys.live, live).version, live);
+  if (live !== null) {
+    const { version } = parseVersion(keys.live, live);
+    if (documents.get(version) !== live && damage.length === 0)
+      damage.push(
+        `The Redis key ${keys.versionDocuments} did not have the live version, ${version}, as it is.`,
+      );
+    documents.set(version, live);
+  }
   const latest = Math.max(0, ...documents.keys());
-  const numbers = dropped.has(keys.versions) ? [] : await redis.zrange(keys.versions, 0, '-1');
   const isListed = numbers.length === documents.size && numbers.every((it) => documents.has(Number(it)));
   if (!isListed && damage.length === 0)
     damage.push(`The Redis key ${keys.versions} did not have the versions that are kept.`);
   if (live === null && latest > 0 && damage.length === 0)
     damage.push(`The Redis key ${keys.live} was gone, and the latest version is ${latest}.`);
   return {
-    damage: damage,
+    damage,
+    lost: lostOf(documents, [...Object.keys(stored), ...numbers].map(Number)),
     mending: { live: live ?? documents.get(latest) ?? '', documents, dropped: [...dropped] },
+  };
+}
+
+function lostOf(documents: ReadonlyMap<number, string>, named: readonly number[]): KeyDamage['lost'] {
+  const versions = [...new Set(named)].filter((number) => !documents.has(number));
+  const held = new Set([...documents.values()].map((text) => parseVersion('', text).stored));
+  return { versions, contents: versions.filter((number) => !held.has(number)) };
+}
+
+/** What says which versions there are, read in one step: no publication comes between. */
+async function readTogether(redis: Redis, keys: CollectionKeys) {
+  const read = redis.multi().get(keys.live).hgetall(keys.versionDocuments).zrange(keys.versions, 0, '-1');
+  const [pointer, stored, numbers] = ((await read.exec()) ?? []).map(([error, reply]) => {
+    if (error && !isWrongType(error)) throw error;
+    return error ? null : reply; // That it is of another type was told before.
+  });
+  return {
+    pointer: (pointer ?? null) as string | null,
+    stored: (stored ?? {}) as Record<string, string>,
+    numbers: (numbers ?? []) as string[],
   };
 }
 

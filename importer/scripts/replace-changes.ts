@@ -10,7 +10,7 @@ import { evaluate, loadScript } from './script.ts';
 const script = loadScript('replace-changes');
 
 /**
- * Puts the change sets that were staged in the place of those of a version.
+ * Puts the change sets that were staged in the place of those of a version; may be repeated.
  * @param facts of each part, in their order; `null` where it was compared with nothing
  * @throws LockLostError; StagedLostError when they are not whole
  */

@@ -1,4 +1,5 @@
--- Lets go of kept versions that are too many: they are named no more, and what only they hold expires.
+-- Lets go of kept versions that are too many, or whose documents are lost: they are named no more, and what only they
+-- hold expires.
 -- KEYS  1 lock  2 versions  3 version documents  4 damaged  then what leaves
 -- ARGV  1 lock token  2 grace period in ms  3 JSON: the numbers of the versions, what the contents are stored under
 -- Gives 1, or -1 when the lock is not the caller's.

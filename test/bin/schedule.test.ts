@@ -86,6 +86,26 @@ describe('the schedule, as a command', () => {
   const importNow = async (url: string) =>
     expect((await medref(['import'], { REDIS_URL: server().url, PRODUCTS_URL: url })).code).to.equal(0);
 
+  it('imports at start where what is live is damaged, which that mends', async () => {
+    const upstream = await startUpstream((response) => {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(products(3)));
+    });
+    await importNow(upstream.url().href);
+    const harms = [
+      () => redis.set(keys.live, 'damage'),
+      async () => {
+        await redis.del(keys.live);
+        await redis.sadd(keys.live, 'damage');
+      },
+    ];
+    for (const [n, harm] of harms.entries()) {
+      await harm();
+      const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href });
+      expect((await awaitOutcomes(n + 2)).at(-1)).to.equal('unchanged');
+      expect(await schedule.stop()).to.equal(0);
+    }
+  });
+
   it('ends an import that came due before it ends itself, when it is asked to stop', async () => {
     const upstream = await startUpstream((response, _request, nth) => {
       if (nth === 1) response.end(JSON.stringify(products(3)));

@@ -4,7 +4,7 @@ import { products as productCollection } from '../../shared/collections/product.
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { importRecords } from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';
-import { productKeys as keys } from '../support/keys.ts';
+import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref } from '../support/medref.ts';
 import { companies, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -111,6 +111,18 @@ describe('medref verify', () => {
     expect((await verify()).code).to.equal(0);
     expect((await verify('drugs')).stderr).to.include('use "medref verify products"');
     for (const name of ['drugs', 'things']) expect((await verify(name)).code).to.equal(2);
+  });
+
+  it('goes on where another one has the lock of a collection, and tells both', async () => {
+    await harm();
+    await redis.set(companyKeys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
+    const { code, stdout, stderr } = await verify('--repair');
+    expect(code).to.equal(4);
+    expect(stdout).to.match(/^products: .*: whole again\n/);
+    expect(stderr).to.equal('The lock of companies is held by another since now. Run it again later.\n');
+    for (const field of ['records', 'blocks'] as const)
+      await redis.hset(keys.content(versions[1] as number)[field], field === 'blocks' ? '0' : '2', 'x');
+    expect((await verify('--repair')).code, 'what stays damaged goes before').to.equal(1);
   });
 
   it('has nothing to say of what was never imported', async () => {

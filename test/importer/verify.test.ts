@@ -3,9 +3,9 @@
 import { expect } from 'chai';
 import { repair } from '../../importer/repair.ts';
 import { isDamaged, verify } from '../../importer/verify.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import type { PartKeys } from '../../shared/keys.ts';
-import { readKeptVersions } from '../../shared/versions.ts';
+import { type ContentFacts, documentOf, readKeptVersions, type Version } from '../../shared/versions.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { product, products } from '../support/records.ts';
@@ -182,12 +182,63 @@ describe('what is stored, as it is verified and repaired', () => {
   });
 
   it('is beyond repair where what is left tells other records than were published', async () => {
-    const { blocks } = keys.content(versions[0] as number);
+    const { blocks, records } = keys.content(versions[0] as number);
     const other = await redis().hgetBuffer(keys.content(versions[1] as number).blocks, '0');
     await redis().hset(blocks, '0', other as Buffer);
+    await damage(records, '9');
     const { left, done } = await mend();
-    expect(left.contents[0]?.damage.join()).to.match(/Block 0 of .* does not hold the records of its range/);
+    expect(left.contents[0]?.damage.join()).to.match(/Record 9 of .* is damaged/);
     expect(done.join()).to.include('does not come to the checksum');
+  });
+
+  it('is made anew from the records where a block tells other ones', async () => {
+    const whole = await readAll();
+    const other = await redis().hgetBuffer(keys.content(versions[0] as number).blocks, '0');
+    await redis().hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);
+    const { left } = await mend();
+    expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
+    await service.restartApi();
+    expect(await readAll()).to.deep.equal(whole);
+  });
+
+  it('is left as it is where what is derived from its records would be another list than was published', async () => {
+    const [kept] = await readKeptVersions(redis(), keys);
+    const { drugs } = (kept as Version).derived as { drugs: ContentFacts };
+    const derived = { drugs: { ...drugs, checksum: '0'.repeat(64) } };
+    await redis().hset(
+      keys.versionDocuments,
+      String(kept?.version),
+      documentOf({ ...(kept as Version), derived }),
+    );
+    await damage(keys.content(versions[0] as number).blocks, '0');
+    const { left, done } = await mend();
+    expect(left.contents).to.have.length(1);
+    expect(done.join()).to.include('does not come to the checksum of the drugs of the version');
+  });
+
+  it('stays readable where the document of one of the versions that hold it is lost', async () => {
+    const again = await service.goBackTo(versions[0] as number);
+    const live = (await redis().get(keys.live)) as string;
+    await damage(keys.content(versions[0] as number).blocks, '0');
+    await redis().hdel(keys.versionDocuments, String(again));
+    const { found, left } = await mend();
+    expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
+      [versions[0], again],
+    ]);
+    expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
+    expect(JSON.parse((await redis().get(keys.live)) as string)).to.deep.include({
+      ...{ version: again, stored: `${versions[0]}.1`, publishedAt: JSON.parse(live).publishedAt },
+    });
+  });
+
+  it('is told where records are whole and in their places, and yet of another version; they are made anew', async () => {
+    const [from, to] = versions.map((it) => keys.content(it).records) as [string, string];
+    await redis().hset(to, '9', (await redis().hgetBuffer(from, '9')) as Buffer);
+    const [found] = (await look()).contents;
+    expect(found?.damage.join('\n')).to.match(/Block 0 .* does not hold/);
+    expect(found?.damage.join('\n')).to.match(/The records of .* are not those that were published/);
+    expect(isDamaged((await mend()).left)).to.equal(false);
+    expect((await service.api().get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
   it('is told where an index has other entries than its records', async () => {

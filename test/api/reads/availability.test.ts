@@ -193,17 +193,19 @@ describe('a new version', () => {
 describe('while Redis is away', () => {
   const redis = useRedis({ appendOnly: true });
   const api = useApi(redis);
+  let paths: readonly string[];
   before(async () => {
-    await importRecords(products(450), productCollection, { redisUrl: redis().url });
+    const { version } = await importRecords(products(450), productCollection, { redisUrl: redis().url });
     await importRecords(companies(3), companyCollection, { redisUrl: redis().url });
     expect((await send(api(), '/products')).status).to.equal(200);
-    for (const path of dataPaths) await send(api(), path); // What is remembered is remembered by now.
+    paths = [...dataPaths, '/products/versions', `/products/changes?since=${version}`];
+    for (const path of paths) await send(api(), path); // What is remembered is remembered by now.
   });
 
   it('answers 503 within 2 s when Redis was killed, and 200 by itself once it is back', async () => {
     await redis().kill();
     for (let round = 1; round <= 3; round++) {
-      for (const path of dataPaths) {
+      for (const path of paths) {
         expectUnavailable(await within(2_000, path, send(api(), path)), `${path}, round ${round}`);
       }
     }

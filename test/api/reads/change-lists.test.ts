@@ -58,6 +58,12 @@ describe('change lists', () => {
     return Number(/cmdstat_hscan:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
   }
 
+  it('are none where Redis has lost that the version is published at which they end', async () => {
+    await keepMany(4, 1);
+    await redis.zrem(keys.changeSets, 4);
+    for (const since of [1, 2, 3]) expect(await ask(since, 4), `since ${since}`).to.equal(null);
+  });
+
   it('are exact since each version that a walk passes', async () => {
     await keep(1, {});
     await keep(2, { 7: '- a', 8: 'x y', 9: 'p -' });

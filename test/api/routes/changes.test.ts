@@ -618,6 +618,26 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
+    it('is of the collection that is asked for, though drugs have the versions of products', async () => {
+      const since = await publish(products(5));
+      await publish([...products(4), other(5)]);
+      expect(await changesSince(since)).to.deep.equal([changed(other(5))]);
+      expect((await getList(`/drugs/changes?since=${since}`)).data).to.deep.equal([]);
+    });
+
+    it('is empty since a version that this process has not heard of, and another one has answered from', async () => {
+      const first = await publish(products(5));
+      const older = (await redis().get(keys.live)) as string;
+      const second = await publish(products(6));
+      const newer = (await redis().get(keys.live)) as string;
+      for (let n = 0; n < 3; n += 1) {
+        await redis().set(keys.live, older);
+        while ((await get('/products')).headers['medref-version'] !== String(first));
+        await redis().set(keys.live, newer);
+        expect(await changesSince(second)).to.deep.equal([]);
+      }
+    });
+
     it('is put together once for all who ask for pages of it at the same time, and not again for who asks later', async () => {
       const since = await publish(products(5));
       await publish(products(400));

@@ -96,6 +96,13 @@ describe('GET /{collection}/versions', () => {
     expect([posted.status, posted.headers.allow]).to.deep.equal([405, 'GET, HEAD']);
   });
 
+  it('is 503, and told to operators, where Redis has lost which versions are kept; it is no empty list', async () => {
+    await service.publish(products(1));
+    await service.redis().del(keys.versionDocuments);
+    expect((await service.api().get('/products/versions')).status).to.equal(503);
+    expect(service.api().damage.join()).to.equal(`The Redis key ${keys.versionDocuments} is gone.`);
+  });
+
   it('is 304 to who holds it, until versions are let go, which its date does not tell', async () => {
     for (const count of [1, 2, 3]) await service.publish(products(count));
     const first = await send(service.api(), '/products/versions');

@@ -2,8 +2,10 @@
 
 import { expect } from 'chai';
 import type { ImportReport } from '../../../importer/job/import-report.ts';
+import { readKeyDamage } from '../../../importer/publishing/mended-keys.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { readLiveVersion } from '../../../shared/versions.ts';
+import { connectForWriting } from '../../../shared/redis/connections.ts';
+import { documentOf, parseVersion, readLiveVersion } from '../../../shared/versions.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { readKeySpace } from '../../support/key-space.ts';
 import { productKeys as keys } from '../../support/keys.ts';
@@ -105,8 +107,21 @@ describe('a damaged key', () => {
         [...kept, version].map(String),
       );
       expect(Number(await service.redis().get(keys.next))).to.equal(version);
+      for (const number of versions.filter((it) => !kept.includes(it)))
+        expect(await service.redis().pttl(keys.content(number).records), `${number}`).to.be.within(1, 60_000);
     });
   }
+
+  it('lets go of a content where its document is damaged, unless a rollback holds it', async () => {
+    const [first, second] = versions as [number, number];
+    const again = await service.goBackTo(first);
+    for (const version of [first, second])
+      await service.redis().hset(keys.versionDocuments, version, 'damage');
+    await importAgain(12, { force: true });
+    expect(await service.redis().pttl(keys.content(second).records)).to.be.within(1, 60_000);
+    expect(await service.redis().pttl(keys.content(first).records)).to.equal(-1);
+    expect((await service.api().get(`/products?version=${again}`)).status).to.equal(200);
+  });
 
   async function becomeKeyOfOtherType(name: keyof typeof keys): Promise<void> {
     const key = keys[name] as string;
@@ -127,6 +142,41 @@ describe('a damaged key', () => {
     const report = await importAgain(12);
     expect(report.warnings.join(' ')).to.match(/versions did not have the versions that are kept/);
     expect(await service.redis().zrange(keys.versions, 0, '-1')).to.deep.equal(versions.map(String));
+  });
+
+  it('is mended where the documents of the kept versions lack the live one', async () => {
+    const document = (await service.redis().hget(keys.versionDocuments, String(live))) as string;
+    await service.redis().hdel(keys.versionDocuments, String(live));
+    const report = await importAgain(12);
+    expect(report.warnings.join(' ')).to.match(
+      /version-documents did not have the live version, \d+, as it is/,
+    );
+    expect(await service.redis().hget(keys.versionDocuments, String(live))).to.equal(document);
+  });
+
+  it('is not found while versions are published and let go', async () => {
+    const publishing = await connectForWriting(service.redisUrl());
+    const [document] = await service.redis().hvals(keys.versionDocuments);
+    let isOver = false;
+    const publications = (async () => {
+      for (let number = live + 1; !isOver; number += 1) {
+        const text = documentOf({ ...parseVersion('', document as string), version: number });
+        await publishing
+          .multi()
+          .hset(keys.versionDocuments, String(number), text)
+          .zadd(keys.versions, number, number)
+          .hdel(keys.versionDocuments, String(number - 2))
+          .zrem(keys.versions, number - 2)
+          .set(keys.live, text)
+          .exec();
+      }
+    })();
+    const found: string[] = [];
+    for (let n = 0; n < 200; n += 1) found.push(...(await readKeyDamage(service.redis(), keys)).damage);
+    isOver = true;
+    await publications;
+    publishing.disconnect();
+    expect(found).to.deep.equal([]);
   });
 
   it('is mended where the pointer is gone', async () => {

@@ -80,7 +80,8 @@ export function publishOne(
   return publish(redis, held, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
 }
 
-function sizes(content: ContentName): KeySize[] {
+/** Of a content of one record. */
+export function sizes(content: ContentName): KeySize[] {
   return keys.parts.flatMap((part): KeySize[] => {
     const { records, order, blocks, entries, fences } = part.content(content);
     return [

@@ -61,11 +61,14 @@ describe('publish.lua', () => {
     await publishOne(redis(), 1);
     await stageWhole(redis(), 2, [record(1, 2)]);
     for (const { changeSet } of keys.parts) await redis().hset(changeSet(1), '1', '- x');
-    const leaving = { versions: [1], contents: [1], changeSets: [1] };
+    await redis().hset(keys.damaged, { 1: 'a', 20261122030000: 'b', '20261122030000.1': 'c', 2: 'd' });
+    const contents = [1, 20_261_122_030_000, '20261122030000.1'];
+    const leaving = { versions: [1], contents, changeSets: [1] };
     await publishOne(redis(), 2, { expectedLive: document(1), leaving });
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['2']);
     expect(await redis().zrange(keys.changeSets, 0, '-1')).to.deep.equal(['2']);
     expect(await redis().hkeys(keys.versionDocuments)).to.deep.equal(['2']);
+    expect(await redis().hkeys(keys.damaged), 'marks of damage').to.deep.equal(['2']);
     for (const key of [...contentKeys(keys, 1), ...keys.parts.map(({ changeSet }) => changeSet(1))]) {
       expect(await redis().pttl(key), key).to.be.within(1, 5_000);
     }

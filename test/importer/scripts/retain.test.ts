@@ -21,7 +21,8 @@ describe('retain.lua', () => {
     await publishOne(redis(), 1);
     await stageWhole(redis(), 2, [record(1, 2)]);
     await publishOne(redis(), 2, { expectedLive: document(1) });
-    const leaving = { versions: [1], contents: [1] };
+    await redis().hset(keys.damaged, { 1: 'a', 20261122030000: 'b', '20261122030000.1': 'c', 2: 'd' });
+    const leaving = { versions: [1], contents: [1, 20_261_122_030_000, '20261122030000.1'] };
     const other = { keys, token: 'another' };
     await expectError(retain(redis(), other, leaving, 5_000), LockLostError);
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['1', '2']);
@@ -29,6 +30,7 @@ describe('retain.lua', () => {
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['2']);
     expect(await redis().hkeys(keys.versionDocuments)).to.deep.equal(['2']);
     for (const key of contentKeys(keys, 1)) expect(await redis().pttl(key), key).to.be.within(1, 5_000);
+    expect(await redis().hkeys(keys.damaged), 'marks of damage').to.deep.equal(['2']);
     for (const key of contentKeys(keys, 2)) expect(await redis().pttl(key), key).to.equal(-1);
   });
 });
