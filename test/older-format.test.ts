@@ -90,6 +90,14 @@ describe('what a release before this one has stored', () => {
     expect(contents.map(({ versions }) => versions.map(({ version }) => version))).to.deep.equal([[3]]);
   });
 
+  it('is found damaged where a fence of the search index is another one', async () => {
+    const { fences } = keys.content(3);
+    const [last] = (await service.redis().zpopmax(fences)) as [string];
+    await service.redis().zadd(fences, 0, `${last}z`);
+    const { contents } = await verify(service.redis(), keys, productCollection);
+    expect(contents[0]?.damage.join()).to.match(/Fence \d+ of .* is not the first entry of its page/);
+  });
+
   it('is found whole by its own fold, by which an index may have other entries than today', async () => {
     const { entries } = keys.content(3);
     const page = String((await service.redis().hlen(entries)) - 1);
