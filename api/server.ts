@@ -15,6 +15,7 @@ import { changesRoute } from './routes/changes.ts';
 import { healthRoutes } from './routes/health.ts';
 import { versionsRoute } from './routes/kept-versions.ts';
 import { listRoute } from './routes/list.ts';
+import { openApiRoute } from './routes/openapi.ts';
 import { recordRoute } from './routes/record.ts';
 
 /** What the server answers from, and where. */
@@ -64,6 +65,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, whyAway),
+          openApiRoute(collections),
         ],
       },
     },
