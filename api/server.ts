@@ -12,9 +12,11 @@ import type { ApiKeyring } from './reads/keyring.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import type { Trouble } from './reads/trouble.ts';
 import { changesRoute } from './routes/changes.ts';
+import { docsRoutes, homeRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
 import { versionsRoute } from './routes/kept-versions.ts';
 import { listRoute } from './routes/list.ts';
+import { openApiRoute } from './routes/openapi.ts';
 import { recordRoute } from './routes/record.ts';
 
 /** What the server answers from, and where. */
@@ -64,9 +66,12 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, whyAway),
+          openApiRoute(collections),
+          ...docsRoutes(),
         ],
       },
     },
   ]);
+  server.route(homeRoute);
   return server;
 }

@@ -1,4 +1,4 @@
-// In: a machine with Node and npm. Out: the packages of the lock file and a Redis or Valkey server on the PATH,
+// In: a machine with Node and npm. Out: the packages of the lock file, a Redis or Valkey server and a Chromium,
 // or one line that says what to do. Runs before there is a node_modules: nothing but Node's own modules.
 // `--demo`: a server that REDIS_URL names will do as well.
 
@@ -20,6 +20,9 @@ import { fileURLToPath } from 'node:url';
 const MINIMUM_NODE = [20, 19];
 const MINIMUM_REDIS = [6, 2];
 const SERVERS = ['redis-server', 'valkey-server'];
+const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
+/** Where Homebrew puts it. */
+const MAC_CHROMIUM = '/Applications/Chromium.app/Contents/MacOS/Chromium';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** The first server on the PATH that is new enough, or undefined. */
@@ -29,6 +32,13 @@ export function findRedisServer() {
     const version = /v=(\d+)\.(\d+)/.exec(run(command, ['--version']).output);
     return version !== null && isAtLeast(version, MINIMUM_REDIS);
   });
+}
+
+/** The first browser on the PATH that starts, or undefined. */
+export function findChromium() {
+  return [...BROWSERS.map(onPath), MAC_CHROMIUM].find(
+    (command) => command !== undefined && run(command, ['--version']).status === 0,
+  );
 }
 
 function setUp(args) {
@@ -43,8 +53,8 @@ function setUp(args) {
     );
   }
   if (!packagesAreInstalled()) installPackages();
-  if (forDemo && process.env.REDIS_URL) return;
-  if (findRedisServer() === undefined) installRedisServer(forDemo);
+  if (!(forDemo && process.env.REDIS_URL) && findRedisServer() === undefined) installRedisServer(forDemo);
+  if (!forDemo && findChromium() === undefined) installChromium();
 }
 
 // ---- packages
@@ -94,27 +104,13 @@ function installRedisServer(forDemo) {
 }
 
 function installWithBrew() {
-  say('installing redis (brew install redis)');
-  const { status, lastLine } = run('brew', ['install', 'redis']);
-  return status === 0 ? undefined : `brew install redis failed: ${lastLine}`;
+  return brew('redis');
 }
 
 function installWithApt() {
   const asRoot = rootPrefix();
   if (asRoot === undefined) return 'apt-get needs root or sudo';
-  const apt = (...args) => {
-    const [command, ...rest] = [
-      ...asRoot,
-      'env',
-      'LC_ALL=C',
-      'DEBIAN_FRONTEND=noninteractive',
-      'apt-get',
-      '-q',
-      '-y',
-      ...args,
-    ];
-    return run(command, rest);
-  };
+  const apt = (...args) => aptGet(asRoot, args);
   say('reading the package lists (apt-get update)');
   apt('update'); // one list of many that can't be had need not matter: what counts is whether the package is there
   const name = SERVERS.find(aptHasNewEnough);
@@ -137,6 +133,49 @@ function installWithApt() {
   const [command, ...rest] = [...asRoot, 'update-rc.d', name, 'disable'];
   run(command, rest); // nor at the next boot
   return undefined;
+}
+
+// ---- Chromium
+
+function installChromium() {
+  const problem = onPath('apt-get')
+    ? installChromiumWithApt()
+    : onPath('brew')
+      ? brew('--cask', 'chromium')
+      : 'no apt-get and no brew here to install it with';
+  if (problem === undefined && findChromium() !== undefined) return;
+  const reason = problem ?? 'the one that was installed is not on the PATH, or does not start';
+  stop(
+    1,
+    `Install Chromium, so that ${BROWSERS.join(' or ')} is on the PATH: tests of pages need it (${reason}).`,
+  );
+}
+
+function installChromiumWithApt() {
+  const asRoot = rootPrefix();
+  if (asRoot === undefined) return 'apt-get needs root or sudo';
+  say('reading the package lists (apt-get update)');
+  aptGet(asRoot, ['update']); // as with Redis: the package may be there all the same
+  say('installing chromium (apt-get install)');
+  const args = ['-o', 'DPkg::Lock::Timeout=120', '--no-install-recommends', 'install', 'chromium'];
+  const { status, lastLine } = aptGet(asRoot, args);
+  return status === 0 ? undefined : `apt-get install chromium failed: ${lastLine}`;
+}
+
+// ---- package managers
+
+/** @returns what was wrong, or undefined */
+function brew(...names) {
+  const what = `brew install ${names.join(' ')}`;
+  say(`installing ${names[names.length - 1]} (${what})`);
+  const { status, lastLine } = run('brew', ['install', ...names]);
+  return status === 0 ? undefined : `${what} failed: ${lastLine}`;
+}
+
+function aptGet(asRoot, args) {
+  const fixed = ['env', 'LC_ALL=C', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', '-y'];
+  const [command, ...rest] = [...asRoot, ...fixed, ...args];
+  return run(command, rest);
 }
 
 /** What goes before a command to run it as root; undefined when there is no way. */

@@ -27,7 +27,9 @@ const documents = [
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
-  ...readdirSync(join(root, 'docs')).map((it) => `docs/${it}`),
+  ...readdirSync(join(root, 'docs'))
+    .filter((it) => it.includes('.'))
+    .map((it) => `docs/${it}`),
   'shared/SCHEMA.md',
 ];
 

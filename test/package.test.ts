@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,6 +21,9 @@ interface Manifest {
 interface LockFile {
   readonly packages: Record<string, { readonly dev?: boolean; readonly bin?: Record<string, string> }>;
 }
+
+/** Where the build puts what is served of Swagger UI. */
+const swagger = 'dist/api/pages/swagger-ui/';
 
 const readJson = <Shape>(path: string) => JSON.parse(readFileSync(path, 'utf8')) as Shape;
 const manifest = readJson<Manifest>(join(root, 'package.json'));
@@ -64,13 +68,52 @@ describe('the package', function () {
     inShell([join(folder, 'node_modules/.bin/medref'), ...args], { settings });
 
   it('holds what was built, the documents, and nothing else', () => {
-    const besides = files.filter((path) => !/^dist\/.+\.(js|lua)$|^docs\/[\w-]+\.(md|svg)$/.test(path));
+    const ofProject = /^dist\/.+\.(js|lua)$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$/;
+    const besides = files.filter((path) => !ofProject.test(path) && !path.startsWith(swagger));
     expect(besides).to.have.members([
       ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'shared/SCHEMA.md'],
     ]);
     const built = new Set(files.filter((it) => it.startsWith('dist/')).map((it) => it.split('/')[1]));
     expect([...built]).to.have.members(['api', 'bin', 'config', 'importer', 'shared']);
-    expect(files).to.include.members(readdirSync(join(root, 'docs')).map((it) => `docs/${it}`));
+    const documents = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' });
+    expect(files).to.include.members(documents.filter((it) => it.includes('.')).map((it) => `docs/${it}`));
+  });
+
+  it('holds what it serves of Swagger UI, with its licences, and nothing else of it', () => {
+    expect(files.filter((it) => it.startsWith(swagger))).to.have.members(
+      [
+        ...[
+          'swagger-ui-bundle.js',
+          'swagger-ui-bundle.js.LICENSE.txt',
+          'swagger-ui.css',
+          'LICENSE',
+          'NOTICE',
+        ],
+      ].map((it) => `${swagger}${it}`),
+    );
+    expect(existsSync(join(folder, 'node_modules/swagger-ui-dist'))).to.equal(false);
+  });
+
+  it('serves the page of the API, and what it loads', async () => {
+    const server = spawn(join(folder, 'node_modules/.bin/medref'), ['serve'], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...{ PATH: process.env['PATH'], REDIS_URL: redis().url, LOG_LEVEL: 'warn' },
+        ...{ API_PORT: '0', ADMIN_PORT: '0' },
+      },
+    });
+    try {
+      const [said] = (await once(server.stdout, 'data')) as [Buffer];
+      const [origin] = /http:\S+/.exec(said.toString()) ?? [];
+      const page = await (await fetch(`${origin}/docs`)).text();
+      const loaded = [...page.matchAll(/(?:src|href)="(docs\/[^"]+|openapi\.json)"/g)];
+      expect(loaded).to.have.length(5);
+      for (const [, path] of loaded) expect((await fetch(`${origin}/${path}`)).status, path).to.equal(200);
+    } finally {
+      server.kill();
+      await once(server, 'close');
+    }
   });
 
   it('holds every Lua script', () => {

@@ -3,29 +3,18 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import Accept from '@hapi/accept';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Logger } from 'pino';
+import { prefersToJson } from '../requests/media-types.ts';
 import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
 import { onTheFly } from './body.ts';
 import { digestFields, reprDigestFields } from './digests.ts';
 
 const mediaType = 'application/x-ndjson';
 
-/** A longer `Accept` is not looked at: what @hapi/accept takes for it grows with the square of its length. */
-const maxAcceptLength = 500;
-
 /** Whether a client would rather have lines than the envelope. */
-export function prefersNdjson({ raw: { req } }: Request): boolean {
-  const { accept } = req.headers;
-  if (accept === undefined || accept.length > maxAcceptLength) return false;
-  if (!accept.toLowerCase().includes(mediaType)) return false;
-  try {
-    // What is preferred comes with its parameters, which change nothing.
-    return Accept.mediaType(accept, ['application/json', mediaType]).split(';', 1)[0] === mediaType;
-  } catch {
-    return false; // A malformed field is as good as none.
-  }
+export function prefersNdjson(request: Request): boolean {
+  return prefersToJson(request, mediaType);
 }
 
 /**

@@ -2,7 +2,8 @@
 
 import { countTakes, type Parameters, readCount } from './parameters.ts';
 
-const maxPerPage = 200;
+/** The most records of a page. */
+export const maxPerPage = 200;
 
 /** The page a request asks for. */
 export interface PageRequest {

@@ -5,7 +5,11 @@ import { fold } from '../../shared/formats/fold.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
 import { badParameter, type Parameters } from './parameters.ts';
 
-const maxNameLength = 200;
+/** The longest name that is searched for, in characters. */
+export const maxNameLength = 200;
+
+/** What a barcode is to a search. */
+export const barcodeForm = /^[0-9]{12,13}$/;
 
 /** The parameters by which a collection is searched, and what each takes. */
 export function searchParameters(collection: Collection): Readonly<Record<string, string>> {
@@ -24,7 +28,7 @@ export function readSearch(parameters: Parameters): Search | null {
   const barcode = parameters.get('barcode');
   if (name === undefined && barcode === undefined) return null;
   if (name !== undefined) checkName(name);
-  if (barcode !== undefined && !/^[0-9]{12,13}$/.test(barcode))
+  if (barcode !== undefined && !barcodeForm.test(barcode))
     throw badParameter('barcode', `is ${JSON.stringify(barcode)}`, barcodeTakes);
   return { name, barcode };
 }

@@ -11,17 +11,9 @@ import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
 import type { ReadModel } from '../reads/read-model.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
-import { pagingParameters, readPageRequest } from '../requests/paging.ts';
-import {
-  countTakes,
-  missingParameter,
-  pinParameter,
-  readCount,
-  readParameters,
-  readPin,
-} from '../requests/parameters.ts';
-
-const takes = { since: countTakes, ...pinParameter, ...pagingParameters };
+import { readPageRequest } from '../requests/paging.ts';
+import { countTakes, missingParameter, readCount, readParameters, readPin } from '../requests/parameters.ts';
+import { changeParameters } from '../requests/route-parameters.ts';
 
 export function changesRoute(
   served: ServedCollection,
@@ -33,7 +25,7 @@ export function changesRoute(
     method: 'GET',
     path: `/${name}/changes`,
     handler: async (request, h) => {
-      const parameters = readParameters(request.raw.req.url ?? '', takes);
+      const parameters = readParameters(request.raw.req.url ?? '', changeParameters);
       const since = readCount(parameters, 'since', null);
       if (since === null) throw missingParameter('since', countTakes);
       const asked = readPageRequest(parameters);

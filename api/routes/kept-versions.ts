@@ -10,8 +10,9 @@ import { listEnd, listStart } from '../answers/envelope.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
 import type { ReadModel } from '../reads/read-model.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
-import { pagingParameters, readPageRequest } from '../requests/paging.ts';
+import { readPageRequest } from '../requests/paging.ts';
 import { readParameters } from '../requests/parameters.ts';
+import { versionParameters } from '../requests/route-parameters.ts';
 
 export function versionsRoute(
   served: ServedCollection,
@@ -23,7 +24,7 @@ export function versionsRoute(
     method: 'GET',
     path: `/${name}/versions`,
     handler: async (request, h) => {
-      const parameters = readParameters(request.raw.req.url ?? '', pagingParameters);
+      const parameters = readParameters(request.raw.req.url ?? '', versionParameters);
       const asked = readPageRequest(parameters);
       const { version: live } = await readModel.target(served, undefined);
       const kept = await readModel.keptVersions(served);

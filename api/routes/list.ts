@@ -12,8 +12,9 @@ import { pageLinks, pageMeta } from '../answers/page-links.ts';
 import type { ReadModel } from '../reads/read-model.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
 import { pagingParameters, readPageRequest } from '../requests/paging.ts';
-import { otherParameters, pinParameter, readParameters, readPin } from '../requests/parameters.ts';
-import { readSearch, searchParameters } from '../requests/search-parameters.ts';
+import { otherParameters, readParameters, readPin } from '../requests/parameters.ts';
+import { lineParameters, listParameters } from '../requests/route-parameters.ts';
+import { readSearch } from '../requests/search-parameters.ts';
 
 export function listRoute(
   served: ServedCollection,
@@ -21,10 +22,9 @@ export function listRoute(
   { baseUrl, logger }: { readonly baseUrl: string | undefined; readonly logger: Logger },
 ): ServerRoute {
   const { name } = served.collection;
-  const searched = searchParameters(served.collection);
-  const takes = { ...searched, ...pinParameter, ...pagingParameters };
+  const takes = listParameters(served.collection);
   const streamLines = async (request: Request, h: ResponseToolkit) => {
-    const parameters = readParameters(request.raw.req.url ?? '', pinParameter);
+    const parameters = readParameters(request.raw.req.url ?? '', lineParameters);
     const target = await readModel.target(served, readPin(parameters));
     const variant = ['ndjson'];
     const fields = digestFields(target.version);

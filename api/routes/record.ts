@@ -7,7 +7,8 @@ import { answer, validatorsOf } from '../answers/answer.ts';
 import { plainBody } from '../answers/body.ts';
 import { singleEnvelope } from '../answers/envelope.ts';
 import type { ReadModel } from '../reads/read-model.ts';
-import { pinParameter, quoted, readId, readParameters, readPin } from '../requests/parameters.ts';
+import { quoted, readId, readParameters, readPin } from '../requests/parameters.ts';
+import { recordParameters } from '../requests/route-parameters.ts';
 
 export function recordRoute(served: ServedCollection, readModel: ReadModel): ServerRoute {
   const { name } = served.collection;
@@ -16,7 +17,7 @@ export function recordRoute(served: ServedCollection, readModel: ReadModel): Ser
     path: `/${name}/{id}`,
     handler: async (request, h) => {
       const id = readId(request.params['id'] as string);
-      const pin = readPin(readParameters(request.raw.req.url ?? '', pinParameter));
+      const pin = readPin(readParameters(request.raw.req.url ?? '', recordParameters));
       const { version, record } = await readModel.byId(await readModel.target(served, pin), id);
       if (!record) throw Boom.notFound(`There is no record with the id ${quoted(id)} among the ${name}.`);
       return answer(request, h, {

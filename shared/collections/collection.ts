@@ -6,7 +6,7 @@ import type Joi from 'joi';
 export interface Collection {
   /** Plural noun: the route, the Redis keys and the settings are made of it. */
   readonly name: string;
-  /** What a valid record is; the order of its members is the order in which they are served. */
+  /** What a valid record is; the order of its members is the order in which they are served. Its example is shown to consumers. */
   readonly schema: Joi.ObjectSchema;
   /** Members that lead from a record to its id, outermost first. */
   readonly idPath: readonly string[];

@@ -33,5 +33,16 @@ export const companies: Collection = {
     address: textOrNull,
     city: textOrNull,
     district: textOrNull,
+  }).example({
+    id: 6,
+    name: 'PİCİVLAN İLAÇ',
+    officialName: 'PİCİVLAN İLAÇ SAN. TİC. LTD. ŞTİ.',
+    website: '',
+    fax: '+90 232 000 68 45',
+    phone: '+90 232 000 84 64',
+    email: 'info@picivlan.example',
+    address: 'GÜL SOKAK NO: 11',
+    city: 'İZMİR',
+    district: 'ÇİĞLİ',
   }),
 };

@@ -12,5 +12,5 @@ export const drugs: Collection = {
   name: 'drugs',
   idPath: ['drug', 'id'],
   namePath: ['drug', 'name'],
-  schema: Joi.object<Drug, true>({ drug: named }),
+  schema: Joi.object<Drug, true>({ drug: named }).example({ drug: { id: 3, name: 'NÖGEMRÜN' } }),
 };

@@ -23,15 +23,19 @@ export interface Product {
   published: boolean;
 }
 
-const barcode = rule<StringSchema>({ 'barcode.digits': 'must be a string of 12 or 13 digits' }, (value) =>
-  typeof value === 'string' && /^[0-9]{12,13}$/.test(value) ? null : 'barcode.digits',
+const digits = /^[0-9]{12,13}$/;
+
+const barcode = rule<StringSchema>(
+  { 'barcode.digits': 'must be a string of 12 or 13 digits' },
+  (value) => (typeof value === 'string' && digits.test(value) ? null : 'barcode.digits'),
+  { type: 'string', pattern: digits.source },
 );
 
 export const products: Collection = {
   name: 'products',
   idPath: ['product', 'id'],
   namePath: ['product', 'name'],
-  barcodesOf: (record) => (record as Product).barcodes.map(({ barcode: digits }) => digits),
+  barcodesOf: (record) => (record as Product).barcodes.map((it) => it.barcode),
   derived: [{ collection: drugs, recordOf: (record): Drug => ({ drug: (record as Product).drug }) }],
   schema: Joi.object<Product, true>({
     product: named,
@@ -39,6 +43,12 @@ export const products: Collection = {
     drugform: named,
     barcodes: arrayOf(Joi.object<Barcode, true>({ barcode, skrsStatus: textOrNull }), maxBarcodes),
     published: Joi.boolean(),
+  }).example({
+    product: { id: 1, name: 'NÖGEMRÜN %0,05 KREM, 50 G' },
+    drug: { id: 3, name: 'NÖGEMRÜN' },
+    drugform: { id: 230, name: '%0,05 KREM' },
+    barcodes: [{ barcode: '8687873012778', skrsStatus: 'Pasif' }],
+    published: false,
   }),
   accept: integerBarcodesToStrings,
 };

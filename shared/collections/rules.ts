@@ -10,6 +10,9 @@ import Joi, {
   type StringSchema,
 } from 'joi';
 
+/** A JSON Schema (draft 2020-12), as consumers are told what they get. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
 const maxNameLength = 10_000;
 
 /** At least one character that leaves ink: not white space, a control, a format mark or a filler. */
@@ -19,6 +22,7 @@ const visibleCharacter = /[^\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Poi
 export const id = rule<NumberSchema>(
   { 'id.range': `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}` },
   (value) => (Number.isSafeInteger(value) && (value as number) >= 1 ? null : 'id.range'),
+  { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
 );
 
 /** A name: at least one visible character, at most 10,000 characters, kept exactly as it came. */
@@ -33,6 +37,8 @@ export const name = rule<StringSchema>(
     if (!visibleCharacter.test(value)) return 'name.invisible';
     return value.length > maxNameLength && [...value].length > maxNameLength ? 'name.long' : null;
   },
+  // No pattern for what is visible: readers of the schema in other languages do not know these Unicode classes.
+  { type: 'string', minLength: 1, maxLength: maxNameLength },
 );
 
 /**
@@ -40,17 +46,26 @@ export const name = rule<StringSchema>(
  * are not Joi's, merged for each value: that took as long as all the rest of an import.
  * @param messages by code
  * @param judge gives the code of what is wrong with a value, or `null`
+ * @param told what the rule says of itself where the schema is told as a JSON Schema
  */
 export function rule<Schema extends AnySchema>(
   messages: Readonly<Record<string, string>>,
   judge: (value: unknown) => string | null,
+  told: JsonSchema,
 ): Schema {
   const validate = (value: unknown, helpers: CustomHelpers) => {
     const code = judge(value);
     return code === null ? { value } : { value, errors: helpers.error(code) as unknown as ErrorReport[] };
   };
   const type = (Object.keys(messages)[0] as string).split('.')[0] as string;
-  return Joi.extend({ type, base: Joi.any(), messages: { ...messages }, validate })[type]();
+  const extension = {
+    type,
+    base: Joi.any(),
+    messages: { ...messages },
+    validate,
+    jsonSchema: () => ({ ...told }),
+  };
+  return Joi.extend(extension)[type]();
 }
 
 /** An array of at most so many elements; how many there are is judged before they are. */
@@ -62,9 +77,14 @@ export function arrayOf(items: AnySchema, most: number): ArraySchema {
       ? { value, errors: helpers.error('array.many', { length, most }) as unknown as ErrorReport[] }
       : { value };
   };
-  return (Joi.extend({ type: 'array', base: Joi.array(), messages, validate }).array() as ArraySchema).items(
-    items,
-  );
+  const jsonSchema = () => ({ type: 'array', items: jsonSchemaOf(items), maxItems: most });
+  const extension = { type: 'array', base: Joi.array(), messages, validate, jsonSchema };
+  return (Joi.extend(extension).array() as ArraySchema).items(items);
+}
+
+/** A schema as a JSON Schema; that all members are required is a part of {@link judgement}, and not said by it. */
+export function jsonSchemaOf(schema: AnySchema): JsonSchema {
+  return schema['~standard'].jsonSchema.output({ target: 'draft-2020-12' });
 }
 
 /** Something that a record names. */

@@ -56,7 +56,7 @@ describe('The set-up script', () => {
       }).setUp();
       expect(stderr).to.equal('');
       expect(status).to.equal(0);
-      expect(log).to.deep.equal(['redis-server --version']);
+      expect(log).to.deep.equal(['redis-server --version', 'chromium --version']);
     });
 
     it('takes a valkey-server where there is no redis-server, or an old one', () => {
@@ -231,6 +231,63 @@ describe('The set-up script', () => {
     });
   });
 
+  describe('installs a Chromium that is missing', () => {
+    const withoutChromium = { 'redis-server': redis('7.0.15'), chromium: null };
+    const debian = {
+      ...withoutChromium,
+      ...{ id: isRoot, env: runsInEnvironment, 'apt-get': installs('chromium', 'true') },
+    };
+    const advice =
+      'Install Chromium, so that chromium or chromium-browser or google-chrome is on the PATH: tests of pages need it';
+
+    it('not where one is on the PATH and starts, by whichever name', () => {
+      for (const name of ['chromium-browser', 'google-chrome'])
+        expect(machine({ ...withoutChromium, [name]: '' }).setUp().status, name).to.equal(0);
+      expect(machine({ ...withoutChromium, chromium: 'exit 1' }).setUp().status).to.equal(1);
+    });
+
+    it('with apt-get: lists first, then the package', () => {
+      const { status, stderr, log } = machine(debian).setUp();
+      expect(status, stderr).to.equal(0);
+      const asked = log
+        .filter((it) => it.startsWith('apt-get'))
+        .map((it) => it.replace(/ -o \S+| --?\S+/g, ''));
+      expect(asked).to.deep.equal(['apt-get update', 'apt-get install chromium']);
+      expect(stderr).to.equal(
+        'setup: reading the package lists (apt-get update)\nsetup: installing chromium (apt-get install)\n',
+      );
+    });
+
+    it('with Homebrew, where there is no apt-get', () => {
+      const { status, log } = machine({ ...withoutChromium, brew: installs('chromium', 'true') }).setUp();
+      expect(status).to.equal(0);
+      expect(log).to.include('brew install --cask chromium');
+    });
+
+    it('not for a demo', () => {
+      expect(machine(withoutChromium).setUp(['--demo'])).to.include({ status: 0, stderr: '' });
+    });
+
+    it('or says in one line what to do', () => {
+      for (const [commands, reason] of [
+        [{}, 'no apt-get and no brew here to install it with'],
+        [{ id: isUser, 'apt-get': '' }, 'apt-get needs root or sudo'],
+        [
+          { brew: 'echo "Error: no network" >&2; exit 1' },
+          'brew install --cask chromium failed: Error: no network',
+        ],
+        [
+          { id: isRoot, env: runsInEnvironment, 'apt-get': 'echo "E: no such package" >&2; exit 100' },
+          'apt-get install chromium failed: E: no such package',
+        ],
+        [{ brew: '' }, 'the one that was installed is not on the PATH, or does not start'],
+      ] as const) {
+        const { status, stderr } = machine({ ...withoutChromium, ...commands }).setUp();
+        expect([status, lastLine(stderr)]).to.deep.equal([1, `${advice} (${reason}).`]);
+      }
+    });
+  });
+
   it('needs no server of its own for a demo on the server of REDIS_URL; the tests need one all the same', () => {
     const elsewhere = { REDIS_URL: 'redis://127.0.0.1:6379' };
     expect(machine({}).setUp(['--demo'], elsewhere).status).to.equal(0);
@@ -251,6 +308,7 @@ describe('The set-up script', () => {
     it('not when they are there, with or without the optional ones', () => {
       expect(machine(good, { wanted, installed: asWanted }).setUp().log).to.deep.equal([
         'redis-server --version',
+        'chromium --version',
       ]);
       const everything = lock(
         ['node_modules/a', '1.0.0'],
@@ -259,6 +317,7 @@ describe('The set-up script', () => {
       );
       expect(machine(good, { wanted, installed: everything }).setUp().log).to.deep.equal([
         'redis-server --version',
+        'chromium --version',
       ]);
     });
 
@@ -317,9 +376,9 @@ interface Packages {
 
 const folders: string[] = [];
 
-/** A machine that has these commands and no others, and a copy of the project's set-up script. */
+/** A machine that has these commands, a Chromium unless it is `null`, and no others; and a copy of the set-up script. */
 function machine(
-  commands: Record<string, string>,
+  commands: Record<string, string | null>,
   packages: Packages = { wanted: lock(), installed: lock() },
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'medref-test-setup-'));
@@ -333,7 +392,8 @@ function machine(
     mkdirSync(join(folder, 'node_modules'), { recursive: true });
     writeFileSync(join(folder, 'node_modules/.package-lock.json'), packages.installed);
   }
-  for (const [name, does] of Object.entries(commands)) {
+  for (const [name, does] of Object.entries({ chromium: '', ...commands })) {
+    if (does === null) continue;
     const path = join(folder, 'bin', name);
     writeFileSync(path, `#!/bin/sh\necho "${name} $*" >> "$MACHINE/log"\n${does}\n`);
     chmodSync(path, 0o755);

@@ -9,6 +9,7 @@ import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
+import { expectAsDescribed } from './openapi.ts';
 
 /** An answer, read to its end. */
 export interface ApiAnswer {
@@ -25,7 +26,7 @@ export interface TestApi {
   readonly port: number;
   /** A key that the API accepts. */
   readonly key: string;
-  /** Sends a request with the key; what is given in `init` goes before it. */
+  /** Sends a request with the key; what is given in `init` goes before it. The answer is one that /openapi.json describes. */
   get(path: string, init?: RequestInit): Promise<ApiAnswer>;
   /** Sends bytes as they are on a connection of their own, and gives all that comes back. */
   raw(request: string): Promise<string>;
@@ -93,6 +94,11 @@ export async function startApi({
       const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) };
       const response = await fetch(`${origin}${path}`, { ...init, headers });
       const text = await response.text();
+      expectAsDescribed(init.method ?? 'GET', path, {
+        status: response.status,
+        headers: response.headers,
+        text,
+      });
       return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) };
     },
     raw: (request) =>

@@ -55,10 +55,16 @@ describe('a record on its way out', () => {
   ] as const) {
     it(`is neither parsed nor stringified ${what}`, async () => {
       for (const encoding of ['gzip', 'identity']) {
-        const headers = { 'accept-encoding': encoding, accept: accept ?? '*/*' };
+        const { origin, key } = api();
+        const headers = {
+          ...{ 'accept-encoding': encoding, accept: accept ?? '*/*' },
+          authorization: `Bearer ${key}`,
+        };
         let text = '';
         const calls = await callsDuring(async () => {
-          ({ text } = await api().get(path.replace('FIRST', String(first)), { headers }));
+          // Not by `get`, which parses answers to hold them against their description.
+          const response = await fetch(`${origin}${path.replace('FIRST', String(first))}`, { headers });
+          text = await response.text();
         });
         expect(text).to.include('"product":{"id":');
         expect(calls.filter((call) => call.includes(mark) || call.includes('"drugform"'))).to.deep.equal([]);

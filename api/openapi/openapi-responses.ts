@@ -1,0 +1,165 @@
+// What requests are answered with, as OpenAPI describes it: headers, bodies, and every error by its status.
+
+import type { Part } from './openapi-parameters.ts';
+import { reference, versionNumber } from './openapi-schemas.ts';
+
+const base64 = '[A-Za-z0-9+/]{43}=';
+
+const header = (description: string, schema: Part): Part => ({ description, required: true, schema });
+
+/** Headers to refer to; those of data answers first. */
+export const headerComponents: Readonly<Record<string, Part>> = {
+  'Medref-Version': header('The version that the answer is from.', versionNumber),
+  'Last-Modified': header('When this version became live.', {
+    type: 'string',
+    pattern: '^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$',
+  }),
+  ETag: header('Tells this answer from another one; to be sent back as `If-None-Match`.', {
+    type: 'string',
+    pattern: '^W/"[^"]+"$',
+  }),
+  'Cache-Control': header('Keep the answer, but ask each time whether it is still right.', {
+    const: 'private, no-cache',
+  }),
+  Vary: header('What of a request the answer depends on besides its address.', {
+    const: 'Accept, Accept-Encoding, Authorization',
+  }),
+  'Accept-Ranges': header('`Range` is ignored.', { const: 'none' }),
+  'Medref-Digest': header('The digests of the whole version, by which a copy of it is proven.', {
+    type: 'string',
+    pattern: `^list=:${base64}:(, set=:${base64}:)?$`,
+  }),
+};
+
+const ofData = ['Medref-Version', 'Last-Modified', 'ETag', 'Cache-Control', 'Vary', 'Accept-Ranges'];
+
+const contentEncoding = {
+  description:
+    'Where the body is compressed: to clients that take it, bodies of more than 4 KiB and all lines.',
+  schema: { const: 'gzip' },
+};
+
+const reprDigest = {
+  description: 'SHA-256 of lines that are not compressed (RFC 9530).',
+  schema: { type: 'string', pattern: `^sha-256=:${base64}:$` },
+};
+
+/** Whether an answer has the digests of its version. */
+export type Digests = 'always' | 'with lines' | 'never';
+
+/** 200 of a route with data, and 304. */
+export function dataResponses(
+  { description, content, digests }: { description: string; content: Part; digests: Digests },
+  errors: readonly ErrorStatus[],
+): Part {
+  const encoded = { 'Content-Encoding': contentEncoding };
+  const ofLines = digests === 'with lines' && { 'Repr-Digest': reprDigest };
+  return {
+    200: { description, headers: { ...dataHeaders(digests), ...encoded, ...ofLines }, content },
+    304: {
+      description: 'The client holds the answer, by what it sent as `If-None-Match` or `If-Modified-Since`.',
+      headers: dataHeaders(digests),
+    },
+    ...errorResponses([400, 401, ...errors, 500, 503]),
+  };
+}
+
+function dataHeaders(digests: Digests): Part {
+  const names = digests === 'always' ? [...ofData, 'Medref-Digest'] : ofData;
+  const references = names.map((name) => [name, { $ref: `#/components/headers/${name}` }]);
+  const withLines = { 'Medref-Digest': { ...headerComponents['Medref-Digest'], required: false } };
+  return { ...Object.fromEntries(references), ...(digests === 'with lines' && withLines) };
+}
+
+/** An error: its name, when it comes, a message, and headers of its own. */
+interface ErrorTold {
+  readonly name: string;
+  readonly description: string;
+  readonly message: string;
+  readonly headers?: Part;
+}
+
+const retryAfter = {
+  'Retry-After': header('Seconds to wait before asking again.', { type: 'integer', minimum: 1 }),
+};
+
+/** What routes may be answered with, by status; the rest, which any route may, is told as one. */
+const errorsTold = {
+  400: {
+    name: 'Bad Request',
+    description:
+      'A parameter or an id that is unknown, empty, malformed, given twice or missing. The message names it.',
+    message: 'The parameter page is "0"; it takes digits 0-9 alone, from 1 to 9007199254740991.',
+  },
+  401: {
+    name: 'Unauthorized',
+    description: 'No key, or one that is malformed, unknown, expired or revoked: the same for all five.',
+    message: 'This needs a valid key, sent as "Authorization: Bearer <key>".',
+    headers: { 'WWW-Authenticate': header('What the route asks for.', { const: 'Bearer realm="medref"' }) },
+  },
+  404: {
+    name: 'Not Found',
+    description: 'No record has this id.',
+    message: 'There is no record with the id 7 among the products.',
+  },
+  410: {
+    name: 'Gone',
+    description:
+      'A `version` or a `since` that is not kept, or was never published. The message says what is kept.',
+    message: 'Version 20261101030000 is not kept; kept are 20261122030000 and 20261121030000.',
+  },
+  500: {
+    name: 'Internal Server Error',
+    description: 'What does not pass by itself: the log of the service tells its operator.',
+    message: 'The service has made a mistake; its log has what happened.',
+  },
+  503: {
+    name: 'Service Unavailable',
+    description:
+      'What passes by itself: Redis is out of reach, nothing has been published yet, or too much is asked for.',
+    message: 'No version of products has been published yet.',
+    headers: retryAfter,
+  },
+} as const satisfies Readonly<Record<number, ErrorTold>>;
+
+export type ErrorStatus = keyof typeof errorsTold;
+
+/** References to errors, and to what every route may be answered with besides. */
+export function errorResponses(statuses: readonly ErrorStatus[]): Part {
+  const referred = statuses.map((status) => [status, responseReference(nameOf(errorsTold[status]))]);
+  const others = responseReference('OtherError');
+  return { ...Object.fromEntries(referred), '4XX': others, '5XX': others };
+}
+
+const nameOf = ({ name }: Pick<ErrorTold, 'name'>) => name.replaceAll(' ', '');
+
+function responseReference(name: string): Part {
+  return { $ref: `#/components/responses/${name}` };
+}
+
+/** Errors to refer to. */
+export const responseComponents: Readonly<Record<string, Part>> = {
+  ...Object.fromEntries(
+    Object.entries<ErrorTold>(errorsTold).map(([status, { name, description, message, headers }]) => [
+      nameOf({ name }),
+      {
+        description,
+        ...(headers && { headers }),
+        content: errorContent({ name, message, code: 0, status: Number(status) }),
+      },
+    ]),
+  ),
+  OtherError: {
+    description:
+      'Every other error has the same form: 404 for an unknown path; 405 with `Allow` for a method other than GET and ' +
+      'HEAD; 408, 413, 417, 431, 501 and 505, and 400, for what is not HTTP as the service takes it.',
+    content: errorContent({
+      ...{ name: 'Method Not Allowed', message: 'POST is not possible here; GET and HEAD are.' },
+      ...{ code: 0, status: 405 },
+    }),
+  },
+};
+
+function errorContent(data: Part): Part {
+  return { 'application/json': { schema: reference('Error'), example: { success: false, data } } };
+}

@@ -1,0 +1,89 @@
+// The page on which the API is read and tried: Swagger UI over /openapi.json, with nothing from outside.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { FixedBody } from '../answers/fixed-answer.ts';
+
+/** Nothing but what this listener has; images are in the style sheet. Nobody may frame the page: keys are entered in it. */
+const policy = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", 'img-src data:'],
+  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+].join('; ');
+
+// Addresses are relative, so that they are right behind a proxy that has the service below a path.
+const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>medref: the API, to read and to try</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/page.css">
+</head>
+<body>
+<noscript>This page needs JavaScript. <a href="openapi.json">The same as an OpenAPI document</a> does not.</noscript>
+<main id="api"></main>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/page.js"></script>
+</body>
+</html>
+`;
+
+/** The key that is entered stays in the page, and ends with it. */
+const script = `const dark = matchMedia('(prefers-color-scheme: dark)');
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', follow);
+follow();
+SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#api',
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: 'BaseLayout',
+  deepLinking: true,
+  tryItOutEnabled: true,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  supportedSubmitMethods: ['get'],
+  validatorUrl: null,
+  queryConfigEnabled: false,
+  persistAuthorization: false,
+});
+`;
+
+const style = `body { margin: 0; }
+noscript { display: block; padding: 2rem; font-family: sans-serif; }
+`;
+
+export const docsPage: FixedBody = {
+  type: 'text/html; charset=utf-8',
+  bytes: Buffer.from(html),
+  headers: {
+    'content-security-policy': policy,
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+  },
+};
+
+/** What the page loads, by the names of files. @throws where the files of Swagger UI are not there */
+export function docsFiles(): Readonly<Record<string, FixedBody>> {
+  const folder = swaggerFolder();
+  const ofSwagger = (name: string) => readFileSync(join(folder, name));
+  const javascript = 'text/javascript; charset=utf-8';
+  const css = 'text/css; charset=utf-8';
+  return {
+    'page.js': { type: javascript, bytes: Buffer.from(script) },
+    'page.css': { type: css, bytes: Buffer.from(style) },
+    'swagger-ui-bundle.js': { type: javascript, bytes: ofSwagger('swagger-ui-bundle.js') },
+    'swagger-ui.css': { type: css, bytes: ofSwagger('swagger-ui.css') },
+  };
+}
+
+/** The build has copies of what is served; beside the sources it is in the package, which only development has. */
+function swaggerFolder(): string {
+  const copies = fileURLToPath(new URL('swagger-ui/', import.meta.url));
+  if (existsSync(copies)) return copies;
+  return dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+}

@@ -1,0 +1,23 @@
+// Which parameters each route takes: what it reads, and what /openapi.json tells of it.
+
+import type { Collection } from '../../shared/collections/collection.ts';
+import { pagingParameters } from './paging.ts';
+import { countTakes, pinParameter } from './parameters.ts';
+import { searchParameters } from './search-parameters.ts';
+
+/** What parameters take, by their names. */
+export type TakenParameters = Readonly<Record<string, string>>;
+
+/** Those of a list, and of a search in it. */
+export function listParameters(collection: Collection): TakenParameters {
+  return { ...searchParameters(collection), ...pinParameter, ...pagingParameters };
+}
+
+/** Those of a whole list as lines. */
+export const lineParameters: TakenParameters = pinParameter;
+
+export const recordParameters: TakenParameters = pinParameter;
+
+export const changeParameters: TakenParameters = { since: countTakes, ...pinParameter, ...pagingParameters };
+
+export const versionParameters: TakenParameters = pagingParameters;

@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  integer,
+  oneof,
+  option,
+  record,
+  string,
+  stringMatching,
+} from 'fast-check';
+import type { Collection } from '../../../shared/collections/collection.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { openApi, type Parameter, parametersOf, type Schema } from '../../support/openapi.ts';
+import { companies, products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { useService } from '../../support/service.ts';
+
+// Each answer is held against the document by `get`: these say which of the described answers it must be.
+
+/** Values that a parameter's schema allows. */
+function rightValues({ type, minimum, maximum, pattern }: Schema) {
+  if (type === 'integer') {
+    const [least, most] = [minimum as number, (maximum as number | undefined) ?? 2 ** 53 - 1];
+    return oneof(integer({ min: least, max: 12 }), integer({ min: least, max: most })).map(String);
+  }
+  if (typeof pattern === 'string') return stringMatching(new RegExp(pattern));
+  // What makes a name is more than its schema can say.
+  return stringMatching(/^[A-Za-zÇĞİÖŞÜçğıöşü0-9%,]{1,40}$/);
+}
+
+/** Values that a parameter's schema does not allow. */
+function wrongValues({ type, pattern, maxLength }: Schema) {
+  if (type === 'integer')
+    return oneof(
+      constantFrom('', '0', '-1', '1.5', '1e3', ' 1', '0x1', '１'),
+      string({ minLength: 1 }).filter((it) => !/^[0-9]+$/.test(it)),
+    );
+  if (typeof pattern === 'string') return string().filter((it) => !new RegExp(pattern).test(it));
+  return constantFrom('', ' ', '\u0000', 'a'.repeat((maxLength as number) + 1), 'a\u0007');
+}
+
+const isIn = (place: Parameter['in']) => (it: Parameter) => it.in === place;
+
+/** The path and query of a request. */
+function targetOf(path: string, id: string, values: Readonly<Record<string, string | undefined>>): string {
+  const query = Object.entries(values).filter((it): it is [string, string] => it[1] !== undefined);
+  const encoded = query.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&');
+  return `${path.replace('{id}', encodeURIComponent(id))}${encoded && '?'}${encoded}`;
+}
+
+describe('requests that are generated from the OpenAPI document', function () {
+  this.timeout(120_000);
+  const redis = useRedis();
+  const api = useApi(redis);
+  /** The versions that are kept, by the first step of a path. */
+  const kept: Record<string, number[]> = {};
+  const runs = { numRuns: 60 };
+  before(async () => {
+    const redisUrl = redis().url;
+    const publish = async (records: readonly unknown[], collection: Collection) =>
+      (await importRecords(records, collection, { redisUrl, force: true })).version as number;
+    kept['companies'] = [await publish(companies(12), companyCollection)];
+    kept['products'] = [
+      await publish(products(12), productCollection),
+      await publish(products(14), productCollection),
+    ];
+    kept['drugs'] = kept['products'];
+    while ((await api().get('/products/14')).status !== 200) await sleep(20);
+    while ((await api().get('/companies')).status !== 200) await sleep(20);
+  });
+
+  const get = async (target: string, init?: RequestInit) => (await api().get(target, init)).status;
+
+  const keptOf = (path: string) => kept[path.split('/')[1] as string] ?? [];
+  // Which numbers there are is known when the tests run, and not yet when they are written down.
+  const numberOf = (path: string) =>
+    integer({ min: 0, max: 1 }).map((n) => String(keptOf(path).at(-1 - n) ?? keptOf(path)[0]));
+
+  for (const [path, { get: operation }] of Object.entries(openApi.paths)) {
+    const parameters = parametersOf(operation);
+    const queries = parameters.filter(isIn('query'));
+    if (queries.length === 0) continue;
+    const idOf = parameters.find(isIn('path'));
+    const ids = idOf ? rightValues(idOf.schema) : constantFrom('');
+    const rightQuery = () =>
+      record(
+        Object.fromEntries(
+          queries.map(({ name, required, schema }) => {
+            const known = name === 'version' || name === 'since' ? [numberOf(path)] : [];
+            const values = oneof(...known, rightValues(schema));
+            return [name, required ? values : option(values, { nil: undefined })];
+          }),
+        ),
+      );
+
+    it(`are answered where they are right: ${path}`, async () => {
+      const methods = constantFrom('GET', 'HEAD');
+      const accepts = constantFrom('*/*', 'application/json');
+      const held = constantFrom('*', '"x"', 'W/"x", "y"');
+      const property = asyncProperty(
+        ...[rightQuery(), ids, methods, accepts, option(held, { nil: undefined })],
+        async (query, id, method, accept, tags) => {
+          const headers = { accept, ...(tags !== undefined && { 'if-none-match': tags }) };
+          const status = await get(targetOf(path, id, query), { method, headers });
+          const endsBefore =
+            query['since'] !== undefined && Number(query['since']) > Number(query['version']);
+          const allowed = [200, 304, 410, ...(idOf ? [404] : []), ...(endsBefore ? [400] : [])];
+          expect(allowed, `${targetOf(path, id, query)} is ${status}`).to.include(status);
+          const isPinnedElsewhere =
+            query['version'] !== undefined && !keptOf(path).includes(Number(query['version']));
+          if (isPinnedElsewhere && !endsBefore) expect(status).to.equal(410);
+        },
+      );
+      await assert(property, runs);
+    });
+
+    it(`are refused where one parameter is wrong: ${path}`, async () => {
+      for (const { name, schema } of queries) {
+        const property = asyncProperty(rightQuery(), wrongValues(schema), ids, async (query, wrong, id) => {
+          const target = targetOf(path, id, { ...query, [name]: wrong });
+          expect(await get(target), target).to.equal(400);
+        });
+        await assert(property, { numRuns: 25 });
+      }
+    });
+
+    it(`are refused where a parameter is not described, twice, or missing: ${path}`, async () => {
+      const names = queries.map(({ name }) => name);
+      const strange = string({ minLength: 1 }).filter((it) => !names.includes(it));
+      const isIncomplete = queries.filter(({ required }) => required).length > 0;
+      if (isIncomplete) expect(await get(path)).to.equal(400);
+      const property = asyncProperty(
+        rightQuery(),
+        strange,
+        ids,
+        array(string()),
+        async (query, name, id, [value]) => {
+          expect(await get(targetOf(path, id, { ...query, [name]: value ?? '1' }))).to.equal(400);
+          const twice = names.find((it) => query[it] !== undefined);
+          if (twice === undefined) return;
+          const target = targetOf(path, id, query);
+          expect(await get(`${target}&${twice}=${encodeURIComponent(query[twice] as string)}`)).to.equal(400);
+        },
+      );
+      await assert(property, { numRuns: 25 });
+    });
+
+    if (idOf)
+      it(`are refused where the id is wrong: ${path}`, async () => {
+        const wrong = wrongValues(idOf.schema).filter((it) => !/^\.{0,2}$|^(changes|versions)$/.test(it));
+        const property = asyncProperty(wrong, async (id) => {
+          expect(await get(targetOf(path, id, {})), id).to.equal(400);
+        });
+        await assert(property, runs);
+      });
+  }
+
+  it('are lines where lines are asked for, errors where there is no key, and 405 by another method', async () => {
+    const lines = { headers: { accept: 'application/x-ndjson' } };
+    for (const [path, { get: operation }] of Object.entries(openApi.paths)) {
+      const target = path.replace('{id}', '7');
+      if (operation.responses[200] && 'application/x-ndjson' in contentOf(operation.responses[200]))
+        expect(await get(target, lines), path).to.equal(200);
+      const open = await get(target, { headers: { authorization: '' } });
+      const isOpen = !('401' in operation.responses);
+      expect(open === 401, path).to.equal(!isOpen);
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+        expect(await get(target, { method }), path).to.equal(405);
+    }
+  });
+
+  const contentOf = (response: object) => (response as { content?: object }).content ?? {};
+
+  it('find nothing at paths that are not described', async () => {
+    const segments = array(stringMatching(/^[a-z0-9.~-]{1,12}$/), { minLength: 1, maxLength: 3 });
+    const described = (path: string) =>
+      Object.keys(openApi.paths).some((it) => path.startsWith(it.split('{')[0] as string));
+    const property = asyncProperty(segments, async (parts) => {
+      const path = new URL(`/${parts.join('/')}`, 'http://a').pathname;
+      if (described(path) || path.startsWith('/docs') || path === '/') return;
+      expect(await get(path), path).to.equal(404);
+    });
+    await assert(property, runs);
+  });
+});
+
+describe('the health routes', () => {
+  const service = useService();
+
+  it('answer as the OpenAPI document says before anything is published, and after', async () => {
+    const statuses = async () =>
+      await Promise.all(
+        ['/health/live', '/health/ready', '/products'].map(
+          async (it) => (await service.api().get(it)).status,
+        ),
+      );
+    expect(await statuses()).to.deep.equal([200, 503, 503]);
+    await service.publish(products(1));
+    expect(await statuses()).to.deep.equal([200, 200, 200]);
+  });
+});

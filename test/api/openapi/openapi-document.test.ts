@@ -1,0 +1,159 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { expect } from 'chai';
+import Joi from 'joi';
+import { openApiText } from '../../../api/openapi/openapi-document.ts';
+import { parameterComponents } from '../../../api/openapi/openapi-parameters.ts';
+import { recordExample } from '../../../api/openapi/openapi-schemas.ts';
+import { sampleCompanies, sampleProducts } from '../../../demo/sample-catalogue.ts';
+import { createValidator } from '../../../importer/writing/record-validator.ts';
+import type { Collection } from '../../../shared/collections/collection.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { drugs as drugCollection } from '../../../shared/collections/drug.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { id, name } from '../../../shared/collections/rules.ts';
+import { useApi } from '../../support/api.ts';
+import { expectAsSchema, openApi, parametersOf } from '../../support/openapi.ts';
+import { company, product } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+const text = JSON.stringify(openApi);
+
+describe('the OpenAPI document', () => {
+  it('is OpenAPI 3.1', async () => {
+    const { valid, errors } = await new Validator().validate(JSON.parse(text));
+    expect(valid, JSON.stringify(errors)).to.equal(true);
+    expect(openApi.openapi).to.match(/^3\.1\./);
+  });
+
+  it("passes Redocly's linter without a warning, its examples among the rest", async () => {
+    const config = await createConfig({ extends: ['recommended-strict'] });
+    const problems = await lintFromString({ source: text, absoluteRef: '/openapi.json', config });
+    expect(problems.map(({ message, location: [at] }) => `${at?.pointer}: ${message}`)).to.deep.equal([]);
+  });
+
+  it('shows records of the sample catalogue, which are valid', () => {
+    const [product] = sampleProducts({ seed: 868_869, count: 1 });
+    expect(recordExample(productCollection)).to.deep.equal(product);
+    expect(recordExample(drugCollection)).to.deep.equal({ drug: product?.drug });
+    expect([...sampleCompanies({ seed: 868_869, count: 2 })]).to.deep.include(
+      recordExample(companyCollection),
+    );
+    for (const [collection, name] of recordSchemas)
+      expectAsSchema(recordExample(collection), { $ref: `#/components/schemas/${name}` }, name);
+  });
+
+  it('refuses to be made with a parameter that nobody described', () => {
+    expect(() => parameterComponents([{ colour: 'a colour' }])).to.throw(
+      'The parameter colour is not described in openapi-parameters.ts',
+    );
+  });
+
+  it('describes a collection without an example, too', async () => {
+    const colours: Collection = { ...companyCollection, name: 'colours', schema: Joi.object({ id, name }) };
+    const document = JSON.parse(openApiText([colours])) as typeof openApi;
+    expect((await new Validator().validate({ ...document })).valid).to.equal(true);
+    expect(Object.keys(document.paths)).to.include('/colours/{id}');
+    expect(document.components.schemas['Colour']).to.have.all.keys(
+      ...['type', 'properties', 'required', 'additionalProperties'],
+    );
+    const { content } = document.paths['/colours']?.get.responses[200] ?? {};
+    for (const mediaType of Object.values(content ?? {})) expect(mediaType).not.to.have.property('example');
+  });
+});
+
+const recordSchemas: readonly (readonly [Collection, string])[] = [
+  [productCollection, 'Product'],
+  [drugCollection, 'Drug'],
+  [companyCollection, 'Company'],
+];
+
+describe('the schema of a record', () => {
+  const judged = (collection: Collection, schema: string, value: unknown) => {
+    const { valid } = createValidator(collection)(value);
+    const told = () => expectAsSchema(value, { $ref: `#/components/schemas/${schema}` }, schema);
+    return { valid, told };
+  };
+  const named = (id: unknown, name: unknown) => ({ id, name });
+  const withBarcode = (barcode: unknown, skrsStatus: unknown = null) => ({
+    ...product(1),
+    barcodes: [{ barcode, skrsStatus }],
+  });
+  const without = (record: object, member: string) =>
+    Object.fromEntries(Object.entries(record).filter(([name]) => name !== member));
+  const many = (count: number) => Array.from({ length: count }, () => product(1).barcodes[0]);
+
+  const cases: [what: string, collection: Collection, schema: string, value: unknown][] = [
+    ['a product', productCollection, 'Product', product(1)],
+    ['an unlisted barcode', productCollection, 'Product', withBarcode('869000000001')],
+    ['a barcode of 13 digits', productCollection, 'Product', withBarcode('8690000000011')],
+    ['a barcode of 11 digits', productCollection, 'Product', withBarcode('86900000001')],
+    ['a barcode of 14 digits', productCollection, 'Product', withBarcode('08690000000011')],
+    ['a barcode of letters', productCollection, 'Product', withBarcode('86900000000ab')],
+    ['a status that is a number', productCollection, 'Product', withBarcode('869000000001', 1)],
+    ['1,000 barcodes', productCollection, 'Product', { ...product(1), barcodes: many(1_000) }],
+    ['1,001 barcodes', productCollection, 'Product', { ...product(1), barcodes: many(1_001) }],
+    ['no array of barcodes', productCollection, 'Product', { ...product(1), barcodes: {} }],
+    ['no flag', productCollection, 'Product', { ...product(1), published: 'true' }],
+    ['the id 0', productCollection, 'Product', { ...product(1), product: named(0, 'A') }],
+    ['the id 1.5', productCollection, 'Product', { ...product(1), product: named(1.5, 'A') }],
+    ['the id 2^53-1', productCollection, 'Product', { ...product(1), product: named(2 ** 53 - 1, 'A') }],
+    ['the id 2^53', productCollection, 'Product', { ...product(1), product: named(2 ** 53, 'A') }],
+    ['an id as text', productCollection, 'Product', { ...product(1), drug: named('1', 'A') }],
+    ['an empty name', productCollection, 'Product', { ...product(1), drug: named(1, '') }],
+    ['no name', productCollection, 'Product', { ...product(1), drug: named(1, null) }],
+    [
+      'the longest name',
+      productCollection,
+      'Product',
+      { ...product(1), drug: named(1, '😀'.repeat(10_000)) },
+    ],
+    ['a name too long', productCollection, 'Product', { ...product(1), drug: named(1, 'a'.repeat(10_001)) }],
+    ...['product', 'drug', 'drugform', 'barcodes', 'published'].map(
+      (member) =>
+        [`no ${member}`, productCollection, 'Product', without(product(1), member)] as [
+          string,
+          Collection,
+          string,
+          unknown,
+        ],
+    ),
+    ['a company', companyCollection, 'Company', company(1)],
+    ['an empty official name', companyCollection, 'Company', { ...company(1), officialName: '' }],
+    ['no official name', companyCollection, 'Company', { ...company(1), officialName: null }],
+    ['no website', companyCollection, 'Company', { ...company(1), website: null }],
+    ['no telephone', companyCollection, 'Company', { ...company(1), phone: null }],
+    ['a telephone that is missing', companyCollection, 'Company', without(company(1), 'phone')],
+  ];
+  for (const [what, collection, schema, value] of cases) {
+    it(`says of ${what} what the validator says`, () => {
+      const { valid, told } = judged(collection, schema, value);
+      if (valid) told();
+      else expect(told).to.throw();
+    });
+  }
+
+  it('has no place for members that are not served', () => {
+    expect(judged(productCollection, 'Product', { ...product(1), colour: 'red' }).told).to.throw(
+      'additional',
+    );
+  });
+});
+
+describe('the OpenAPI document, held against the routes', () => {
+  const api = useApi(useRedis());
+
+  it('has the parameters that each route takes, and no others', async () => {
+    const inQuery = Object.entries(openApi.paths).map(([path, { get }]) => ({
+      path: path.replace('{id}', '7'),
+      names: parametersOf(get).flatMap((it) => (it.in === 'query' ? [it.name] : [])),
+    }));
+    for (const { path, names } of inQuery.filter((it) => it.names.length > 0)) {
+      const { status, text } = await api().get(`${path}?colour=red`);
+      expect(status, path).to.equal(400);
+      const taken = /it takes (.*)\./.exec(text)?.[1]?.split(/, | and /);
+      expect(names, path).to.have.members(taken ?? []);
+    }
+    expect(inQuery.filter((it) => it.names.length > 0)).to.have.length(12);
+  });
+});

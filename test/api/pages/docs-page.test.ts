@@ -1,0 +1,122 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { useApi } from '../../support/api.ts';
+import { useBrowser, type Witness, watch } from '../../support/browser.ts';
+import { importRecords } from '../../support/importing.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('the page of the API in Chromium', function () {
+  this.timeout(60_000);
+  const redis = useRedis();
+  const api = useApi(redis);
+  const browser = useBrowser();
+  let page: Page;
+  let witness: Witness;
+  before(async () => {
+    await importRecords(products(3), productCollection, { redisUrl: redis().url });
+    while ((await api().get('/products/3')).status !== 200);
+  });
+  beforeEach(async () => {
+    page = await browser().newPage();
+    witness = await watch(page, api().origin);
+  });
+  afterEach(() => page.close());
+
+  const open = async (below = '') => {
+    await page.goto(`${api().origin}/docs${below}`);
+    await page.locator('.opblock').first().waitFor();
+  };
+  const expectNoComplaint = () => {
+    expect(witness.complaints).to.deep.equal([]);
+    expect(witness.outside).to.deep.equal([]);
+  };
+
+  async function enterKey(key: string): Promise<void> {
+    await page.locator('button.authorize').first().click();
+    const dialog = page.locator('.auth-container');
+    await dialog.locator('input').fill(key);
+    await dialog.locator('button[type=submit]').click();
+    await page.locator('.auth-wrapper .btn-done').click();
+  }
+
+  /** Sends the request of an operation that is open, and gives the status and the body that are shown. */
+  async function execute(operation: string): Promise<{ status: string; body: string }> {
+    const block = page.locator(`[id$="-${operation}"]`);
+    await block.locator('button.execute').click();
+    const answer = block.locator('.live-responses-table .response');
+    const status = await answer.locator('.response-col_status').first().innerText();
+    return { status: status.trim(), body: await answer.innerText() };
+  }
+
+  it('shows every operation that the document has', async () => {
+    await open();
+    expect(await page.locator('.opblock').count()).to.equal(15);
+    expect(await page.locator('.info .title').innerText()).to.match(/^medref/);
+    expectNoComplaint();
+  });
+
+  it('shows an answer to who has entered a key, without a word to anybody else', async () => {
+    await open('#/Products/listProducts');
+    await page.locator('#operations-Products-listProducts .opblock-body').waitFor();
+    expect((await execute('listProducts')).status).to.match(/^401/);
+    // A refusal is what the browser itself tells on the console.
+    expect(witness.complaints.splice(0)).to.deep.equal([
+      'console: Failed to load resource: the server responded with a status of 401 (Unauthorized)',
+    ]);
+
+    await enterKey(api().key);
+    const { status, body } = await execute('listProducts');
+    expect(status).to.match(/^200/);
+    expect(body).to.include('DRUG 3 10 MG TABLET').and.to.include('medref-version');
+    expect(witness.requests.at(-1)).to.equal(`${api().origin}/products`);
+    expectNoComplaint();
+  });
+
+  it('tries a record by the id that is shown, and lines', async () => {
+    await open('#/Products/getProduct');
+    await page.locator('#operations-Products-getProduct .opblock-body').waitFor();
+    await enterKey(api().key);
+    const { status, body } = await execute('getProduct');
+    expect(status).to.match(/^200/);
+    expect(body).to.include('DRUG 1 10 MG TABLET');
+    expect(witness.requests.at(-1)).to.equal(`${api().origin}/products/1`);
+    expectNoComplaint();
+  });
+
+  it('keeps no key: who opens it again has to enter it again', async () => {
+    await open('#/Products/listProducts');
+    await enterKey(api().key);
+    const kept = await page.evaluate(
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])',
+    );
+    expect(kept).to.equal('[{},{},""]');
+    await page.reload();
+    await page.locator('#operations-Products-listProducts .opblock-body').waitFor();
+    expect((await execute('listProducts')).status).to.match(/^401/);
+  });
+
+  it('is dark where the reader has it so, and follows', async () => {
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await open();
+    await page.locator('html.dark-mode').waitFor();
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.locator('html:not(.dark-mode)').waitFor();
+    expectNoComplaint();
+  });
+
+  it('is right behind a proxy that has the service below a path', async () => {
+    // As a proxy would: below a path there, without it here.
+    await page.route('**/reference/**', async (route) => {
+      const response = await route.fetch({ url: route.request().url().replace('/reference/', '/') });
+      await route.fulfill({ response });
+    });
+    await page.goto(`${api().origin}/reference/docs#/Products/getProduct`);
+    await page.locator('#operations-Products-getProduct .opblock-body').waitFor();
+    await enterKey(api().key);
+    expect((await execute('getProduct')).status).to.match(/^200/);
+    expect(witness.requests.at(-1)).to.equal(`${api().origin}/reference/products/1`);
+    expectNoComplaint();
+  });
+});

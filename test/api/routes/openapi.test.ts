@@ -1,0 +1,55 @@
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { useApi } from '../../support/api.ts';
+import { openApi } from '../../support/openapi.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { sendWithoutKey } from '../../support/wire.ts';
+
+describe('GET /openapi.json', () => {
+  const api = useApi(useRedis());
+  const ask = (headers: Record<string, string> = {}, method = 'GET') =>
+    sendWithoutKey(api(), '/openapi.json', { headers, method });
+
+  it('is the document, without a key and before anything is published', async () => {
+    const { status, headers, body } = await ask();
+    expect(status).to.equal(200);
+    expect(headers['content-type']).to.equal('application/json');
+    expect(JSON.parse(body.toString())).to.deep.equal(openApi);
+    expect((await api().get('/openapi.json')).status).to.equal(200);
+  });
+
+  it('is asked for again each time, and 304 to who holds it', async () => {
+    const { headers } = await ask();
+    expect(headers['cache-control']).to.equal('no-cache');
+    for (const tags of [headers.etag as string, `"x", ${headers.etag}`, '*']) {
+      const again = await ask({ 'if-none-match': tags });
+      expect([again.status, again.body.length, again.headers.etag], tags).to.deep.equal([
+        304,
+        0,
+        headers.etag,
+      ]);
+      expect(again.headers['cache-control']).to.equal('no-cache');
+    }
+    expect((await ask({ 'if-none-match': '"x"' })).status).to.equal(200);
+    expect((await ask({ 'if-modified-since': new Date().toUTCString() })).status).to.equal(200);
+  });
+
+  it('is compressed for clients that take it, and says what it depends on', async () => {
+    const plain = await ask();
+    const compressed = await ask({ 'accept-encoding': 'gzip' });
+    expect(compressed.headers['content-encoding']).to.equal('gzip');
+    expect(gunzipSync(compressed.body)).to.deep.equal(plain.body);
+    expect(compressed.body.length).to.be.below(plain.body.length / 4);
+    expect(plain.headers).not.to.have.property('content-encoding');
+    for (const { headers } of [plain, compressed]) expect(headers.vary).to.equal('Accept-Encoding');
+    expect(compressed.headers.etag).to.equal(plain.headers.etag);
+  });
+
+  it('answers HEAD, and 405 to other methods', async () => {
+    const head = await ask({}, 'HEAD');
+    expect([head.status, head.body.length]).to.deep.equal([200, 0]);
+    expect(head.headers['content-length']).to.equal(String((await ask()).body.length));
+    const posted = await ask({}, 'POST');
+    expect([posted.status, posted.headers.allow]).to.deep.equal([405, 'GET, HEAD']);
+  });
+});

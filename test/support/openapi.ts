@@ -1,0 +1,161 @@
+// What /openapi.json says of an answer, compiled, and held against answers that tests get.
+
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { expect } from 'chai';
+import { openApiText } from '../../api/openapi/openapi-document.ts';
+import { servedCollections } from '../../shared/collections/collections.ts';
+
+/** A reference, or what it refers to. */
+type Maybe<Shape> = Shape & { readonly $ref?: string };
+
+export interface Schema {
+  readonly type?: string | readonly string[];
+  readonly [keyword: string]: unknown;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
+interface Header {
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
+interface MediaType {
+  readonly schema: Schema;
+  readonly example?: unknown;
+  readonly 'x-line-schema'?: Schema;
+}
+
+interface Response {
+  readonly headers?: Readonly<Record<string, Maybe<Header>>>;
+  readonly content?: Readonly<Record<string, MediaType>>;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly parameters?: readonly Maybe<Parameter>[];
+  readonly responses: Readonly<Record<string, Maybe<Response>>>;
+}
+
+export interface OpenApi {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, { readonly get: Operation }>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Response>>;
+  };
+}
+
+/** An answer, decoded, of whichever client. */
+export interface HeldAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** The document that the API of tests answers with. */
+export const openApi = JSON.parse(
+  openApiText(servedCollections.map(({ collection }) => collection)),
+) as OpenApi;
+
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
+addFormats.default(ajv);
+ajv.addVocabulary(['x-line-schema']);
+// As a JSON Schema of its own, since the document is none.
+ajv.addSchema({ $id: 'openapi', $defs: asJsonSchema(openApi.components.schemas) });
+
+const compiled = new Map<string, ValidateFunction>();
+
+/** Expects a value to be as a schema of the document says. */
+export function expectAsSchema(value: unknown, schema: Schema, what: string): void {
+  const key = JSON.stringify(schema);
+  const validate = compiled.get(key) ?? ajv.compile(asJsonSchema(schema));
+  compiled.set(key, validate);
+  expect(validate(value), `${what}: ${ajv.errorsText(validate.errors)}`).to.equal(true);
+}
+
+function asJsonSchema<Shape>(it: Shape): Shape {
+  return JSON.parse(JSON.stringify(it).replaceAll('"#/components/schemas/', '"openapi#/$defs/')) as Shape;
+}
+
+/** What a reference of the document refers to, or the thing itself. */
+export function resolved<Shape>(it: Maybe<Shape>): Shape {
+  if (it.$ref === undefined) return it;
+  const steps = it.$ref.slice('#/'.length).split('/');
+  return steps.reduce((so, step) => (so as Record<string, unknown>)[step], openApi as unknown) as Shape;
+}
+
+/** The parameters of an operation, references resolved. */
+export function parametersOf({ parameters = [] }: Operation): Parameter[] {
+  return parameters.map((it) => resolved<Parameter>(it));
+}
+
+/** The described path that a target is at; `undefined` where there is none. */
+export function describedPath(target: string): string | undefined {
+  const [path = ''] = target.split(/[?#]/, 1);
+  if (path in openApi.paths) return path;
+  const withId = path.replace(/\/[^/]*$/, '/{id}');
+  return withId in openApi.paths ? withId : undefined;
+}
+
+/** Header fields of every answer over HTTP, which no description repeats. */
+const ofHttp = ['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length', 'content-type'];
+/** What hapi says of errors, and what fixed answers say besides. */
+const notTold = ['cache-control', 'vary', 'x-content-type-options', 'content-encoding', 'allow'];
+
+/** Expects an answer to be one that the document has for its request: status, header fields and body. */
+export function expectAsDescribed(method: string, target: string, answer: HeldAnswer): void {
+  const { status, text } = answer;
+  const what = `${method} ${target}: ${status}`;
+  const path = describedPath(target);
+  if (path === undefined || !['GET', 'HEAD'].includes(method)) {
+    if (status >= 400 && method !== 'HEAD') expectError(JSON.parse(text), status, what);
+    return;
+  }
+  const { responses } = (openApi.paths[path] as { get: Operation }).get;
+  const found = responses[status] ?? responses[`${Math.floor(status / 100)}XX`];
+  expect(found, `${what} is not described`).not.to.equal(undefined);
+  const response = resolved<Response>(found as Maybe<Response>);
+  expectHeaders(answer, response, what);
+  if (method === 'HEAD' || status === 304) expect(text, what).to.equal('');
+  else expectBody(answer, response, what);
+}
+
+function expectHeaders({ headers }: HeldAnswer, { headers: described = {} }: Response, what: string): void {
+  for (const [name, it] of Object.entries(described)) {
+    const { required, schema } = resolved<Header>(it);
+    const value = headers.get(name);
+    if (value === null) expect(required ?? false, `${what} has no ${name}`).to.equal(false);
+    else
+      expectAsSchema(schema.type === 'integer' ? Number(value) : value, schema, `${what} ${name}: ${value}`);
+  }
+  const names = Object.keys(described).map((it) => it.toLowerCase());
+  const strange = [...headers.keys()].filter((it) => ![...names, ...ofHttp, ...notTold].includes(it));
+  expect(strange, `${what} has headers that are not described`).to.deep.equal([]);
+}
+
+function expectBody({ status, headers, text }: HeldAnswer, { content = {} }: Response, what: string): void {
+  const [type = ''] = (headers.get('content-type') ?? '').split(';', 1);
+  const described = content[type];
+  expect(described, `${what} as ${type} is not described`).not.to.equal(undefined);
+  const { schema, 'x-line-schema': ofLines } = described as MediaType;
+  if (ofLines) {
+    expect(text, what).to.match(/^$|\n$/);
+    for (const line of text.split('\n').slice(0, -1)) expectAsSchema(JSON.parse(line), ofLines, what);
+    return;
+  }
+  const body = JSON.parse(text) as unknown;
+  expectAsSchema(body, schema, what);
+  if (status >= 400) expectError(body, status, what);
+}
+
+function expectError(body: unknown, status: number, what: string): void {
+  expectAsSchema(body, { $ref: '#/components/schemas/Error' }, what);
+  expect((body as { data: { status: number } }).data.status, what).to.equal(status);
+}
