@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readSettings, SettingsError } from '../config/settings.ts';
 import { plainReason, RedisUnavailableError } from '../shared/redis/failures.ts';
-import { parseClient, parseExpiry, parseRate, parseVersion } from './arguments.ts';
+import { parseClient, parseDuration, parseExpiry, parseRate, parseVersion } from './arguments.ts';
 import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
 import type { CommandContext, Surroundings } from './surroundings.ts';
 
@@ -76,9 +76,15 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       ),
     );
 
-  command('status', 'live versions, last imports and locks').action((options) =>
-    perform(async (context) => (await import('./commands/status.ts')).statusCommand(context, options)),
-  );
+  command('status', 'what is live, how old it is, how the last imports ended, and what to do next')
+    .option(
+      '--max-age <D>',
+      'end with 1 where upstream was not found as it is live for longer, such as 36h (s, m, h, d)',
+      parsed(parseDuration),
+    )
+    .action((options) =>
+      perform(async (context) => (await import('./commands/status.ts')).statusCommand(context, options)),
+    );
 
   command('verify', 'read everything that is stored of the kept versions and hold it against its checksums')
     .argument('[collection...]', 'collections to verify; without names, all')
