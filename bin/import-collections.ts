@@ -46,7 +46,7 @@ export async function importCollections(
       ended(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
       continue;
     }
-    const progress = createProgress(collection.name, stderr);
+    const progress = createProgress(collection.name, { stderr, logger });
     const report = await importCollection(collection, {
       ...settings,
       ...{ redis, logger, signal, upstream, force, dryRun, scheduled, onProgress: progress.show },

@@ -13,7 +13,7 @@ export interface Surroundings {
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   /** Takes the lines of the log. */
   log(line: string): void;
-  /** Asks to be told of SIGINT and SIGTERM, by a signal that is aborted then. */
+  /** Asks to be told of SIGINT, SIGTERM and SIGHUP, by a signal that is aborted then. */
   stopSignal(): AbortSignal;
   /** Lets other processes go first from now on. */
   giveWay(): void;

@@ -827,8 +827,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a progress line is longer than its terminal',
     file: 'bin/progress.ts',
-    from: 'line.slice(0, stream.columns || line.length)',
-    to: 'line',
+    from: '.slice(0, stderr.columns || undefined)',
+    to: '',
     tests: ['test/bin/progress.test.ts'],
   },
   // ---- numbers, formats, checks and digests
