@@ -140,6 +140,17 @@ describe('commands with a webhook', function () {
     }
   });
 
+  it('tell it of a scheduled import that could not even begin', async () => {
+    await redis.lpush(keys.lock, 'what is no lock');
+    const scheduling = startMedref(['schedule', '--json'], settings);
+    while (receiver.received.length === 0) await sleep(20);
+    const [{ notice } = expect.fail()] = receiver.received;
+    expect(notice).to.deep.include({ event: 'failed', collection: 'products', version: null });
+    expect(notice.report.reason).to.match(/WRONGTYPE/);
+    scheduling.process.kill('SIGTERM');
+    expect((await scheduling.ended).code).to.equal(0);
+  });
+
   it('tell it from the schedule too, where it is tried again while the schedule goes on', async () => {
     const flaky = await startReceiver((response, request, nth) =>
       nth === 1 ? refusing(500)(response, request, nth) : void response.end(),
