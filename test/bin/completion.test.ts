@@ -66,6 +66,7 @@ const cases: [line: string, offered: string[]][] = [
   ['medref diff ', all],
   ['medref versions dr', ['drugs']],
   ['medref rollback dr', []],
+  ['medref rollback --to ', []],
   ['medref status --m', ['--max-age']],
   ['medref keys ', ['create', 'list', 'revoke']],
   ['medref keys create --c', ['--client']],
