@@ -37,3 +37,12 @@ export function parseRate(text: string): string {
     throw new Error('It takes a number of requests a second, such as 10/s.');
   return text;
 }
+
+const secondsIn = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+
+/** A length of time, such as `36h`. @returns seconds */
+export function parseDuration(text: string): number {
+  const [, value, unit] = /^([1-9][0-9]{0,8})([smhd])$/.exec(text) ?? [];
+  if (value === undefined) throw new Error('It takes a number and one of s, m, h and d, such as 36h.');
+  return Number(value) * secondsIn[unit as keyof typeof secondsIn];
+}

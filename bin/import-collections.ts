@@ -3,6 +3,7 @@
 import { urlSetting } from '../config/settings.ts';
 import { importCollection } from '../importer/import-cycle.ts';
 import { type ImportReport, startReport } from '../importer/job/import-report.ts';
+import type { Webhook } from '../importer/notices/webhook.ts';
 import type { Collection } from '../shared/collections/collection.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { UsageError } from './exit-codes.ts';
@@ -15,6 +16,8 @@ export interface Imports {
   readonly chosen: readonly Collection[];
   readonly redis: Redis;
   readonly logger: Logger;
+  /** Told of each import but for dry runs. */
+  readonly webhook: Webhook;
   /** Once it is aborted, the import under way ends, and no further one begins. */
   readonly signal: AbortSignal;
   readonly force?: boolean;
@@ -25,9 +28,13 @@ export interface Imports {
 /** Imports collections one after the other. @throws UsageError for one without a URL */
 export async function importCollections(
   { settings, stderr, giveWay }: CommandContext,
-  { chosen, redis, logger, signal, force = false, dryRun = false, scheduled = false }: Imports,
+  { chosen, redis, logger, webhook, signal, force = false, dryRun = false, scheduled = false }: Imports,
 ): Promise<ImportReport[]> {
   const reports: ImportReport[] = [];
+  const ended = (report: ImportReport) => {
+    if (!dryRun) webhook.tell(report);
+    reports.push(report);
+  };
   giveWay();
   for (const collection of chosen) {
     const upstream = settings.upstreams.get(collection.name);
@@ -36,17 +43,17 @@ export async function importCollections(
         `${urlSetting(collection.name)} is not set, so ${collection.name} cannot be imported.`,
       );
     if (signal.aborted) {
-      reports.push(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
+      ended(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
       continue;
     }
-    const progress = createProgress(collection.name, stderr);
+    const progress = createProgress(collection.name, { stderr, logger });
     const report = await importCollection(collection, {
       ...settings,
       ...{ redis, logger, signal, upstream, force, dryRun, scheduled, onProgress: progress.show },
     });
     progress.clear();
     logger[levelOf(report)](report, `Import of ${collection.name}: ${report.outcome}.`);
-    reports.push(report);
+    ended(report);
   }
   return reports;
 }

@@ -7,6 +7,7 @@ import { Writable } from 'node:stream';
 import { commandLine } from './command-line.ts';
 import { exitCodes } from './exit-codes.ts';
 import { giveWay } from './give-way.ts';
+import { eraseLine } from './progress.ts';
 import { stopSignal } from './stop-signal.ts';
 
 let staysUp = false;
@@ -30,7 +31,8 @@ process.stderr.on('error', () => undefined);
 
 process.exitCode = await commandLine(process.argv.slice(2), {
   ...{ env: process.env, stdout: process.stdout, stderr: process.stderr, giveWay, stopSignal },
-  log: (line) => process.stderr.write(line),
+  // On a terminal, a line of the log takes the place of the progress, which is shown again below it.
+  log: (line) => process.stderr.write(process.stderr.isTTY ? eraseLine + line : line),
   stayUp: () => {
     staysUp = true;
   },

@@ -2,6 +2,7 @@
 
 import { readLastImportSince } from '../importer/job/import-history.ts';
 import { readLockHolder } from '../importer/job/import-lock.ts';
+import { startReport } from '../importer/job/import-report.ts';
 import type { RunEnd } from '../importer/schedule.ts';
 import type { Collection } from '../shared/collections/collection.ts';
 import { collectionKeys } from '../shared/keys.ts';
@@ -22,7 +23,7 @@ export type ScheduledImport = (collection: Collection, due: Date) => Promise<Run
 export function scheduledImports(
   context: CommandContext,
   connecting: Promise<Redis | null>,
-  { logger, signal }: Pick<Imports, 'logger' | 'signal'>,
+  { logger, webhook, signal }: Pick<Imports, 'logger' | 'webhook' | 'signal'>,
 ): ScheduledImport {
   const inTurn = oneAtATime();
   /** By collection: the lock that is waited for, as it was told of. */
@@ -55,7 +56,7 @@ export function scheduledImports(
       return 'ended';
     }
     const [report] = await importCollections(context, {
-      ...{ chosen: [collection], redis, logger, signal, scheduled: true },
+      ...{ chosen: [collection], redis, logger, webhook, signal, scheduled: true },
     });
     const outcome = report?.outcome;
     return outcome === 'failed' || outcome === 'locked' ? outcome : 'ended';
@@ -68,6 +69,7 @@ export function scheduledImports(
         { collection: collection.name, err: error, reason },
         'A scheduled import could not begin.',
       );
+      webhook.tell(startReport(collection.name).end('failed', { reason }));
       return 'failed';
     });
 }

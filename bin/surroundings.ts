@@ -2,17 +2,18 @@
 
 import type { Writable } from 'node:stream';
 import type { Settings } from '../config/settings.ts';
+import type { Terminal } from './colours.ts';
 
 /** The process around the command line. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Results. */
-  readonly stdout: Writable;
+  readonly stdout: Writable & Terminal;
   /** Progress, and what went wrong; with its width where it is a terminal. */
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   /** Takes the lines of the log. */
   log(line: string): void;
-  /** Asks to be told of SIGINT and SIGTERM, by a signal that is aborted then. */
+  /** Asks to be told of SIGINT, SIGTERM and SIGHUP, by a signal that is aborted then. */
   stopSignal(): AbortSignal;
   /** Lets other processes go first from now on. */
   giveWay(): void;

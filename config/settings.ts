@@ -30,6 +30,8 @@ export interface Settings {
   readonly maxChangePercent: number;
   readonly keepVersions: number;
   readonly logLevel: string;
+  readonly webhookUrl: URL | undefined;
+  readonly webhookSecret: string | undefined;
 }
 
 /** One setting: its name in the environment, its default, what it means, what it takes, and the rule that says so. */
@@ -176,6 +178,20 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     takes: 'one of trace, debug, info, warn, error, fatal, silent',
     rule: Joi.string().valid('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
   },
+  {
+    name: 'WEBHOOK_URL',
+    doc: 'Told of each publication, refusal and failure, as "The webhook" says. Never shown: its path may be a secret.',
+    takes: 'an http: or https: URL without credentials or fragment',
+    rule: url(['http:', 'https:'], plain),
+    secret: true,
+  },
+  {
+    name: 'WEBHOOK_SECRET',
+    doc: 'What notices to the webhook are signed with; without it they are not signed.',
+    takes: 'visible ASCII characters without spaces',
+    rule: token,
+    secret: true,
+  },
 ];
 
 /**
@@ -189,6 +205,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   );
   const text = (name: string) => values.get(name) as string;
   const number = (name: string) => values.get(name) as number;
+  const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
     keyPrefix: text('KEY_PREFIX'),
@@ -205,6 +222,8 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     logLevel: text('LOG_LEVEL'),
+    webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),
+    webhookSecret: values.get('WEBHOOK_SECRET') as string | undefined,
   });
 }
 

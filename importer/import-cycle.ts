@@ -109,7 +109,8 @@ async function stage(job: ImportJob, known: Validators | null): Promise<FromUpst
       signal.throwIfAborted();
       if (!done) {
         await writer.write(value);
-        context.onProgress?.(writer.counts.read);
+        const arrival = value.page === 1 ? value.arrival : null;
+        context.onProgress?.({ read: writer.counts.read, arrival });
         continue;
       }
       report.warn(...value.warnings);

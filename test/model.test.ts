@@ -280,7 +280,12 @@ async function dieImporting(
     const content = validRecords(list);
     if (death === 'begun' || content.length === 0) return;
     const writer = new VersionWriter(redis, staging, productCollection);
-    await writer.write({ records: content.map(sourceRecord), bytes: 1, page: 1 });
+    await writer.write({
+      records: content.map(sourceRecord),
+      bytes: 1,
+      page: 1,
+      arrival: { bytes: 0, of: null },
+    });
     await writer.flush();
     const isFinished = death !== 'staged';
     // Order, blocks and the search index are written when all records are there, since these lists have less than a block.

@@ -2,6 +2,7 @@
 
 import { type Settings, urlSetting } from '../../config/settings.ts';
 import { type ImportOutcome, type ImportReport, startReport } from '../../importer/job/import-report.ts';
+import { createWebhook } from '../../importer/notices/webhook.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -13,7 +14,7 @@ import {
   refusalKind,
 } from '../../shared/redis/failures.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
-import { importCollections } from '../import-collections.ts';
+import { type Imports, importCollections } from '../import-collections.ts';
 import { createLogger } from '../logger.ts';
 import { operator } from '../operator.ts';
 import type { CommandContext } from '../surroundings.ts';
@@ -28,31 +29,38 @@ export async function importCommand(
   { force = false, dryRun = false, ...options }: OutputOptions & { force?: boolean; dryRun?: boolean },
 ): Promise<number> {
   const chosen = chooseCollections(context.settings, names);
-  const imports = await importChosen(context, chosen, { force, dryRun });
-  print(context, { imports }, options, () => imports.map(importText).join('\n'));
-  return exitCodeOf(imports);
+  const logger = createLogger(context).child({ by: operator() });
+  const webhook = createWebhook(context.settings, logger);
+  try {
+    const imports = await importChosen(context, chosen, { force, dryRun, logger, webhook });
+    print(context, { imports }, options, () => imports.map(importText).join('\n'));
+    return exitCodeOf(imports);
+  } finally {
+    await webhook.finish();
+  }
 }
 
 /** Without Redis every import fails, and is reported like any other that failed. */
 async function importChosen(
   context: CommandContext,
   chosen: readonly Collection[],
-  how: { force: boolean; dryRun: boolean },
+  { logger, webhook, ...how }: Pick<Imports, 'logger' | 'webhook'> & { force: boolean; dryRun: boolean },
 ): Promise<ImportReport[]> {
-  const logger = createLogger(context).child({ by: operator() });
   logger.info({ collections: chosen.map(({ name }) => name), ...how }, 'An import by hand begins.');
   const signal = context.stopSignal();
   let redis: Redis | undefined;
   try {
     redis = await connectForWriting(context.settings.redisUrl);
     for (const warning of await serverWarnings(redis)) logger.warn(warning);
-    return await importCollections(context, { ...how, chosen, redis, logger, signal });
+    return await importCollections(context, { ...how, chosen, redis, logger, webhook, signal });
   } catch (error) {
     const isOfRedis =
       error instanceof RedisUnavailableError || isRedisUnavailable(error) || refusalKind(error);
     if (!isOfRedis) throw error;
     const reason = plainReason(error as Error);
-    return chosen.map(({ name }) => startReport(name).end('failed', { reason }));
+    const reports = chosen.map(({ name }) => startReport(name).end('failed', { reason }));
+    if (!how.dryRun) for (const report of reports) webhook.tell(report);
+    return reports;
   } finally {
     redis?.disconnect();
   }

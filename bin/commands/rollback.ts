@@ -1,5 +1,6 @@
 // medref rollback and medref resume: an older content is made live again, and the schedule held until it is lifted.
 
+import { createWebhook } from '../../importer/notices/webhook.ts';
 import { liftHold } from '../../importer/publishing/hold.ts';
 import { type RollbackResult, rollBack } from '../../importer/rollback.ts';
 import { collectionKeys } from '../../shared/keys.ts';
@@ -43,6 +44,8 @@ export async function rollbackCommand(
   }
   const { report, contentOf } = result;
   const { outcome, version, previousVersion, added, changed, removed } = report;
+  const webhook = createWebhook(context.settings, logger);
+  webhook.tell(report);
   print(
     context,
     { collection: name, outcome, version, contentOf, previousVersion, added, changed, removed },
@@ -53,6 +56,7 @@ export async function rollbackCommand(
         `${name}: scheduled imports are held; "medref resume ${name}" lifts the hold, and so does an import by hand that publishes`,
       ].join('\n'),
   );
+  await webhook.finish();
   return exitCodes.done;
 }
 

@@ -1,6 +1,7 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version, or a damaged one.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createWebhook } from '../../importer/notices/webhook.ts';
 import { startSchedule, type Waits } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -36,7 +37,8 @@ export async function scheduleCommand(
   const logger = createLogger(context);
   const signal = context.stopSignal();
   const connecting = connectOnceThere(settings.redisUrl, { logger, signal });
-  const importDue = scheduledImports(context, connecting, { logger, signal });
+  const webhook = createWebhook(settings, logger);
+  const importDue = scheduledImports(context, connecting, { logger, webhook, signal });
   const scheduled = collections.map((collection) => {
     const { name } = collection;
     const schedule = startSchedule({
@@ -75,6 +77,7 @@ export async function scheduleCommand(
   } finally {
     await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));
     (await connecting.catch(() => null))?.disconnect();
+    await webhook.finish();
   }
 }
 

@@ -8,7 +8,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import type { StoredContent } from '../../shared/versions.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { UpstreamLimits } from '../upstream/access.ts';
-import type { Validators } from '../upstream/document.ts';
+import type { Arrival, Validators } from '../upstream/document.ts';
 import type { StagedVersion, VersionWriter } from '../writing/version-writer.ts';
 import type { ImportLock, Lifetimes } from './import-lock.ts';
 import type { ReportDraft } from './import-report.ts';
@@ -31,14 +31,22 @@ export interface ImportContext {
   readonly logger: Logger;
   /** Ends the import early, as failed. */
   readonly signal?: AbortSignal | undefined;
-  /** Told how many records were read so far. */
-  readonly onProgress?: ((read: number) => void) | undefined;
+  /** Told how far it has come, after each batch of records. */
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
   /** Of the lock, and of what is staged under it; tests shorten them. */
   readonly lifetimes?: Lifetimes | undefined;
   /** See version-number.ts; tests do not wait. */
   readonly maxNumberWaitMs?: number | undefined;
   /** Bounds on waiting and size; tests shorten them. */
   readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
+}
+
+/** How far an import has come. */
+export interface ImportProgress {
+  /** Records. */
+  readonly read: number;
+  /** How much of the document has arrived; `null` of a list of pages, of which nobody knows how many there are. */
+  readonly arrival: Arrival | null;
 }
 
 /** One import of one collection, under its lock. */

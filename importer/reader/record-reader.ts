@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { shortened } from '../../shared/shortened.ts';
-import type { UpstreamDocument, Validators } from '../upstream/document.ts';
+import type { Arrival, UpstreamDocument, Validators } from '../upstream/document.ts';
 import { maxUrlLength, namedUrl } from '../upstream/named-url.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { quoted, UpstreamError, urlText } from '../upstream/upstream-error.ts';
@@ -42,6 +42,8 @@ export interface RecordBatch {
   readonly bytes: number;
   /** The page that they are from, counted from 1. */
   readonly page: number;
+  /** How much of their page had arrived. */
+  readonly arrival: Arrival;
 }
 
 /** What to read. */
@@ -160,13 +162,13 @@ async function* readDocument(
         const records = parser.feed(decoder.decode(piece, { stream: true }));
         if (records.length === 0) continue;
         position += records.length;
-        yield { records, bytes: bytesWithoutRecord, page };
+        yield { records, bytes: bytesWithoutRecord, page, arrival: document.arrival() };
         bytesWithoutRecord = 0;
       }
     }
     const records = [...parser.feed(decoder.decode()), ...parser.end()];
     position += records.length;
-    if (records.length > 0) yield { records, bytes: bytesWithoutRecord, page };
+    if (records.length > 0) yield { records, bytes: bytesWithoutRecord, page, arrival: document.arrival() };
     return { ...parser.envelope, records: position - recordsBefore };
   } catch (error) {
     throw documentFailure(name, position, error);

@@ -12,6 +12,13 @@ export interface Validators {
   readonly lastModified: string | null;
 }
 
+/** How much of a document has arrived, in bytes as they were sent. */
+export interface Arrival {
+  readonly bytes: number;
+  /** Of how many; `null` where that is not known. */
+  readonly of: number | null;
+}
+
 /** An upstream document whose body has yet to be read. */
 export interface UpstreamDocument {
   /** Where the document was found, after redirects. */
@@ -23,6 +30,7 @@ export interface UpstreamDocument {
   readonly validators: Validators;
   /** The decoded bytes, to be read once; every failure in them is an {@link UpstreamError}. */
   readonly body: AsyncIterable<Uint8Array>;
+  arrival(): Arrival;
   /** Gives up what is not yet read; to be called at the end in any case. */
   close(): void;
 }
@@ -33,6 +41,8 @@ export interface Source {
   raw: Readable;
   /** Whether the sender told where the bytes end, by a length or by chunks; if not, the connection ends with them. */
   framed: boolean;
+  /** How many bytes there are, where that is known before they come. */
+  length: number | null;
   limits: UpstreamLimits;
   signal: AbortSignal;
   lines: boolean;
@@ -42,6 +52,7 @@ export interface Source {
 /** A document of these bytes, whose body has yet to be read. */
 export function documentOf(source: Source): UpstreamDocument {
   const { url, raw, signal, lines, header } = source;
+  const arrived = { bytes: 0 };
   // What goes wrong is told to whoever reads; without a reader it concerns nobody.
   addAbortSignal(signal, raw).on('error', () => {});
   return {
@@ -49,7 +60,8 @@ export function documentOf(source: Source): UpstreamDocument {
     lines,
     version: header('medref-version'),
     validators: { etag: notTooLong(header('etag')), lastModified: notTooLong(settledDate(header)) },
-    body: bounded(unzipped(watched(source), urlText(url), source.limits.gzipLayers), source),
+    body: bounded(unzipped(watched(source, arrived), urlText(url), source.limits.gzipLayers), source),
+    arrival: () => ({ ...arrived, of: source.length }),
     close: () => raw.destroy(),
   };
 }
@@ -72,7 +84,10 @@ function settledDate(header: Source['header']): string | null {
 }
 
 /** The body as it arrives, given up when it is silent or drips. */
-async function* watched({ url, raw, framed, lines, limits, signal }: Source): AsyncGenerator<Uint8Array> {
+async function* watched(
+  { url, raw, framed, lines, limits, signal }: Source,
+  all: { bytes: number },
+): AsyncGenerator<Uint8Array> {
   const name = urlText(url);
   const chunks = raw[Symbol.asyncIterator]();
   let waited = 0;
@@ -95,6 +110,7 @@ async function* watched({ url, raw, framed, lines, limits, signal }: Source): As
     if (next.done) return;
     waited += performance.now() - start;
     arrived += next.value.length;
+    all.bytes += next.value.length;
     if (waited >= limits.slowMs) {
       if (arrived < (limits.slowBytesPerSecond * waited) / 1000) {
         throw new UpstreamError(

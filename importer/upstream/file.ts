@@ -27,7 +27,8 @@ export function createFileClient({ limits, signal }: Access): FileClient {
       const file = await tried(url, () => openRegularFile(url, path.real));
       const raw = file.createReadStream({ highWaterMark: 64 * 1024 });
       const lines = hasLinesExtension(url);
-      return documentOf({ url, raw, framed: true, limits, signal, lines, header: () => null });
+      const { size: length } = await file.stat();
+      return documentOf({ url, raw, framed: true, length, limits, signal, lines, header: () => null });
     },
   };
 }

@@ -127,9 +127,9 @@ async function tryOnce({ url, validators, access, deadline }: Try): Promise<Upst
     throw discarded(response.body, error);
   }
   const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
-  const framed =
-    header('content-length') !== null || /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
-  return documentOf({ url: found.url, raw: response.body, framed, limits, signal, lines, header });
+  const length = header('content-length') === null ? null : Number(header('content-length'));
+  const framed = length !== null || /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
+  return documentOf({ url: found.url, raw: response.body, framed, length, limits, signal, lines, header });
 }
 
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {

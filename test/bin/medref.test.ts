@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { documentOf, parseVersion } from '../../shared/versions.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref as run, startMedref as start } from '../support/medref.ts';
 import { companies, product, products } from '../support/records.ts';
@@ -276,74 +275,6 @@ describe('the command line', function () {
       } finally {
         server().resume();
       }
-    });
-  });
-
-  describe('status', () => {
-    interface Status {
-      collections: {
-        collection: string;
-        live: { version: number; totalCount: number; ageSeconds: number } | null;
-        lastImports: { outcome: string }[];
-        lock: { holder: string; since: string } | null;
-      }[];
-    }
-
-    it('tells what is live, how the last imports ended and who holds a lock', async () => {
-      const url = await serving(products(3));
-      const { imports } = (await medref(['import', '--json'], { PRODUCTS_URL: url })).json<Imports>();
-      const version = imports[0]?.version;
-      await medref(['import'], { PRODUCTS_URL: url });
-      const lock = { holder: 'process 7 on host', since: '2026-01-01T00:00:00.000Z' };
-      await redis.set(keys.lock, JSON.stringify({ ...lock, token: 'x' }));
-      const { code, json } = await medref(['status', '--json']);
-      expect(code).to.equal(0);
-      const [first, derived, second] = json<Status>().collections;
-      expect(first?.live).to.deep.include({ version, totalCount: 3 });
-      expect(first?.live?.ageSeconds).to.be.within(0, 60);
-      expect(first?.lastImports.map((it) => it.outcome)).to.deep.equal(['unchanged', 'published']);
-      expect(first?.lock).to.deep.equal(lock);
-      expect(derived).to.deep.include({ collection: 'drugs', derivedFrom: 'products', lock });
-      expect(derived?.live).to.deep.include({ version, totalCount: 3 });
-      expect(second).to.deep.equal({
-        ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
-        ...{ lastImports: [], lock: null, hold: null, warnings: [] },
-      });
-    });
-
-    it('says the same to people', async () => {
-      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
-      const { stdout } = await medref(['status']);
-      expect(stdout).to.match(/^products: version 20\d{12} is live since .*, 3 records$/m);
-      expect(stdout).to.match(
-        /^drugs: version 20\d{12} is live since .*, 3 records\n {2}comes and goes with products$/m,
-      );
-      expect(stdout).to.match(/^companies: nothing is live$/m);
-    });
-
-    it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
-      await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
-      const version = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
-      await redis.set(keys.live, documentOf({ ...version, publishedAt: '2099-01-01T00:00:00.000Z' }));
-      expect((await medref(['status'])).stdout).to.match(
-        /^ {2}warning: Version 20\d{12} is dated 2099-.* lies ahead/m,
-      );
-      const { collections } = (await medref(['status', '--json'])).json<{
-        collections: { warnings: string[] }[];
-      }>();
-      expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
-    });
-
-    it('warns before all else of links that begin with http:// although the API listens on more than loopback', async () => {
-      const open = { API_HOST: '0.0.0.0' };
-      const warning =
-        /^warning: BASE_URL is not set, and API_HOST is 0\.0\.0\.0: .*\n\nproducts: nothing is live\n/;
-      expect((await medref(['status'], open)).stdout).to.match(warning);
-      const warningsOf = async (settings: Record<string, string>) =>
-        (await medref(['status', '--json'], settings)).json<{ warnings: string[] }>().warnings;
-      expect(await warningsOf(open)).to.have.length(1);
-      expect(await warningsOf({ ...open, BASE_URL: 'https://medref.test' })).to.deep.equal([]);
-      expect((await medref(['status'])).stdout).to.match(/^products: /);
     });
   });
 

@@ -53,6 +53,8 @@ describe('the built command line', function () {
     ['import', 'refused', () => importList(10).then(() => (list = products(5)))],
     ['import', 'locked', () => redis.set(keys.lock, '{"holder":"another","since":"now"}')],
     ['status', 'done', () => importList(1)],
+    ['status --max-age 1h', 'failed', async () => undefined],
+    ['completion bash', 'done', async () => undefined],
     ['versions products', 'done', () => importList(1)],
     ['diff products', 'done', () => importList(1).then(() => importList(2))],
     ['rollback products', 'done', () => importList(1).then(() => importList(2))],

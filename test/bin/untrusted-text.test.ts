@@ -45,6 +45,7 @@ describe('what upstream sent, from the command line', function () {
     for (const [what, text] of lists) {
       body = text;
       await medref(what, 'import', 'products', '--force', '--json');
+      await medref(what, 'status');
       await medref(what, 'import', 'products', '--force', '--dry-run');
     }
     for (const args of [['rejects', 'products'], ['status'], ['diff', 'products']]) {

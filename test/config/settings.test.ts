@@ -30,6 +30,8 @@ describe('settings', () => {
       maxChangePercent: 50,
       keepVersions: 3,
       logLevel: 'info',
+      webhookUrl: undefined,
+      webhookSecret: undefined,
     });
   });
 
@@ -81,6 +83,8 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['-1', '100.1', 'half'],
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],
+    WEBHOOK_URL: ['hook.test', 'file:///hook', 'https://u:p@hook.test/', 'https://hook.test/#x'],
+    WEBHOOK_SECRET: ['two words', ' '],
   };
 
   for (const [name, values] of Object.entries(bad)) {
@@ -133,6 +137,7 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['0', '100', '0.5'],
     KEEP_VERSIONS: ['2', '1000'],
     LOG_LEVEL: ['silent', 'debug'],
+    WEBHOOK_URL: ['http://127.0.0.1:8080/', 'https://hook.test/services/T0/B0?key=1'],
   };
   for (const [name, values] of Object.entries(good)) {
     it(`accept ${name} as ${values.join(', ')}`, () => {

@@ -56,6 +56,21 @@ describe('an import', () => {
     return [...new Set(names)].sort();
   };
 
+  it('tells how far it has come, of a list of pages without how much of it there is', async () => {
+    const told: boolean[] = [];
+    const onProgress: ImportChanges['onProgress'] = ({ arrival }) => void told.push(arrival !== null);
+    await importProducts(products(3), { onProgress });
+    expect(told).to.deep.equal([true]);
+    const upstream = await startUpstream((response, request) => {
+      const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page') ?? 1);
+      const next = page < 3 ? { next: { href: `?page=${page + 1}` } } : {};
+      response.end(JSON.stringify({ data: [product(page)], _links: next }));
+    });
+    told.length = 0;
+    await importFrom(upstream.url(), productCollection, { redisUrl: server().url, force: true, onProgress });
+    expect(told, 'the first page may be all there is').to.deep.equal([true, false, false]);
+  });
+
   it('publishes what upstream has, in upstream’s order', async () => {
     const records = [product(5), product(3), product(9)];
     const report = await importProducts(records);

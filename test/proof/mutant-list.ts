@@ -827,9 +827,30 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a progress line is longer than its terminal',
     file: 'bin/progress.ts',
-    from: 'line.slice(0, stream.columns || line.length)',
-    to: 'line',
+    from: '.slice(0, stderr.columns || undefined)',
+    to: '',
     tests: ['test/bin/progress.test.ts'],
+  },
+  {
+    what: 'a webhook sends notices wherever it is redirected to',
+    file: 'importer/notices/webhook.ts',
+    from: "redirect: 'manual'",
+    to: "redirect: 'follow'",
+    tests: [`${importer}/notices/webhook.test.ts`],
+  },
+  {
+    what: 'a webhook is told of dry runs that fail',
+    file: 'bin/import-collections.ts',
+    from: 'if (!dryRun) webhook.tell(report);',
+    to: 'webhook.tell(report);',
+    tests: ['test/bin/webhook.test.ts'],
+  },
+  {
+    what: 'status takes a list for right that a rollback has made another one',
+    file: 'bin/commands/advice.ts',
+    from: '(checkedAt ?? live.publishedAt)',
+    to: 'checkedAt',
+    tests: ['test/bin/status.test.ts'],
   },
   // ---- numbers, formats, checks and digests
   {

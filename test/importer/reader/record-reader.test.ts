@@ -819,7 +819,11 @@ function inMemory(
     for await (const chunk of chunks) yield Buffer.from(chunk as Uint8Array);
   }
   const validators = { etag: null, lastModified: null };
-  const document: UpstreamDocument = { url, lines, version: null, validators, body: body(), close: () => {} };
+  const arrival = () => ({ bytes: 0, of: null });
+  const document: UpstreamDocument = {
+    ...{ url, lines, version: null, validators },
+    ...{ body: body(), arrival, close: () => {} },
+  };
   return { open: async () => document, close: async () => {} };
 }
 

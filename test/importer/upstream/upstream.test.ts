@@ -494,6 +494,24 @@ describe('upstream', () => {
     });
   });
 
+  describe('tells how much of a body has arrived', () => {
+    it('of how many bytes as they were sent, where the sender told', async () => {
+      const bytes = gzipSync(JSON.stringify(Array.from({ length: 5_000 }, (_, i) => i)));
+      const server = await start(sending(bytes, { 'content-length': String(bytes.length) }));
+      const document = await openDocument(server.url());
+      expect(document.arrival()).to.deep.equal({ bytes: 0, of: bytes.length });
+      await textOf(document);
+      expect(document.arrival()).to.deep.equal({ bytes: bytes.length, of: bytes.length });
+    });
+
+    it('of nobody knows how many, where it is sent in chunks', async () => {
+      const server = await start((response) => response.write('[1]', () => response.end()));
+      const document = await openDocument(server.url());
+      await textOf(document);
+      expect(document.arrival()).to.deep.equal({ bytes: 3, of: null });
+    });
+  });
+
   describe('reads a body', () => {
     it('that is compressed, whatever its headers say', async () => {
       const plain = await start(sending(gzipSync(LIST)));

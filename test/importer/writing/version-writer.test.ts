@@ -69,5 +69,5 @@ function batchFrom(position: number): RecordBatch {
     const value = product(position + i);
     return { position: position + i, value, flaw: null, raw: () => JSON.stringify(value) };
   });
-  return { records, bytes: 20_000, page: 1 };
+  return { records, bytes: 20_000, page: 1, arrival: { bytes: 0, of: null } };
 }

@@ -1,0 +1,62 @@
+// In: a collection. Out: its state as Redis has it: what is live, its last imports, its lock, its hold, its damage.
+
+import { type HistoryEntry, readHistory } from '../../importer/job/import-history.ts';
+import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
+import { type Hold, readHold } from '../../importer/publishing/hold.ts';
+import { datedAheadWarning } from '../../importer/publishing/live-content.ts';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { servedKeys } from '../../shared/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
+
+/** How many imports are shown. */
+const lastImports = 5;
+
+/** A collection as Redis has it. */
+export interface CollectionState {
+  readonly collection: string;
+  /** The collection whose imports these are; `null`: its own. */
+  readonly derivedFrom: string | null;
+  readonly live: (Omit<Version, 'profile' | 'derived'> & { readonly ageSeconds: number }) | null;
+  /** When upstream was last found to be as the live version, or was made so. */
+  readonly checkedAt: string | null;
+  /** Latest first. */
+  readonly lastImports: readonly HistoryEntry[];
+  readonly lock: LockHolder | null;
+  readonly hold: Hold | null;
+  /** What readers have found damaged, as sentences. */
+  readonly damage: readonly string[];
+  /** What an operator should look at, as sentences. */
+  readonly warnings: readonly string[];
+}
+
+/** Reads the state of a collection that is served. */
+export async function readState(
+  redis: Redis,
+  keyPrefix: string,
+  served: ServedCollection,
+): Promise<CollectionState> {
+  const { keys } = servedKeys(keyPrefix, served);
+  const [found, checkedAt, history, lock, hold, marks] = await Promise.all([
+    readLiveVersion(redis, keys),
+    redis.get(keys.checked),
+    readHistory(redis, keys, lastImports),
+    readLockHolder(redis, keys),
+    readHold(redis, keys),
+    redis.hvals(keys.damaged),
+  ]);
+  const live = found && versionOf(served, found);
+  return {
+    collection: served.collection.name,
+    derivedFrom: served.collection === served.source ? null : served.source.name,
+    ...{ live: live && withAge(live), checkedAt, lastImports: history, lock, hold },
+    ...{ damage: marks.sort(), warnings: live ? datedAheadWarning(live) : [] },
+  };
+}
+
+function withAge({ document, profile, derived, ...version }: Version & { document: string }) {
+  return {
+    ...version,
+    ageSeconds: Math.max(0, Math.round((Date.now() - Date.parse(version.publishedAt)) / 1000)),
+  };
+}

@@ -1,0 +1,278 @@
+import { expect } from 'chai';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { documentOf, parseVersion } from '../../shared/versions.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { medref as run } from '../support/medref.ts';
+import { product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { sending, upstreamServers } from '../support/upstream-server.ts';
+
+interface Status {
+  warnings: string[];
+  collections: {
+    collection: string;
+    live: { version: number; totalCount: number; ageSeconds: number } | null;
+    lastImports: { outcome: string; reason: string | null }[];
+    lock: { holder: string; since: string } | null;
+    damage: string[];
+    warnings: string[];
+    stale: boolean | null;
+    advice: { problem: string; run: string[] }[];
+  }[];
+}
+
+describe('medref status', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  let redis: Redis;
+  let list: readonly unknown[];
+  let url: string;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    list = products(3);
+    url = (await startUpstream((...all) => sending(list)(...all))).url().href;
+  });
+
+  const medref = (args: string[], settings: Record<string, string> = {}) =>
+    run(args, { REDIS_URL: server().url, ...settings });
+  const importList = async (records: readonly unknown[] = list, ...options: string[]) => {
+    list = records;
+    return (await medref(['import', '--json', ...options], { PRODUCTS_URL: url })).json<{
+      imports: { version: number; previousVersion: number; reason: string }[];
+    }>().imports[0];
+  };
+  const statusOf = async (args: string[] = [], settings: Record<string, string> = {}) =>
+    (await medref(['status', '--json', ...args], settings)).json<Status>();
+  const adviceOf = async (args: string[] = [], settings: Record<string, string> = {}) =>
+    (await statusOf(args, settings)).collections[0]?.advice;
+  const text = async (settings: Record<string, string> = {}) => (await medref(['status'], settings)).stdout;
+  /** The same, with sentences on one line each. */
+  const unwrapped = async () => (await text()).replace(/\n {2}(?! )/g, ' ');
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+  /** Makes the live version one that was published so long ago, and found in upstream so long ago. */
+  const date = async (publishedAt: string, checkedAt: string | null) => {
+    const version = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
+    await redis.set(keys.live, documentOf({ ...version, publishedAt }));
+    if (checkedAt === null) await redis.del(keys.checked);
+    else await redis.set(keys.checked, checkedAt);
+  };
+
+  it('tells what is live, how the last imports ended and who holds a lock', async () => {
+    const version = (await importList())?.version;
+    await importList();
+    const lock = { holder: 'process 7 on host', since: '2026-01-01T00:00:00.000Z' };
+    await redis.set(keys.lock, JSON.stringify({ ...lock, token: 'x' }));
+    const { code, json } = await medref(['status', '--json']);
+    expect(code).to.equal(0);
+    const [first, derived, second] = json<Status>().collections;
+    expect(first?.live).to.deep.include({ version, totalCount: 3 });
+    expect(first?.live?.ageSeconds).to.be.within(0, 60);
+    expect(first?.lastImports.map((it) => it.outcome)).to.deep.equal(['unchanged', 'published']);
+    expect(first).to.deep.include({ lock, damage: [], stale: null, advice: [] });
+    expect(derived).to.deep.include({ collection: 'drugs', derivedFrom: 'products', lock });
+    expect(derived?.live).to.deep.include({ version, totalCount: 3 });
+    expect(second).to.deep.equal({
+      ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
+      ...{ lastImports: [], lock: null, hold: null, damage: [], warnings: [], stale: null, advice: [] },
+    });
+  });
+
+  it('says the same to people, as tables', async () => {
+    const version = (await importList())?.version;
+    await date(hoursAgo(76), hoursAgo(2));
+    await redis.set(keys.lock, '{"holder":"process 7 on host","since":"2026-01-01T00:00:00.000Z"}');
+    const [overview, noted, imports, ...rest] = (await text()).trimEnd().split('\n\n');
+    expect(overview?.split('\n')).to.deep.equal([
+      'collection  version         age  records  upstream  last import',
+      `products    ${version}  3 d  3        2 h ago   published`,
+      `drugs       ${version}  3 d  3        2 h ago   as products`,
+      'companies   none live       -    -        -         -',
+    ]);
+    expect(noted).to.equal('products: process 7 on host imports since 2026-01-01T00:00:00.000Z.');
+    expect(imports).to.match(
+      /^imports of products {3}outcome {4}version {9}read {2}rejected\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}published {2}\d{14} {2}3 {5}0$/,
+    );
+    expect(rest).to.deep.equal([]);
+  });
+
+  it('has no line of more than 80 columns, whatever the figures and the reasons', async () => {
+    await importList(products(200), '--force');
+    await importList([...products(100), { product: { id: 7 } }]);
+    await medref(['rollback', 'products']);
+    await redis.hset(keys.damaged, '1', `Page 3 of ${keys.versions} is damaged, and ${'so on '.repeat(30)}.`);
+    const version = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
+    const sizes = { totalCount: 88_888_888, publishedAt: '2099-01-01T00:00:00.000Z' };
+    await redis.set(keys.live, documentOf({ ...version, ...sizes }));
+    const [entry] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
+    const report = JSON.parse(entry?.[1][1] ?? '');
+    for (const outcome of ['rolled-back', 'unchanged', 'refused']) {
+      const figures = {
+        outcome,
+        forced: true,
+        read: 88_888_888,
+        rejected: 8_888_888,
+        version: 20261122030000,
+      };
+      await redis.xadd(keys.imports, '*', 'report', JSON.stringify({ ...report, ...figures }));
+    }
+    const stdout = await text({ API_HOST: '0.0.0.0' });
+    expect(stdout)
+      .to.match(/88,888,888/)
+      .and.match(/damage/)
+      .and.match(/refused/)
+      .and.match(/2099/);
+    for (const line of stdout.split('\n')) expect(line.length, line).to.be.at.most(80);
+  });
+
+  it('says what to run about a refused import', async () => {
+    await importList(products(10));
+    const refused = await importList([...products(5), { product: { id: 7 } }]);
+    expect(await adviceOf()).to.deep.equal([
+      {
+        problem: `The last import was refused: ${refused?.reason}`,
+        run: ['medref rejects products', 'medref import products --dry-run'],
+      },
+    ]);
+    expect(await unwrapped()).to.include(`\nproducts: The last import was refused: ${refused?.reason}\n`);
+    expect(await text()).to.include('\n    medref rejects products\n    medref import products --dry-run\n');
+    await importList(products(5));
+    expect((await adviceOf())?.[0]?.run).to.deep.equal(['medref import products --dry-run']);
+  });
+
+  it('says what to run about a failed import, also where others only found the lock held since', async () => {
+    const failed = await medref(['import', '--json'], { PRODUCTS_URL: 'file:///none/here' });
+    const [{ reason } = expect.fail()] = failed.json<{ imports: { reason: string }[] }>().imports;
+    const advice = [{ problem: `The last import failed: ${reason}`, run: ['medref import products'] }];
+    expect(await adviceOf()).to.deep.equal(advice);
+    await redis.set(keys.lock, '{"holder":"another","since":"now"}');
+    await importList();
+    expect(await adviceOf()).to.deep.equal(advice);
+  });
+
+  it('says what to run about a hold', async () => {
+    await importList(products(3));
+    await importList(products(4), '--force');
+    const { version } = (await medref(['rollback', 'products', '--json'])).json<{ version: number }>();
+    const [advice, ...others] = (await adviceOf()) ?? [];
+    expect(others).to.deep.equal([]);
+    expect(advice?.problem).to.match(
+      /^Scheduled imports are held since .*, after a rollback to version \d+\.$/,
+    );
+    expect(advice?.run).to.deep.equal(['medref import products --dry-run', 'medref resume products']);
+    expect(await text()).to.include(`rolled-back  ${version}`);
+  });
+
+  it('says what to run about damage that readers have marked', async () => {
+    await importList();
+    await redis.hset(keys.damaged, { a: 'Block 1 is damaged.', b: 'Block 2 is damaged.' });
+    const { collections } = await statusOf();
+    expect(collections[0]?.damage).to.deep.equal(['Block 1 is damaged.', 'Block 2 is damaged.']);
+    expect(collections[0]?.advice).to.deep.equal([
+      {
+        problem: 'A reader has found damage (and 1 more): Block 1 is damaged.',
+        run: ['medref verify products', 'medref verify products --repair'],
+      },
+    ]);
+    expect(collections[1]?.advice, 'drugs come and go with products').to.deep.equal([]);
+  });
+
+  it('says what to run about records that a published list had rejected', async () => {
+    await medref(['import'], { PRODUCTS_URL: url, MAX_REJECT_PERCENT: '50' });
+    list = [product(1), product(2), { product: { id: 7 } }];
+    await medref(['import', '--force'], { PRODUCTS_URL: url });
+    expect(await adviceOf()).to.deep.equal([
+      { problem: 'The last import rejected 1 of 3 records.', run: ['medref rejects products'] },
+    ]);
+  });
+
+  it('says what to run where nothing was imported yet although there is an upstream', async () => {
+    expect(await adviceOf()).to.deep.equal([]);
+    expect(await adviceOf([], { PRODUCTS_URL: url })).to.deep.equal([
+      { problem: 'Nothing is live; PRODUCTS_URL was not imported yet.', run: ['medref import products'] },
+    ]);
+  });
+
+  it('says that what is live was published past the checks', async () => {
+    await importList(products(3), '--force');
+    expect(await text()).to.match(/^products: What is live was published past the checks, by --force\.$/m);
+    expect(await text()).to.match(/ published {2}\d{14} {2}3 {5}0 {9}forced$/m);
+  });
+
+  it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
+    await importList();
+    await date('2099-01-01T00:00:00.000Z', hoursAgo(0));
+    expect(await unwrapped()).to.match(/^products: Version 20\d{12} is dated 2099-.* lies ahead/m);
+    const { collections } = await statusOf();
+    expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
+  });
+
+  it('warns before all else of links that begin with http:// although the API listens on more than loopback', async () => {
+    const open = { API_HOST: '0.0.0.0' };
+    expect(await text(open)).to.match(/^warning: BASE_URL is not set, and API_HOST is 0\.0\.0\.0: /);
+    expect((await text(open)).split('\n\n')[1]).to.match(/^collection /);
+    expect((await statusOf([], open)).warnings).to.have.length(1);
+    const named = { ...open, BASE_URL: 'https://medref.test' };
+    expect((await statusOf([], named)).warnings).to.deep.equal([]);
+    expect(await text()).to.match(/^collection /);
+  });
+
+  describe('with --max-age', () => {
+    const ended = async (maxAge: string, settings: Record<string, string> = {}) => {
+      const { code, json } = await medref(['status', '--json', '--max-age', maxAge], settings);
+      return [code, ...json<Status>().collections.map(({ stale }) => stale)];
+    };
+
+    it('ends with 1 where upstream was not found as it is live for longer', async () => {
+      await importList();
+      await date(hoursAgo(100), hoursAgo(2));
+      expect(await ended('3h')).to.deep.equal([0, false, false, null]);
+      expect(await ended('119m')).to.deep.equal([1, true, true, null]);
+      expect(await ended('1d')).to.deep.equal([0, false, false, null]);
+      expect(await ended('7100s')).to.deep.equal([1, true, true, null]);
+      expect(await adviceOf(['--max-age', '1h'])).to.deep.equal([
+        {
+          problem: 'Upstream was last found as it is live 2 h ago, longer than --max-age allows.',
+          run: ['medref import products'],
+        },
+      ]);
+      expect((await medref(['status', '--max-age', '1h'])).code, 'for people').to.equal(1);
+    });
+
+    it('counts an import that found nothing new, but none that was refused or failed', async () => {
+      await importList(products(10));
+      await date(hoursAgo(5), hoursAgo(5));
+      await importList(products(5));
+      await medref(['import'], { PRODUCTS_URL: 'file:///none/here' });
+      expect((await ended('1h'))[0]).to.equal(1);
+      await importList(products(10));
+      expect((await ended('1h'))[0]).to.equal(0);
+    });
+
+    it('counts from a rollback, after which upstream is not as it is live', async () => {
+      await importList(products(10));
+      await importList(products(11));
+      await medref(['rollback', 'products']);
+      expect((await ended('1h'))[0]).to.equal(0);
+      await date(hoursAgo(2), null);
+      expect((await ended('1h'))[0]).to.equal(1);
+    });
+
+    it('ends with 1 where nothing is live although there is an upstream, and with 0 where there is none', async () => {
+      expect(await ended('1h')).to.deep.equal([0, null, null, null]);
+      expect(await ended('1h', { PRODUCTS_URL: url })).to.deep.equal([1, true, true, null]);
+    });
+
+    for (const wrong of ['5', '1w', '0h', '-1h', '1.5h', 'h', '']) {
+      it(`takes no ${JSON.stringify(wrong)}`, async () => {
+        const { code, stdout, stderr } = await medref(['status', '--max-age', wrong]);
+        expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
+        expect(stderr).to.include('It takes a number and one of s, m, h and d, such as 36h.');
+      });
+    }
+  });
+});

@@ -1,0 +1,166 @@
+// The webhook as commands tell it: of what, when, and how long their end waits for it.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { ImportReport } from '../../importer/job/import-report.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { medref as run, startMedref } from '../support/medref.ts';
+import { expectedSignature, type Receiver, receivers } from '../support/receiver.ts';
+import { companies, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { refusing, sending, upstreamServers } from '../support/upstream-server.ts';
+
+const secret = 'what-both-sides-know';
+
+describe('commands with a webhook', function () {
+  this.timeout(60_000);
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  const startReceiver = receivers();
+  let redis: Redis;
+  let receiver: Receiver;
+  let list: readonly unknown[];
+  let settings: Record<string, string>;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    list = products(3);
+    const upstream = await startUpstream((...all) => sending(list)(...all));
+    receiver = await startReceiver();
+    settings = {
+      ...{ REDIS_URL: server().url, PRODUCTS_URL: upstream.url().href },
+      ...{ WEBHOOK_URL: receiver.url.href, WEBHOOK_SECRET: secret },
+    };
+  });
+
+  const medref = (command: string, others: Record<string, string> = {}) =>
+    run(command.split(' '), { ...settings, ...others });
+  const events = () => receiver.received.map(({ notice }) => notice.event);
+  const importsOf = async (command: string) =>
+    (await medref(`${command} --json`)).json<{ imports: ImportReport[] }>().imports;
+
+  it('tell it of a publication, with the report that is printed, signed', async () => {
+    const [report] = await importsOf('import');
+    const [{ body, headers, notice } = expect.fail()] = receiver.received;
+    expect(notice).to.deep.include({ event: 'published', version: report?.version, report });
+    expect(headers['medref-signature']).to.equal(expectedSignature(body, secret));
+  });
+
+  it('tell it of a refusal, and of a failure', async () => {
+    await medref('import');
+    list = [];
+    const [refused] = await importsOf('import');
+    const [failed] = (await medref('import --json', { PRODUCTS_URL: 'file:///none/here' })).json<{
+      imports: ImportReport[];
+    }>().imports;
+    expect(events()).to.deep.equal(['published', 'refused', 'failed']);
+    expect(receiver.received.slice(1).map(({ notice }) => notice.report)).to.deep.equal([refused, failed]);
+  });
+
+  it('tell it of imports that failed because Redis is away', async () => {
+    expect((await medref('import', { REDIS_URL: 'redis://127.0.0.1:1' })).code).to.equal(1);
+    expect(events()).to.deep.equal(['failed']);
+    await medref('import --dry-run', { REDIS_URL: 'redis://127.0.0.1:1' });
+    expect(events()).to.deep.equal(['failed']);
+  });
+
+  it('tell it of a publication by a rollback', async () => {
+    await medref('import');
+    list = products(4);
+    await medref('import --force');
+    const { version } = (await medref('rollback products --json')).json<{ version: number }>();
+    expect(events()).to.deep.equal(['published', 'published', 'published']);
+    const last = receiver.received.at(-1)?.notice;
+    expect(last).to.deep.include({ version });
+    expect(last?.report).to.deep.include({ outcome: 'rolled-back', removed: 1 });
+  });
+
+  it('tell it nothing of what is unchanged, of a dry run however it ends, and of a lock', async () => {
+    await medref('import');
+    await medref('import');
+    await medref('import --dry-run');
+    await medref('import --dry-run', { PRODUCTS_URL: 'file:///none/here' });
+    await redis.set(keys.lock, '{"holder":"another","since":"now"}');
+    expect((await medref('import')).code).to.equal(4);
+    expect(events()).to.deep.equal(['published']);
+  });
+
+  it('import the next collection while it is slow, and end a few seconds after that', async () => {
+    const slow = await startReceiver(() => undefined); // It never answers.
+    const upstream = await startUpstream(sending(companies(2)));
+    const others = { WEBHOOK_URL: slow.url.href, COMPANIES_URL: upstream.url().href };
+    const start = performance.now();
+    const { code, stdout, stderr } = await medref('import', others);
+    const took = performance.now() - start;
+    expect({ code, stdout: stdout.match(/published/g)?.length }).to.deep.equal({ code: 0, stdout: 2 });
+    expect(slow.received.map(({ notice }) => notice.collection)).to.deep.equal(['products', 'companies']);
+    const [first, second] = slow.received.map(({ notice }) => Date.parse(notice.time));
+    expect(Number(second) - Number(first), 'companies did not wait').to.be.below(4_000);
+    expect(took).to.be.within(4_900, 12_000);
+    expect(stderr.match(/It had not answered when the command ended/g)).to.have.length(2);
+  });
+
+  it('succeed although nobody listens there, and say in the log what could not be delivered', async () => {
+    const { code, stderr } = await medref('import', { WEBHOOK_URL: 'http://127.0.0.1:1/hook' });
+    expect(code).to.equal(0);
+    const last = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+    expect(last).to.deep.include({ level: 50, webhook: 'http://127.0.0.1:1' });
+    expect(last.notice).to.include.keys('id', 'event', 'collection', 'version');
+  });
+
+  it('print their result before they wait for it', async () => {
+    const slow = await startReceiver(() => undefined);
+    const command = startMedref(['import'], { ...settings, WEBHOOK_URL: slow.url.href });
+    const start = performance.now();
+    await command.line(/published as version/);
+    expect(performance.now() - start).to.be.below(4_500);
+    expect((await command.ended).code).to.equal(0);
+  });
+
+  it('end at once where it answers at once', async () => {
+    const command = startMedref(['import'], settings);
+    await command.line(/published as version/);
+    const start = performance.now();
+    expect((await command.ended).code).to.equal(0);
+    expect(performance.now() - start).to.be.below(4_000);
+    expect(events()).to.deep.equal(['published']);
+  });
+
+  it('say no more of a bad address than that it is one', async () => {
+    for (const address of ['ftp://hook/secret-part', 'https://user:secret-part@hook/', 'secret-part']) {
+      const { code, stderr } = await medref('status', { WEBHOOK_URL: address });
+      expect(code).to.equal(2);
+      expect(stderr).to.equal(
+        'WEBHOOK_URL is (not shown); it takes an http: or https: URL without credentials or fragment.\n',
+      );
+    }
+  });
+
+  it('tell it of a scheduled import that could not even begin', async () => {
+    await redis.lpush(keys.lock, 'what is no lock');
+    const scheduling = startMedref(['schedule', '--json'], settings);
+    while (receiver.received.length === 0) await sleep(20);
+    const [{ notice } = expect.fail()] = receiver.received;
+    expect(notice).to.deep.include({ event: 'failed', collection: 'products', version: null });
+    expect(notice.report.reason).to.match(/WRONGTYPE/);
+    scheduling.process.kill('SIGTERM');
+    expect((await scheduling.ended).code).to.equal(0);
+  });
+
+  it('tell it from the schedule too, where it is tried again while the schedule goes on', async () => {
+    const flaky = await startReceiver((response, request, nth) =>
+      nth === 1 ? refusing(500)(response, request, nth) : void response.end(),
+    );
+    const scheduling = startMedref(['schedule', '--json'], { ...settings, WEBHOOK_URL: flaky.url.href });
+    while (flaky.received.length < 2) await sleep(20);
+    const [first, second] = flaky.received;
+    expect(second?.body).to.equal(first?.body);
+    expect(first?.notice.event).to.equal('published');
+    scheduling.process.kill('SIGTERM');
+    expect((await scheduling.ended).code).to.equal(0);
+  });
+});

@@ -1,0 +1,241 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { type ImportOutcome, type ImportReport, startReport } from '../../../importer/job/import-report.ts';
+import { createWebhook, type WebhookLimits, webhookLimits } from '../../../importer/notices/webhook.ts';
+import { expectedSignature, receivers } from '../../support/receiver.ts';
+import { closedPort, refusing } from '../../support/upstream-server.ts';
+
+const secret = 'a-secret-that-no-log-has';
+
+const short: WebhookLimits = { tryMs: 200, waitsMs: [20, 40], finishMs: 2_000, underWay: 100 };
+
+function report(outcome: ImportOutcome = 'published', facts: Partial<ImportReport> = {}): ImportReport {
+  return startReport('products').end(outcome, {
+    version: 7,
+    previousVersion: 6,
+    read: 3,
+    written: 3,
+    ...facts,
+  });
+}
+
+/** A log that is kept, line by line. */
+function keptLog() {
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino({ level: 'trace' }, { write: (line) => void lines.push(JSON.parse(line)) });
+  return { lines, logger, text: () => JSON.stringify(lines) };
+}
+
+describe('the webhook', () => {
+  const startReceiver = receivers();
+  const webhookOf = (url: URL, limits: Partial<WebhookLimits> = {}, log = keptLog()) => ({
+    ...log,
+    ...createWebhook({ webhookUrl: url, webhookSecret: secret }, log.logger, { ...short, ...limits }),
+  });
+
+  it('is sent a notice as JSON, with the report, signed', async () => {
+    const { url, received } = await startReceiver();
+    const webhook = webhookOf(url);
+    const told = report();
+    const before = Date.now();
+    webhook.tell(told);
+    await webhook.finish();
+    expect(received).to.have.length(1);
+    const [{ method, headers, body, notice } = expect.fail()] = received;
+    expect(method).to.equal('POST');
+    expect(headers['content-type']).to.equal('application/json');
+    expect(headers['medref-signature']).to.equal(expectedSignature(body, secret));
+    expect(Object.keys(notice)).to.deep.equal(['id', 'event', 'collection', 'version', 'time', 'report']);
+    expect(notice).to.deep.include({ event: 'published', collection: 'products', version: 7, report: told });
+    expect(Date.parse(notice.time)).to.be.within(before, Date.now());
+    expect(webhook.lines.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
+  });
+
+  it('is sent notices without a signature where there is no secret', async () => {
+    const { url, received } = await startReceiver();
+    const webhook = createWebhook({ webhookUrl: url, webhookSecret: undefined }, keptLog().logger, short);
+    webhook.tell(report());
+    await webhook.finish();
+    expect(received[0]?.headers).not.to.have.property('medref-signature');
+  });
+
+  const events: [ImportOutcome, string | null][] = [
+    ['published', 'published'],
+    ['rolled-back', 'published'],
+    ['refused', 'refused'],
+    ['failed', 'failed'],
+    ['unchanged', null],
+    ['locked', null],
+    ['held', null],
+    ['dry-run', null],
+  ];
+  for (const [outcome, event] of events) {
+    it(`is told ${event === null ? 'nothing' : `"${event}"`} of what ended as ${outcome}`, async () => {
+      const { url, received } = await startReceiver();
+      const webhook = webhookOf(url);
+      webhook.tell(report(outcome));
+      await webhook.finish();
+      expect(received.map(({ notice }) => notice.event)).to.deep.equal(event === null ? [] : [event]);
+    });
+  }
+
+  it('is asked again, with the same bytes, until it answers with 2xx', async () => {
+    const { url, received } = await startReceiver((response, _request, nth) => {
+      response.writeHead(nth === 1 ? 500 : nth === 2 ? 404 : 204).end();
+    });
+    const webhook = webhookOf(url);
+    webhook.tell(report());
+    await webhook.finish();
+    expect(received).to.have.length(3);
+    expect(new Set(received.map(({ body }) => body)).size).to.equal(1);
+    expect(webhook.lines.filter(({ level }) => level === 50)).to.deep.equal([]);
+  });
+
+  it('is given other ids for other notices', async () => {
+    const { url, received } = await startReceiver();
+    const webhook = webhookOf(url);
+    webhook.tell(report());
+    webhook.tell(report());
+    await webhook.finish();
+    expect(new Set(received.map(({ notice }) => notice.id)).size).to.equal(2);
+  });
+
+  it('is waited for longer and longer, and given up in the log, where it never takes a notice', async () => {
+    const at: number[] = [];
+    const { url, received } = await startReceiver((response) => {
+      at.push(performance.now());
+      response.writeHead(500).end();
+    });
+    const webhook = webhookOf(url, { waitsMs: [100, 300] });
+    webhook.tell(report());
+    await webhook.finish();
+    expect(received).to.have.length(3);
+    const [first = 0, second = 0, third = 0] = at;
+    expect(second - first).to.be.at.least(95);
+    expect(third - second).to.be.at.least(295);
+    const last = webhook.lines.at(-1);
+    expect(last).to.deep.include({ level: 50, tries: 3, reason: 'It answered 500.' });
+    expect(last?.['notice']).to.deep.include({ event: 'published', collection: 'products', version: 7 });
+    expect(last).to.have.nested.property('notice.id', received[0]?.notice.id);
+  });
+
+  it('waits outside of tests longer each time, and no more than ten minutes in all', () => {
+    const { waitsMs } = webhookLimits;
+    expect(waitsMs).to.deep.equal([...waitsMs].sort((a, b) => a - b));
+    expect(waitsMs.reduce((sum, it) => sum + it, 0)).to.be.below(600_000);
+    expect(webhookLimits.finishMs).to.be.at.most(5_000);
+  });
+
+  it('is given up on a try that it does not answer in time, and asked again', async () => {
+    const { url, received } = await startReceiver((response, _request, nth) => {
+      if (nth > 1) response.end();
+    });
+    const webhook = webhookOf(url);
+    webhook.tell(report());
+    await webhook.finish();
+    expect(received).to.have.length(2);
+    expect(webhook.text()).to.include('It did not answer within 0.2 s.');
+  });
+
+  it('is no matter of concern while nobody listens there, but for the log', async () => {
+    const webhook = webhookOf(new URL(`http://127.0.0.1:${await closedPort()}/x`));
+    webhook.tell(report());
+    await webhook.finish();
+    expect(webhook.lines.at(-1)).to.deep.include({
+      level: 50,
+      reason: 'It could not be asked (ECONNREFUSED).',
+    });
+  });
+
+  it('does not follow redirects, which would take the notice elsewhere', async () => {
+    const elsewhere = await startReceiver();
+    const { url } = await startReceiver(refusing(307, { location: elsewhere.url.href }));
+    const webhook = webhookOf(url);
+    webhook.tell(report());
+    await webhook.finish();
+    expect(elsewhere.received).to.deep.equal([]);
+    expect(webhook.lines.at(-1)).to.deep.include({
+      reason: 'It answered 307, and redirects are not followed.',
+    });
+  });
+
+  it('keeps nobody waiting as it is told, and the end of a command for a bounded time alone', async () => {
+    const { url, received } = await startReceiver(() => undefined); // It never answers.
+    const webhook = webhookOf(url, { tryMs: 60_000, finishMs: 300 });
+    const start = performance.now();
+    webhook.tell(report());
+    expect(performance.now() - start).to.be.below(100);
+    await webhook.finish();
+    expect(performance.now() - start).to.be.within(290, 2_000);
+    expect(received).to.have.length(1);
+    expect(webhook.lines.map(({ level, reason }) => [level, reason])).to.deep.equal([
+      [50, 'It had not answered when the command ended.'],
+    ]);
+  });
+
+  it('may answer with a body without an end, which is not waited for', async () => {
+    let hasClosed = false;
+    const { url } = await startReceiver((response) => {
+      response.on('close', () => {
+        hasClosed = true;
+      });
+      response.write('something');
+    });
+    const webhook = webhookOf(url, { tryMs: 60_000 });
+    webhook.tell(report());
+    while (!hasClosed) await sleep(5);
+    await webhook.finish();
+    expect(webhook.lines.at(-1)).to.include({ msg: 'The webhook took a notice.' });
+  });
+
+  it('is given up where the command ends before the next try', async () => {
+    const { url, received } = await startReceiver(refusing(500));
+    const webhook = webhookOf(url, { waitsMs: [60_000], finishMs: 200 });
+    webhook.tell(report());
+    await webhook.finish();
+    expect(received).to.have.length(1);
+    expect(webhook.lines.at(-1)).to.deep.include({ level: 50, tries: 1, reason: 'It answered 500.' });
+  });
+
+  it('lets a command end at once that has told nothing', async () => {
+    const webhook = webhookOf(new URL('http://127.0.0.1:1/'));
+    const start = performance.now();
+    await webhook.finish();
+    expect(performance.now() - start).to.be.below(100);
+  });
+
+  it('has so many notices under way at most; a further one is told in the log', async () => {
+    const { url, received } = await startReceiver(() => undefined);
+    const webhook = webhookOf(url, { underWay: 2, finishMs: 300, tryMs: 60_000 });
+    for (let n = 0; n < 3; n++) webhook.tell(report());
+    expect(webhook.lines.at(-1)).to.have.property('level', 50);
+    expect(webhook.lines.at(-1)?.['msg']).to.match(/too many/);
+    await webhook.finish();
+    expect(received).to.have.length(2);
+  });
+
+  it('has room again for notices when those before have ended', async () => {
+    const { url, received } = await startReceiver();
+    const webhook = webhookOf(url, { underWay: 1 });
+    webhook.tell(report());
+    while (received.length === 0 || !webhook.text().includes('took a notice')) await sleep(5);
+    webhook.tell(report());
+    await webhook.finish();
+    expect(received).to.have.length(2);
+  });
+
+  it('leaves its address but for the origin, and the secret, out of the log', async () => {
+    const { url } = await startReceiver(refusing(500));
+    const refused = webhookOf(url);
+    refused.tell(report());
+    await refused.finish();
+    const unreachable = webhookOf(new URL(`http://127.0.0.1:1${url.pathname}?key=of-a-path-that-is-secret`));
+    unreachable.tell(report());
+    await unreachable.finish();
+    const text = refused.text() + unreachable.text();
+    expect(text).to.include(url.origin);
+    expect(text).not.to.include('of-a-path-that-is-secret');
+    expect(text).not.to.include(secret);
+  });
+});
