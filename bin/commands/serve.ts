@@ -60,9 +60,9 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       port,
       baseUrl,
       logger,
-      onTrouble: (trouble) => {
+      onTrouble: (trouble, requestId) => {
         metrics.countUnavailable(trouble.cause);
-        troubles.meet(trouble);
+        troubles.meet(trouble, requestId);
       },
       onUnauthorized: metrics.countUnauthorized,
     });
