@@ -30,6 +30,7 @@ export interface Settings {
   readonly maxChangePercent: number;
   readonly keepVersions: number;
   readonly logLevel: string;
+  readonly accessLog: 'off' | 'errors' | 'all';
 }
 
 /** One setting: its name in the environment, its default, what it means, what it takes, and the rule that says so. */
@@ -176,6 +177,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     takes: 'one of trace, debug, info, warn, error, fatal, silent',
     rule: Joi.string().valid('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
   },
+  {
+    name: 'ACCESS_LOG',
+    default: 'errors',
+    doc: 'Which requests have a line of the log each, at level 30: none, those that were answered with 4xx and 5xx, or all.',
+    takes: 'one of off, errors, all',
+    rule: Joi.string().valid('off', 'errors', 'all'),
+  },
 ];
 
 /**
@@ -205,6 +213,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     logLevel: text('LOG_LEVEL'),
+    accessLog: text('ACCESS_LOG') as Settings['accessLog'],
   });
 }
 

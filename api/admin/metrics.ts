@@ -3,12 +3,16 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { Version } from '../../shared/versions.ts';
+import type { AnsweredRequest } from '../answers/traced-response.ts';
 import type { ReadModel } from '../reads/read-model.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
+import { requestMetrics } from './request-metrics.ts';
 
 /** The metrics of one process. */
 export interface Metrics {
   readonly registry: Registry;
+  /** Counts one request as its answer ends. */
+  countRequest(request: AnsweredRequest): void;
   /** Counts one read that met something in Redis that is not as it was stored. */
   countDamage(): void;
   /** Counts one answer of 500 or 503. */
@@ -41,6 +45,7 @@ export function createMetrics(): Metrics {
   });
   return {
     registry,
+    countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),
     countUnavailable: (cause) => unavailable.inc({ cause }),
     countUnauthorized: () => unauthorized.inc(),

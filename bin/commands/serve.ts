@@ -2,6 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { AccessLog } from '../../api/admin/access-log.ts';
 import { createAdminServer } from '../../api/admin/admin-server.ts';
 import { addVersionMetrics, createMetrics, type Metrics } from '../../api/admin/metrics.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
@@ -33,11 +34,12 @@ const attemptMs = 2_000;
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
-  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = context.settings;
+  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = context.settings;
   const metrics = createMetrics();
   const logger = createLogger(context);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
   const troubles = new TroubleLog(logger);
+  const requests = new AccessLog(logger, accessLog);
   const signal = context.stopSignal();
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
@@ -60,6 +62,10 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       port,
       baseUrl,
       logger,
+      onAnswered: (request) => {
+        metrics.countRequest(request);
+        requests.write(request);
+      },
       onTrouble: (trouble, requestId) => {
         metrics.countUnavailable(trouble.cause);
         troubles.meet(trouble, requestId);
@@ -82,6 +88,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
     return exitCodes.done;
   } finally {
     live.stop();
+    requests.endSecond();
     redis.removeAllListeners('close').disconnect();
     listener.disconnect();
   }

@@ -30,6 +30,7 @@ describe('settings', () => {
       maxChangePercent: 50,
       keepVersions: 3,
       logLevel: 'info',
+      accessLog: 'errors',
     });
   });
 
@@ -81,6 +82,7 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['-1', '100.1', 'half'],
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],
+    ACCESS_LOG: ['on', '4xx'],
   };
 
   for (const [name, values] of Object.entries(bad)) {
@@ -133,6 +135,7 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['0', '100', '0.5'],
     KEEP_VERSIONS: ['2', '1000'],
     LOG_LEVEL: ['silent', 'debug'],
+    ACCESS_LOG: ['off', 'all'],
   };
   for (const [name, values] of Object.entries(good)) {
     it(`accept ${name} as ${values.join(', ')}`, () => {
