@@ -4,11 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AccessLog } from '../../api/admin/access-log.ts';
 import { createAdminServer } from '../../api/admin/admin-server.ts';
-import { addVersionMetrics, createMetrics, type Metrics } from '../../api/admin/metrics.ts';
+import { createMetrics, type Metrics } from '../../api/admin/metrics.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
+import { Standings } from '../../api/reads/standings.ts';
 import { createServer } from '../../api/server.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -41,7 +42,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
   const troubles = new TroubleLog(logger);
   const requests = new AccessLog(logger, accessLog);
   const signal = context.stopSignal();
-  const redis = connectForServing(redisUrl);
+  const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
   const listener = connectForListening(redisUrl);
   const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
@@ -51,7 +52,8 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       troubles.meetDamage(message);
     };
     const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
-    addVersionMetrics(metrics, servedCollections, readModel);
+    const standings = new Standings({ redis, keyPrefix, sources: importedCollections });
+    metrics.addCollections({ served: servedCollections, standings });
     const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
     const server = await createServer({
       collections: servedCollections,
