@@ -4,10 +4,12 @@ import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
+import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { tracedRequests } from './plugins/traced-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import type { Trouble } from './reads/trouble.ts';
@@ -31,8 +33,10 @@ export interface ServerDependencies {
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
   readonly logger: Logger;
-  /** Told of each answer of 500 and 503, and of each 401; nobody is unless they are given. */
-  readonly onTrouble?: (trouble: Trouble) => void;
+  /** Told of each request as its answer ends; nobody is unless it is given. */
+  readonly onAnswered?: (request: AnsweredRequest) => void;
+  /** Told of each answer of 500 and 503 with the id of its request, and of each 401; nobody is unless they are given. */
+  readonly onTrouble?: (trouble: Trouble, requestId: string) => void;
   readonly onUnauthorized?: () => void;
   /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
   readonly stallMs?: number;
@@ -41,12 +45,16 @@ export interface ServerDependencies {
 /** Builds the server; starting it is the caller's. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
   const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger, stallMs } = deps;
-  const { onTrouble = () => undefined, onUnauthorized = () => undefined } = deps;
+  const {
+    onAnswered = () => undefined,
+    onTrouble = () => undefined,
+    onUnauthorized = () => undefined,
+  } = deps;
   const server = hapiServer({
     host,
     port,
     // A missing Host header is answered in our own shape.
-    listener: createListener({ requireHostHeader: false }),
+    listener: createListener({ requireHostHeader: false, ServerResponse: tracedResponses(onAnswered) }),
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
     // Cookies are nothing to us, so malformed ones are no fault.
@@ -54,7 +62,8 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     debug: false,
   });
   await server.register([
-    { plugin: errors, options: { logger, onTrouble, onUnauthorized } },
+    { plugin: tracedRequests },
+    { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
     { plugin: bearerKeys, options: { keyring } },
     {

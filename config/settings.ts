@@ -30,6 +30,7 @@ export interface Settings {
   readonly maxChangePercent: number;
   readonly keepVersions: number;
   readonly logLevel: string;
+  readonly accessLog: 'off' | 'errors' | 'all';
   readonly webhookUrl: URL | undefined;
   readonly webhookSecret: string | undefined;
 }
@@ -179,6 +180,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().valid('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
   },
   {
+    name: 'ACCESS_LOG',
+    default: 'errors',
+    doc: 'Which requests have a line of the log each, at level 30: none, those that were answered with 4xx and 5xx, or all.',
+    takes: 'one of off, errors, all',
+    rule: Joi.string().valid('off', 'errors', 'all'),
+  },
+  {
     name: 'WEBHOOK_URL',
     doc: 'Told of each publication, refusal and failure, as "The webhook" says. Never shown: its path may be a secret.',
     takes: 'an http: or https: URL without credentials or fragment',
@@ -222,6 +230,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     logLevel: text('LOG_LEVEL'),
+    accessLog: text('ACCESS_LOG') as Settings['accessLog'],
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),
     webhookSecret: values.get('WEBHOOK_SECRET') as string | undefined,
   });

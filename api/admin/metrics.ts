@@ -1,14 +1,23 @@
 // What a process that serves counts of itself and of what it serves, for Prometheus (prom-client).
 
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
-import type { Version } from '../../shared/versions.ts';
-import type { ReadModel } from '../reads/read-model.ts';
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import type { AnsweredRequest } from '../answers/traced-response.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
+import { type CollectionMetricsSources, collectionMetrics } from './collection-metrics.ts';
+import { requestMetrics } from './request-metrics.ts';
+
+/** Upper ends of round trips, in s. */
+const roundTripBuckets = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 2];
 
 /** The metrics of one process. */
 export interface Metrics {
   readonly registry: Registry;
+  /** Counts one request as its answer ends. */
+  countRequest(request: AnsweredRequest): void;
+  /** Notes how long Redis took to begin its reply to what was asked in one turn of the event loop, in ms. */
+  timeRedis(ms: number): void;
+  /** Adds what each scrape reads from Redis. */
+  addCollections(sources: CollectionMetricsSources): void;
   /** Counts one read that met something in Redis that is not as it was stored. */
   countDamage(): void;
   /** Counts one answer of 500 or 503. */
@@ -17,7 +26,7 @@ export interface Metrics {
   countUnauthorized(): void;
 }
 
-/** Makes the metrics; those of the read model are asked for when they are read. */
+/** Makes the metrics; those of the collections are added when there is a connection to read them by. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -39,44 +48,19 @@ export function createMetrics(): Metrics {
     help: 'Answers of 401: requests without a valid key.',
     registers: [registry],
   });
+  const roundTrips = new Histogram({
+    name: 'medref_redis_round_trip_seconds',
+    help: 'From a write to Redis, with all that was asked in one turn of the event loop, to its first reply.',
+    buckets: roundTripBuckets,
+    registers: [registry],
+  });
   return {
     registry,
+    timeRedis: (ms) => roundTrips.observe(ms / 1000),
+    addCollections: (sources) => collectionMetrics(registry, sources),
+    countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),
     countUnavailable: (cause) => unavailable.inc({ cause }),
     countUnauthorized: () => unauthorized.inc(),
   };
-}
-
-/** Adds which versions are live; a scrape while Redis is away has none. */
-export function addVersionMetrics(
-  { registry }: Metrics,
-  collections: readonly ServedCollection[],
-  readModel: ReadModel,
-): void {
-  let asking: ReturnType<ReadModel['liveVersions']> | undefined;
-  /** Asks once for all gauges of a scrape. */
-  const ask = () => {
-    asking ??= readModel
-      .liveVersions(collections)
-      .catch(() => new Map<string, null>())
-      .finally(() => {
-        asking = undefined;
-      });
-    return asking;
-  };
-  const gauge = (name: string, help: string, figureOf: (version: Version) => number) =>
-    new Gauge({
-      name,
-      help,
-      labelNames: ['collection'],
-      registers: [registry],
-      // Each sets itself: what one of them sets in another is not seen before the next scrape.
-      async collect() {
-        const live = await ask();
-        this.reset();
-        for (const [collection, version] of live) if (version) this.set({ collection }, figureOf(version));
-      },
-    });
-  gauge('medref_live_records', 'Records of the live version.', ({ totalCount }) => totalCount);
-  gauge('medref_live_version', 'Number of the live version.', ({ version }) => version);
 }

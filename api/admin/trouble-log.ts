@@ -20,11 +20,14 @@ export class TroubleLog {
     this.#goingOn = new LRUCache({ max: maxRemembered, ttl: endsAfterMs, updateAgeOnGet: true });
   }
 
-  /** Takes what has kept a request from being answered; what is told elsewhere as it happens is not told here. */
-  meet({ cause, status, reason }: Trouble): void {
+  /**
+   * Takes what has kept a request from being answered, with the id of that request; what is told elsewhere as it happens is
+   * not told here.
+   */
+  meet({ cause, status, reason }: Trouble, requestId: string): void {
     if (reason === null || !this.#begins(cause)) return;
     this.#logger[status === 500 ? 'error' : 'warn'](
-      { cause, reason },
+      { cause, reason, requestId },
       `Requests are answered with ${status}.`,
     );
   }

@@ -9,6 +9,7 @@ import { prefersToJson } from '../requests/media-types.ts';
 import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
 import { onTheFly } from './body.ts';
 import { digestFields, reprDigestFields } from './digests.ts';
+import { requestIdOf } from './traced-response.ts';
 
 const mediaType = 'application/x-ndjson';
 
@@ -46,7 +47,7 @@ export function answerLines(
   sent.catch((error: NodeJS.ErrnoException) => {
     // A client that has gone is no fault.
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE')
-      logger.warn({ err: error, path: request.path }, 'A stream was reset.');
+      logger.warn({ err: error, path: request.path, requestId: requestIdOf(res) }, 'A stream was reset.');
   });
   return h.abandon;
 }

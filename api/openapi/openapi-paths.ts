@@ -10,7 +10,7 @@ import {
   versionParameters,
 } from '../requests/route-parameters.ts';
 import { type Part, parametersOf } from './openapi-parameters.ts';
-import { dataResponses, errorResponses } from './openapi-responses.ts';
+import { dataResponses, errorResponses, requestIdHeader } from './openapi-responses.ts';
 import {
   type Noun,
   nounOf,
@@ -194,11 +194,12 @@ function openPaths(collections: readonly Collection[]): Path[] {
             description: 'An OpenAPI document, as `/docs` shows it.',
             headers: {
               ETag: { $ref: '#/components/headers/ETag' },
+              ...requestIdHeader,
               'Cache-Control': { required: true, schema: { const: 'no-cache' } },
             },
             content: { 'application/json': { schema: { type: 'object' } } },
           },
-          304: { description: 'The client holds the document.' },
+          304: { description: 'The client holds the document.', headers: requestIdHeader },
         },
         errors: errorResponses([]),
       }),
@@ -208,7 +209,10 @@ function openPaths(collections: readonly Collection[]): Path[] {
 
 /** 200 that is not to be kept. */
 function fresh(description: string, content: Part): Part {
-  const headers = { 'Cache-Control': { required: true, schema: { const: 'no-store' } } };
+  const headers = {
+    'Cache-Control': { required: true, schema: { const: 'no-store' } },
+    ...requestIdHeader,
+  };
   return { 200: { description, headers, content } };
 }
 

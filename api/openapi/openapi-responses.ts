@@ -29,7 +29,17 @@ export const headerComponents: Readonly<Record<string, Part>> = {
     type: 'string',
     pattern: `^list=:${base64}:(, set=:${base64}:)?$`,
   }),
+  'X-Request-Id': header(
+    'What the request sent as this header, or else an id of its own; the log names it.',
+    {
+      type: 'string',
+      pattern: '^[!-~]{1,128}$',
+    },
+  ),
 };
+
+/** The header of every answer. */
+export const requestIdHeader: Part = { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } };
 
 const ofData = ['Medref-Version', 'Last-Modified', 'ETag', 'Cache-Control', 'Vary', 'Accept-Ranges'];
 
@@ -68,7 +78,11 @@ function dataHeaders(digests: Digests): Part {
   const names = digests === 'always' ? [...ofData, 'Medref-Digest'] : ofData;
   const references = names.map((name) => [name, { $ref: `#/components/headers/${name}` }]);
   const withLines = { 'Medref-Digest': { ...headerComponents['Medref-Digest'], required: false } };
-  return { ...Object.fromEntries(references), ...(digests === 'with lines' && withLines) };
+  return {
+    ...Object.fromEntries(references),
+    ...(digests === 'with lines' && withLines),
+    ...requestIdHeader,
+  };
 }
 
 /** An error: its name, when it comes, a message, and headers of its own. */
@@ -144,7 +158,7 @@ export const responseComponents: Readonly<Record<string, Part>> = {
       nameOf({ name }),
       {
         description,
-        ...(headers && { headers }),
+        headers: { ...headers, ...requestIdHeader },
         content: errorContent({ name, message, code: 0, status: Number(status) }),
       },
     ]),
@@ -153,6 +167,7 @@ export const responseComponents: Readonly<Record<string, Part>> = {
     description:
       'Every other error has the same form: 404 for an unknown path; 405 with `Allow` for a method other than GET and ' +
       'HEAD; 408, 413, 417, 431, 501 and 505, and 400, for what is not HTTP as the service takes it.',
+    headers: requestIdHeader,
     content: errorContent({
       ...{ name: 'Method Not Allowed', message: 'POST is not possible here; GET and HEAD are.' },
       ...{ code: 0, status: 405 },

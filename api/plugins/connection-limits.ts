@@ -5,6 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
+import { requestIdOf } from '../answers/traced-response.ts';
 import { late, type Trouble } from '../reads/trouble.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
@@ -27,7 +28,7 @@ export interface LimitOptions {
   /** Tests shorten it. */
   readonly stallMs: number | undefined;
   /** Told of each answer that came too late. */
-  readonly onTrouble: (trouble: Trouble) => void;
+  readonly onTrouble: (trouble: Trouble, requestId: string) => void;
 }
 
 /** Keeps the cost of each connection within limits, whatever its client does. */
@@ -35,7 +36,7 @@ export const connectionLimits: Plugin<LimitOptions> = {
   name: 'connection-limits',
   register(server: Server, { stallMs = defaultStallMs, onTrouble }: LimitOptions) {
     const { listener } = server;
-    const onLate = () => onTrouble(late);
+    const onLate = (response: ServerResponse) => onTrouble(late, requestIdOf(response));
     const open = new Set<Connection>();
     listener.on('connection', (socket: Socket) => {
       const connection = new Connection(socket);
@@ -99,11 +100,19 @@ class Connection {
   }
 
   /** Answers who has waited too long, and gives up who takes nothing. */
-  look({ now, stallMs, onLate }: { now: number; stallMs: number; onLate: () => void }): void {
+  look({
+    now,
+    stallMs,
+    onLate,
+  }: {
+    now: number;
+    stallMs: number;
+    onLate: (response: ServerResponse) => void;
+  }): void {
     for (const { response, at } of this.#begun) {
       if (now - at <= answerWithinMs - lookEveryMs || response.headersSent) continue;
       sendError(response, late.status, late.message, { 'retry-after': String(late.retryAfter) });
-      onLate();
+      onLate(response);
     }
     const mark = markOf(this.#socket);
     if (mark !== this.#taken.mark) this.#taken = { mark, at: now };

@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
+import { type AnsweredRequest, idOf, requestIdOf } from '../answers/traced-response.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
 import { isHost } from '../requests/base-url.ts';
@@ -17,8 +18,10 @@ import { lastUnderWay } from './connection-limits.ts';
 /** What the plugin is given. */
 export interface ErrorOptions {
   readonly logger: Logger;
+  /** Told of each answer that is given to what could not be parsed as a request. */
+  readonly onAnswered: (request: AnsweredRequest) => void;
   /** Told of each answer of 500 and 503, and why it is that. */
-  readonly onTrouble: (trouble: Trouble) => void;
+  readonly onTrouble: (trouble: Trouble, requestId: string) => void;
   /** Told of each 401. */
   readonly onUnauthorized: () => void;
 }
@@ -27,7 +30,7 @@ export const errors: Plugin<ErrorOptions> = {
   name: 'errors',
   register(server: Server, options: ErrorOptions) {
     server.ext('onPreResponse', (request, h) => shapeError(request, h, options));
-    shapeProtocolErrors(server);
+    shapeProtocolErrors(server, options);
   },
 };
 
@@ -65,10 +68,11 @@ function shapeError(
   const error = found ? boomOf(found) : asAnswer(response);
   const { statusCode, headers } = error.output;
   const isFault = !found && statusCode === 500;
-  if (isFault) logger.error({ err: response, path: request.path }, 'A request failed.');
+  const requestId = requestIdOf(raw.res);
+  if (isFault) logger.error({ err: response, path: request.path, requestId }, 'A request failed.');
   if (statusCode === 401) onUnauthorized();
   const trouble = isFault ? fault : found;
-  if (trouble) onTrouble(trouble);
+  if (trouble) onTrouble(trouble, requestId);
   const message = trouble?.message ?? messageOf(error, request);
   const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
@@ -106,6 +110,8 @@ const protocolErrors: Readonly<Record<string, ProtocolError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
 };
 
+const notAProxy: ProtocolError = [400, 'This is not a proxy; CONNECT is not answered.'];
+
 /** What Node's HTTP parser says: where in which bytes it gave up. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number;
@@ -129,7 +135,7 @@ function protocolErrorOf({ code = '', rawPacket, bytesParsed = 0 }: ParserError)
 const lingerMs = 1_000;
 
 /** Answers what is not valid HTTP before hapi sees it: after the answers under way on its connection, which then ends. */
-function shapeProtocolErrors(server: Server): void {
+function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 'onAnswered'>): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
   listener.on('connection', lingerAfterLast);
@@ -150,16 +156,19 @@ function shapeProtocolErrors(server: Server): void {
     // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.
     if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
-    const [status, message] = protocolErrorOf(error);
-    endConnection(socket, rawError(status, message), lastUnderWay(socket));
+    const refusal = protocolErrorOf(error);
+    const refused = unseen(refusal, socket);
+    onAnswered(refused);
+    endConnection(socket, rawError(refusal, refused.requestId), lastUnderWay(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     refuse(response, 417, 'The Expect header is not understood; only 100-continue is.');
   });
-  listener.on('connect', (_request: IncomingMessage, socket: Socket) => {
+  listener.on('connect', (request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
-    const refusal = rawError(400, 'This is not a proxy; CONNECT is not answered.');
-    endConnection(socket.resume(), refusal, lastUnderWay(socket));
+    const refused = unseen(notAProxy, socket, { requestId: idOf(request), method: 'CONNECT' });
+    onAnswered(refused);
+    endConnection(socket.resume(), rawError(notAProxy, refused.requestId), lastUnderWay(socket));
   });
 }
 
@@ -188,12 +197,26 @@ function linger(socket: Socket, lastBytes = ''): void {
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
-function rawError(status: number, message: string): string {
+/** What is known of a request that hapi does not get to see; its id is one of ours, where there is none to read. */
+function unseen(
+  [status, message]: ProtocolError,
+  socket: Socket,
+  { requestId = idOf({ headers: {} }), method = null }: Partial<AnsweredRequest> = {},
+): AnsweredRequest {
+  return {
+    ...{ requestId, method, target: null, route: null, client: null },
+    ...{ status, beganMs: null, ms: 0, bytes: errorEnvelope(status, message).length, isWhole: true },
+    address: socket.remoteAddress ?? null,
+  };
+}
+
+function rawError([status, message]: ProtocolError, requestId: string): string {
   const body = errorEnvelope(status, message);
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
     'connection: close',
     '',
     body,

@@ -32,7 +32,8 @@ export function healthRoutes(
           throw reason === null ? error : new NotReadyError(`Not ready: ${reason}`, error);
         });
         if ([...live.values()].every((version) => version === null)) {
-          throw new NoVersionError('Not ready: no version of any collection has been published yet.');
+          const names = [...live.keys()].join(', ');
+          throw new NoVersionError(`Not ready: nothing has been published yet of: ${names}.`);
         }
         const versions = Object.fromEntries([...live].map(([name, it]) => [name, it?.version ?? null]));
         return healthy(h, { status: 'ready', versions });

@@ -11,6 +11,7 @@ import { damageIn } from '../../shared/redis/damage.ts';
 import { RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
+import { heartbeatFile, startHeartbeat } from '../heartbeat.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { scheduledImports } from '../scheduled-imports.ts';
 import { aborted } from '../stop-signal.ts';
@@ -36,6 +37,12 @@ export async function scheduleCommand(
     throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(context);
   const signal = context.stopSignal();
+  const file = heartbeatFile(settings.keyPrefix);
+  const heartbeat = startHeartbeat(file, {
+    onFailure: ({ message }) =>
+      logger.warn(`Health checks will find no schedule: ${file} cannot be written: ${message}.`),
+  });
+  heartbeat.note('looked for Redis');
   const connecting = connectOnceThere(settings.redisUrl, { logger, signal });
   const webhook = createWebhook(settings, logger);
   const importDue = scheduledImports(context, connecting, { logger, webhook, signal });
@@ -43,7 +50,12 @@ export async function scheduleCommand(
     const { name } = collection;
     const schedule = startSchedule({
       ...{ cron, timezone, waits },
-      run: (due) => importDue(collection, due),
+      run: async (due) => {
+        heartbeat.note(`began with the ${name}, due since ${due.toISOString()}`);
+        const end = await importDue(collection, due);
+        heartbeat.note(`was done with the ${name} (${end})`);
+        return end;
+      },
       onLate: (due) =>
         logger.warn(
           { collection: name, due },
@@ -63,6 +75,7 @@ export async function scheduleCommand(
     const names = collections.map(({ name }) => name);
     const nextRun = scheduled[0]?.schedule.nextRun().toISOString();
     logger.info({ collections: names, cron, timezone, nextRun }, 'Scheduled.');
+    heartbeat.note(`scheduled ${names.join(' and ')}, next at ${nextRun}`);
     print(
       context,
       { scheduled: names, nextRun },
@@ -76,6 +89,7 @@ export async function scheduleCommand(
     return exitCodes.done;
   } finally {
     await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));
+    await heartbeat.stop();
     (await connecting.catch(() => null))?.disconnect();
     await webhook.finish();
   }

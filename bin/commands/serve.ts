@@ -2,12 +2,14 @@
 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { AccessLog } from '../../api/admin/access-log.ts';
 import { createAdminServer } from '../../api/admin/admin-server.ts';
-import { addVersionMetrics, createMetrics, type Metrics } from '../../api/admin/metrics.ts';
+import { createMetrics, type Metrics } from '../../api/admin/metrics.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
+import { Standings } from '../../api/reads/standings.ts';
 import { createServer } from '../../api/server.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -33,13 +35,14 @@ const attemptMs = 2_000;
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
-  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl } = context.settings;
+  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = context.settings;
   const metrics = createMetrics();
   const logger = createLogger(context);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
   const troubles = new TroubleLog(logger);
+  const requests = new AccessLog(logger, accessLog);
   const signal = context.stopSignal();
-  const redis = connectForServing(redisUrl);
+  const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
   const listener = connectForListening(redisUrl);
   const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
@@ -49,7 +52,8 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       troubles.meetDamage(message);
     };
     const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
-    addVersionMetrics(metrics, servedCollections, readModel);
+    const standings = new Standings({ redis, keyPrefix, sources: importedCollections });
+    metrics.addCollections({ served: servedCollections, standings });
     const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
     const server = await createServer({
       collections: servedCollections,
@@ -60,9 +64,13 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       port,
       baseUrl,
       logger,
-      onTrouble: (trouble) => {
+      onAnswered: (request) => {
+        metrics.countRequest(request);
+        requests.write(request);
+      },
+      onTrouble: (trouble, requestId) => {
         metrics.countUnavailable(trouble.cause);
-        troubles.meet(trouble);
+        troubles.meet(trouble, requestId);
       },
       onUnauthorized: metrics.countUnauthorized,
     });
@@ -82,6 +90,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
     return exitCodes.done;
   } finally {
     live.stop();
+    requests.endSecond();
     redis.removeAllListeners('close').disconnect();
     listener.disconnect();
   }

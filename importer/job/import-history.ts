@@ -1,5 +1,6 @@
 // The history of a collection's imports and the rejects of the last one: written as an import ends, read by operators.
 
+import { type HistoryEntry, historyCap, readHistory } from '../../shared/ended-imports.ts';
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
@@ -8,17 +9,7 @@ import type { Validators } from '../upstream/document.ts';
 import type { Reject } from '../writing/version-writer.ts';
 import type { ImportReport } from './import-report.ts';
 
-/** How many imports the history keeps. */
-const historyCap = 100;
-
-/** An import in the history. */
-export interface HistoryEntry extends ImportReport {
-  readonly startedAt: string;
-  readonly endedAt: string;
-  readonly forced: boolean;
-  /** What upstream gave to tell this list from a later one; `null` where it gave none, or sent pages. */
-  readonly validators: Validators | null;
-}
+export { type HistoryEntry, readHistory } from '../../shared/ended-imports.ts';
 
 /** The records that the last import rejected: the first of them, and how many there were. */
 export interface LastRejects {
@@ -60,16 +51,6 @@ export function conclusionOf(
     historyCap,
     rejects: rejects ? [header, ...rejects].map((it) => JSON.stringify(it)) : [],
   };
-}
-
-/** The last imports of a collection, latest first. */
-export async function readHistory(
-  redis: Redis,
-  keys: CollectionKeys,
-  count: number,
-): Promise<HistoryEntry[]> {
-  const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
-  return entries.map(([, fields]) => JSON.parse(fields[1] as string) as HistoryEntry);
 }
 
 /**

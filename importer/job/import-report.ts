@@ -1,41 +1,9 @@
 // The account of one import: what `medref import --json` prints and what the history keeps.
 
+import type { ImportOutcome, ImportReport } from '../../shared/ended-imports.ts';
 import { shortened } from '../../shared/shortened.ts';
 
-/** How an import ended. */
-export type ImportOutcome =
-  | 'published'
-  | 'unchanged'
-  | 'refused'
-  | 'failed'
-  | 'locked'
-  | 'dry-run'
-  /** Left alone by the schedule; never the outcome of an import by hand. */
-  | 'held'
-  /** An older content was made live again, by an operator. */
-  | 'rolled-back';
-
-/** The account of one import of one collection; the members are the contract's, in its order. */
-export interface ImportReport {
-  readonly collection: string;
-  readonly outcome: ImportOutcome;
-  /** The version that readers get by this import: the new one, or the live one where nothing had changed. */
-  readonly version: number | null;
-  /** The version that was live before. */
-  readonly previousVersion: number | null;
-  /** `read = written + rejected`, whatever the outcome; `written` counts valid records. */
-  readonly read: number;
-  readonly written: number;
-  readonly rejected: number;
-  /** Against the version that was live before. */
-  readonly added: number;
-  readonly changed: number;
-  readonly removed: number;
-  readonly durationMs: number;
-  /** Why it was refused, failed or locked. */
-  readonly reason: string | null;
-  readonly warnings: readonly string[];
-}
+export type { ImportOutcome, ImportReport } from '../../shared/ended-imports.ts';
 
 /** How much of a reason and of a warning is kept, and how many warnings: the history has a hundred reports. */
 const maxSentenceLength = 2_000;

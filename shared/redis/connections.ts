@@ -22,9 +22,13 @@ const writeSilenceMs = 10_000;
 /**
  * A connection for serving: a command fails at once while Redis is away, and after 1.5 s without a reply;
  * it reconnects by itself, for ever.
+ * @param onRoundTrip told how long Redis took to begin its reply to what was asked in one turn of the event loop, in ms
  */
-export function connectForServing(url: string): Redis {
-  return gathered(
+export function connectForServing(
+  url: string,
+  { onRoundTrip }: { readonly onRoundTrip?: (ms: number) => void } = {},
+): Redis {
+  const redis = gathered(
     new Redis(url, {
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
@@ -34,6 +38,7 @@ export function connectForServing(url: string): Redis {
       retryStrategy: (times) => Math.min(50 * times, 500),
     }),
   );
+  return onRoundTrip ? timed(redis, onRoundTrip) : redis;
 }
 
 /** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
@@ -108,6 +113,26 @@ function gathered(redis: Redis): Redis {
     };
   });
   return quiet(redis);
+}
+
+/** Times the first command of each turn of the event loop: the others go out with it. One without a reply is not timed. */
+function timed(redis: Redis, onRoundTrip: (ms: number) => void): Redis {
+  const send = redis.sendCommand.bind(redis);
+  let isUnderWay = false;
+  const endTurn = () => {
+    isUnderWay = false;
+  };
+  redis.sendCommand = (command, stream) => {
+    if (!isUnderWay) {
+      isUnderWay = true;
+      process.nextTick(endTurn);
+      const askedAt = performance.now();
+      const onReply = () => onRoundTrip(performance.now() - askedAt);
+      command.promise.then(onReply, (error: Error) => error.name === 'ReplyError' && onReply());
+    }
+    return send(command, stream);
+  };
+  return redis;
 }
 
 /**

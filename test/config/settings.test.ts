@@ -32,6 +32,7 @@ describe('settings', () => {
       logLevel: 'info',
       webhookUrl: undefined,
       webhookSecret: undefined,
+      accessLog: 'errors',
     });
   });
 
@@ -85,6 +86,7 @@ describe('settings', () => {
     LOG_LEVEL: ['verbose', 'INFO'],
     WEBHOOK_URL: ['hook.test', 'file:///hook', 'https://u:p@hook.test/', 'https://hook.test/#x'],
     WEBHOOK_SECRET: ['two words', ' '],
+    ACCESS_LOG: ['on', '4xx'],
   };
 
   for (const [name, values] of Object.entries(bad)) {
@@ -138,6 +140,7 @@ describe('settings', () => {
     KEEP_VERSIONS: ['2', '1000'],
     LOG_LEVEL: ['silent', 'debug'],
     WEBHOOK_URL: ['http://127.0.0.1:8080/', 'https://hook.test/services/T0/B0?key=1'],
+    ACCESS_LOG: ['off', 'all'],
   };
   for (const [name, values] of Object.entries(good)) {
     it(`accept ${name} as ${values.join(', ')}`, () => {

@@ -7,6 +7,8 @@ interface Service {
   command: string[];
   environment?: Record<string, string>;
   healthcheck?: { test: string[] };
+  stop_grace_period?: string;
+  tmpfs?: string[];
   ports?: string[];
   read_only?: boolean;
   restart?: string;
@@ -75,6 +77,31 @@ describe('the compose file', () => {
     const published = [API_PORT, ADMIN_PORT].map((port) => `127.0.0.1:${port}:${port}`);
     expect(service('api').ports).to.deep.equal(published);
     expect(service('importer').ports).to.equal(undefined);
+  });
+
+  it('asks the API whether it is ready, and the importer when it last did something, where it can leave word of that', () => {
+    for (const [name, word] of [
+      ['importer', 'schedule'],
+      ['api', 'serve'],
+    ] as const) {
+      expect(service(name).healthcheck?.test).to.deep.equal([
+        ...['CMD', 'node', '/app/dist/bin/health-check.js', word],
+      ]);
+    }
+    expect(service('importer').tmpfs).to.deep.equal(['/tmp']);
+    expect(read('Dockerfile')).to.include('HEALTHCHECK').and.to.include('"/app/dist/bin/health-check.js"');
+  });
+
+  it('waits for each process for longer than its end may take', () => {
+    const [, drainMs = ''] = /const drainMs = ([\d_]+);/.exec(read('bin/commands/serve.ts')) ?? [];
+    const graceOf = (name: string) => Number(/^(\d+)s$/.exec(service(name).stop_grace_period ?? '')?.[1]);
+    expect(graceOf('api')).to.be.above(Number(drainMs.replace('_', '')) / 1000);
+    expect(graceOf('importer')).to.be.above(30);
+  });
+
+  it('lets the other services scrape the metrics', () => {
+    expect(service('api').environment).to.include({ ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '3001' });
+    expect(read('docs/OPERATIONS.md')).to.include('["api:3001"]');
   });
 
   it('runs commands that exist', () => {

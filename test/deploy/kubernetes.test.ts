@@ -22,6 +22,7 @@ interface PodSpec {
   enableServiceLinks: boolean;
   securityContext: object;
   containers: [Container];
+  volumes?: { name: string }[];
 }
 
 interface Container {
@@ -32,7 +33,10 @@ interface Container {
   ports?: { name: string; containerPort: number }[];
   securityContext: object;
   lifecycle?: unknown;
-  [probe: `${string}Probe`]: { httpGet: { path: string; port: string } } | undefined;
+  volumeMounts?: { name: string; mountPath: string }[];
+  [probe: `${string}Probe`]:
+    | { httpGet: { path: string; port: string }; exec?: { command: string[] } }
+    | undefined;
 }
 
 describe('the Kubernetes manifests', () => {
@@ -110,6 +114,13 @@ describe('the Kubernetes manifests', () => {
     for (const path of ['/health/live', '/health/ready']) {
       expect(read('api/routes/health.ts')).to.include(`path: '${path}'`);
     }
+  });
+
+  it('ask the importer for its heartbeat, which it can write', () => {
+    const { livenessProbe, volumeMounts } = containerOf('medref-importer');
+    expect(livenessProbe?.exec?.command).to.deep.equal(['node', '/app/dist/bin/health-check.js', 'schedule']);
+    expect(volumeMounts?.map(({ mountPath }) => mountPath)).to.deep.equal(['/tmp']);
+    expect(podOf('medref-importer').volumes?.map(({ name }) => name)).to.deep.equal(['heartbeat']);
   });
 
   it('choose the pods that they mean, and offer the data listener alone', () => {

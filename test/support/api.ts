@@ -41,7 +41,7 @@ export interface TestApi {
 
 /** What may differ from the usual API. */
 export type ApiOptions = Partial<
-  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onTrouble' | 'onUnauthorized'>
+  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'>
 >;
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */

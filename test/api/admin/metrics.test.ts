@@ -27,7 +27,7 @@ describe('the metrics of a process that serves', function () {
 
     const metric = async (name: string) => {
       const text = await (await fetch(`${admin}/metrics`)).text();
-      return text.split('\n').filter((line) => line.startsWith(name));
+      return text.split('\n').filter((line) => line.startsWith(name) && !line.includes('timestamp'));
     };
     // All of them in the first scrape.
     expect((await metric('medref_live_')).sort()).to.deep.equal([
@@ -56,7 +56,7 @@ describe('the metrics of a process that serves', function () {
     expect(stderr).to.include(`Block 0 of medref:{products}:${version}:blocks is corrupted`);
   });
 
-  it('count what is not answered, by its cause, and requests without a key; the log has each cause once', async () => {
+  it('count requests, what is not answered by its cause, and requests without a key; the log has each cause once, and each error', async () => {
     await server().restart();
     const settings = { REDIS_URL: server().url };
     const { key } = (await medref(['keys', 'create', '--client', 'x', '--json'], settings)).json<{
@@ -79,8 +79,17 @@ describe('the metrics of a process that serves', function () {
       'medref_unavailable_total{cause="nothing-published"} 3',
       'medref_unauthorized_total 2',
     ]);
+    const ofRequests = await (await fetch(`${admin}/metrics`)).text();
+    for (const line of [
+      'medref_http_requests_total{route="/companies",status="503"} 3',
+      'medref_http_client_requests_total{client="x",status="503"} 3',
+      'medref_http_client_requests_total{client="none",status="401"} 2',
+    ])
+      expect(ofRequests.split('\n')).to.include(line);
     serving.process.kill('SIGTERM');
     const { stderr } = await serving.ended;
+    const answered = stderr.split('\n').filter((line) => line.includes('"msg":"A request was answered."'));
+    expect(answered.map((line) => JSON.parse(line).status)).to.deep.equal([503, 503, 503, 401, 401]);
     const lines = stderr.split('\n').filter((line) => line.includes('"cause":"nothing-published"'));
     expect(lines).to.have.length(1);
     expect(lines[0]).to.include('No version of companies has been published yet.');

@@ -27,31 +27,50 @@ function logged(options?: { endsAfterMs: number }) {
 }
 
 describe('the log of what keeps requests from being answered', () => {
-  it('has each cause once, also where two come by turns', () => {
+  it('has each cause once, with the request that met it first, also where two come by turns', () => {
     const { lines, troubles } = logged();
-    for (let n = 0; n < 100; n += 1) for (const trouble of [away, forbidden, late]) troubles.meet(trouble);
+    for (let n = 0; n < 100; n += 1)
+      for (const trouble of [away, forbidden, late]) troubles.meet(trouble, `${trouble.cause}-${n}`);
     expect(lines).to.deep.equal([
-      { level: 40, cause: 'away', reason: 'Redis is away.', msg: 'Requests are answered with 503.' },
-      { level: 50, cause: 'forbidden', reason: 'NOPERM', msg: 'Requests are answered with 500.' },
-      { level: 40, cause: 'late', reason: late.reason, msg: 'Requests are answered with 503.' },
+      {
+        level: 40,
+        cause: 'away',
+        reason: 'Redis is away.',
+        requestId: 'away-0',
+        msg: 'Requests are answered with 503.',
+      },
+      {
+        level: 50,
+        cause: 'forbidden',
+        reason: 'NOPERM',
+        requestId: 'forbidden-0',
+        msg: 'Requests are answered with 500.',
+      },
+      {
+        level: 40,
+        cause: 'late',
+        reason: late.reason,
+        requestId: 'late-0',
+        msg: 'Requests are answered with 503.',
+      },
     ]);
   });
 
   it('has it again when it was not met for a while', async () => {
     const { lines, troubles } = logged({ endsAfterMs: 200 });
     for (let n = 0; n < 6; n += 1) {
-      troubles.meet(away);
+      troubles.meet(away, 'x');
       await sleep(50);
     }
     expect(lines, 'it goes on').to.have.length(1);
     await sleep(400);
-    troubles.meet(away);
+    troubles.meet(away, 'x');
     expect(lines).to.have.length(2);
   });
 
   it('has nothing of a mistake, which is told where it happens', () => {
     const { lines, troubles } = logged();
-    troubles.meet(fault);
+    troubles.meet(fault, 'x');
     expect(lines).to.deep.equal([]);
   });
 

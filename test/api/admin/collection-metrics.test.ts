@@ -1,0 +1,182 @@
+// What the metrics tell of imports and of what is live: read from a real Redis after real imports, and without one.
+
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { collectionMetrics } from '../../../api/admin/collection-metrics.ts';
+import { Standings } from '../../../api/reads/standings.ts';
+import { rollBack } from '../../../importer/rollback.ts';
+import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { importRecords, importText } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
+import { product, products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('the metrics of collections', function () {
+  this.timeout(30_000);
+  const server = useRedis();
+  let redis: Redis;
+  let serving: Redis;
+  let registry: Registry;
+
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  beforeEach(async () => {
+    await redis.flushall();
+    serving = connectForServing(server().url);
+    await new Promise((resolve) => serving.once('ready', resolve));
+    registry = new Registry();
+    const standings = new Standings({ redis: serving, keyPrefix: 'medref', sources: importedCollections });
+    collectionMetrics(registry, { served: servedCollections, standings });
+  });
+  afterEach(() => serving.disconnect());
+  after(() => redis.disconnect());
+
+  /** The figures of a scrape, by name and labels. */
+  async function scrape(): Promise<Record<string, number>> {
+    const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('medref_'));
+    return Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+    );
+  }
+  const importList = (records: readonly unknown[], force = false) =>
+    importRecords(records, productCollection, { redisUrl: server().url, force });
+  const of = (name: string, labels = '') => `medref_${name}{collection="products"${labels}}`;
+  const outcomeOf = (figures: Record<string, number>) =>
+    Object.entries(figures)
+      .filter(([name, value]) => name.startsWith(of('last_import_outcome').slice(0, -1)) && value === 1)
+      .map(([name]) => /outcome="(.+)"/.exec(name)?.[1]);
+  const isNow = (seconds: number | undefined) => {
+    expect(seconds).to.be.closeTo(Date.now() / 1000, 15);
+  };
+
+  it('tell before any import that nothing is held, locked or damaged, and nothing of what is not there', async () => {
+    const figures = await scrape();
+    const told = Object.keys(figures).filter((name) => !name.startsWith('medref_kept_imports'));
+    const each = (name: string) => ['products', 'companies'].map((it) => `${name}{collection="${it}"}`);
+    expect(told).to.have.members([
+      'medref_redis_up',
+      ...['medref_held', 'medref_locked', 'medref_damage_marks'].flatMap(each),
+    ]);
+    expect(Object.entries(figures).filter(([, value]) => value !== 0)).to.deep.equal([
+      ['medref_redis_up', 1],
+    ]);
+    expect(figures).to.include({ [of('kept_imports', ',outcome="failed"')]: 0 });
+  });
+
+  it('tell what is live, also of what is derived, and what the last import read, rejected and changed', async () => {
+    await importList(products(120));
+    await importList([...products(119), product(500), { product: { id: 'x' } }], true);
+    const figures = await scrape();
+    for (const collection of ['products', 'drugs']) {
+      const label = `{collection="${collection}"}`;
+      expect(figures[`medref_live_records${label}`]).to.equal(120);
+      expect(String(figures[`medref_live_version${label}`])).to.match(/^20\d{12}$/);
+      isNow(figures[`medref_live_published_timestamp_seconds${label}`]);
+    }
+    isNow(figures[of('checked_timestamp_seconds')]);
+    isNow(figures[of('last_import_timestamp_seconds')]);
+    expect(figures[of('last_import_duration_seconds')]).to.be.above(0).and.below(30);
+    expect(outcomeOf(figures)).to.deep.equal(['published']);
+    const expected = { read: 121, written: 120, rejected: 1, added: 1, changed: 0, removed: 1 };
+    for (const [kind, count] of Object.entries(expected))
+      expect(figures[of('last_import_records', `,kind="${kind}"`)], kind).to.equal(count);
+    expect(figures[of('kept_imports', ',outcome="published"')]).to.equal(2);
+  });
+
+  it('follow how imports end, and keep the counts of the last one that read anything', async () => {
+    await importList(products(50));
+    expect(outcomeOf(await scrape())).to.deep.equal(['published']);
+    await importList(products(10));
+    let figures = await scrape();
+    expect(outcomeOf(figures)).to.deep.equal(['refused']);
+    expect(figures[of('last_import_records', ',kind="read"')]).to.equal(10);
+    await importText('not JSON', productCollection, { redisUrl: server().url });
+    figures = await scrape();
+    expect(outcomeOf(figures)).to.deep.equal(['failed']);
+    expect(figures[of('last_import_records', ',kind="read"')], 'the failed one read nothing').to.equal(10);
+    await redis.set(productKeys.lock, JSON.stringify({ holder: 'x', since: '2026-11-22T00:00:00.000Z' }));
+    await importList(products(50));
+    figures = await scrape();
+    expect(outcomeOf(figures), 'one that found the lock held is not the last').to.deep.equal(['failed']);
+    expect(figures).to.include({
+      [of('kept_imports', ',outcome="locked"')]: 1,
+      [of('locked')]: 1,
+      [of('locked_since_timestamp_seconds')]: Date.parse('2026-11-22T00:00:00.000Z') / 1000,
+    });
+  });
+
+  it('tell of a hold and since when, and of damage that readers have marked', async () => {
+    await importList(products(50));
+    await importList(products(49));
+    await rollBack(productCollection, { redis, keyPrefix: 'medref', to: null, maxNumberWaitMs: 0 });
+    await redis.hset(productKeys.damaged, '1', 'x', '2', 'y');
+    const figures = await scrape();
+    expect(figures).to.include({ [of('held')]: 1, [of('damage_marks')]: 2 });
+    isNow(figures[of('held_since_timestamp_seconds')]);
+    expect(figures, 'what is live is not what upstream has').not.to.have.property(
+      of('checked_timestamp_seconds'),
+    );
+    expect(outcomeOf(figures)).to.deep.equal(['rolled-back']);
+  });
+
+  it('have nothing of a key that holds something else, and all the rest', async () => {
+    await importList(products(50));
+    const keys = [
+      productKeys.live,
+      productKeys.checked,
+      productKeys.imports,
+      productKeys.hold,
+      productKeys.damaged,
+    ];
+    for (const key of keys) {
+      const before = await redis.dumpBuffer(key);
+      await redis.del(key);
+      await redis.rpush(key, 'x');
+      const figures = await scrape();
+      expect(figures, key).to.include({ medref_redis_up: 1, [of('locked')]: 0 });
+      await redis.del(key);
+      if (before) await redis.restore(key, 0, before);
+    }
+    await redis.set(productKeys.live, 'not a version');
+    await redis.xadd(productKeys.imports, '*', 'report', 'no JSON');
+    const figures = await scrape();
+    expect(figures).to.include({ medref_redis_up: 1, [of('held')]: 0 });
+    expect(figures).not.to.have.any.keys(of('live_records'), of('last_import_timestamp_seconds'));
+  });
+
+  it('read the whole history only where it has a new entry', async () => {
+    await importList(products(50));
+    const readFrom = async () => {
+      const { calls = '0' } =
+        /cmdstat_xrevrange:calls=(?<calls>\d+)/.exec(await redis.info('commandstats'))?.groups ?? {};
+      return Number(calls);
+    };
+    const calls = async () => {
+      const before = await readFrom();
+      await scrape();
+      return (await readFrom()) - before;
+    };
+    expect(await calls(), 'two collections, and the history of one').to.equal(3);
+    expect(await calls()).to.equal(2);
+    await importList(products(50));
+    expect(await calls()).to.equal(3);
+    expect((await scrape())[of('kept_imports', ',outcome="unchanged"')]).to.equal(1);
+  });
+
+  it('have nothing but that Redis is away, where it is away or stands still, and no scrape waits for long', async () => {
+    await importList(products(50));
+    server().pause();
+    const start = performance.now();
+    try {
+      expect(await scrape()).to.deep.equal({ medref_redis_up: 0 });
+      expect(performance.now() - start).to.be.within(1_000, 2_600);
+    } finally {
+      server().resume();
+    }
+    await server().kill();
+    expect(await scrape()).to.deep.equal({ medref_redis_up: 0 });
+  });
+});

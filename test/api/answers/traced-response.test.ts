@@ -1,0 +1,184 @@
+// Every answer carries the id of its request, and what came of each request is told when its answer has ended.
+
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { connectForWriting } from '../../../shared/redis/connections.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { productKeys } from '../../support/keys.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { exchange, send, sendWithoutKey } from '../../support/wire.ts';
+
+describe('a request that is answered', function () {
+  this.timeout(30_000);
+  const redis = useRedis();
+  const logged: Record<string, unknown>[] = [];
+  const told: AnsweredRequest[] = [];
+  const troubles: [cause: string, requestId: string][] = [];
+  let api: TestApi;
+  let version: number;
+
+  before(async () => {
+    const imported = await importRecords(products(450), productCollection, { redisUrl: redis().url });
+    version = imported.version as number;
+    api = await startApi({
+      redisUrl: redis().url,
+      logger: pino({}, { write: (line: string) => void logged.push(JSON.parse(line)) }),
+      onAnswered: (it) => void told.push(it),
+      onTrouble: ({ cause }, requestId) => void troubles.push([cause, requestId]),
+    });
+  });
+  after(() => api.stop());
+  beforeEach(() => {
+    told.length = 0;
+  });
+
+  /** What is told of the only request of a test. */
+  async function only(): Promise<AnsweredRequest> {
+    for (const deadline = Date.now() + 2_000; told.length === 0 && Date.now() < deadline; ) await sleep(5);
+    expect(told).to.have.length(1);
+    return told[0] as AnsweredRequest;
+  }
+
+  const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+  const asked: [
+    status: number,
+    path: string,
+    options: { key?: false; method?: string; headers?: Record<string, string> },
+  ][] = [
+    [200, '/products', { headers: { 'accept-encoding': 'gzip' } }],
+    [200, '/products/1', {}],
+    [200, '/products', { method: 'HEAD' }],
+    [200, '/products', { headers: { accept: 'application/x-ndjson' } }],
+    [200, '/products', { headers: { accept: 'application/x-ndjson', 'accept-encoding': 'gzip' } }],
+    [200, '/products?name=a', {}],
+    [200, '/products/versions', {}],
+    [304, '/products', { headers: { 'if-none-match': '*' } }],
+    [200, '/health/live', { key: false }],
+    [200, '/health/ready', { key: false }],
+    [400, '/products?page=0', {}],
+    [400, '/%ff', {}],
+    [401, '/products', { key: false }],
+    [404, '/nothing', {}],
+    [405, '/products', { method: 'POST' }],
+    [410, '/products?version=7', {}],
+    [417, '/products', { headers: { expect: 'miracles' } }],
+    [503, '/companies', {}],
+  ];
+
+  for (const [status, path, { key, method = 'GET', headers = {} }] of asked) {
+    it(`has its own id, or one of ours: ${status} for ${method} ${path} ${JSON.stringify(headers)}`, async () => {
+      const ask = key === false ? sendWithoutKey : send;
+      const ours = await ask(api, path, { method, headers });
+      expect(ours.status).to.equal(status);
+      expect(ours.headers['x-request-id']).to.match(uuid);
+      const theirs = await ask(api, path, { method, headers: { ...headers, 'x-request-id': 'their-id' } });
+      expect(theirs.headers['x-request-id']).to.equal('their-id');
+      expect({ ...theirs.headers, date: '' }).to.have.all.keys({ ...ours.headers });
+    });
+  }
+
+  it('has one of ours where its own is not 1 to 128 visible ASCII characters', async () => {
+    const edges: [sent: string, isTaken: boolean][] = [
+      ['!', true],
+      ['~'.repeat(128), true],
+      ['x'.repeat(129), false],
+      ['', false],
+      ['a b', false],
+      ['é', false],
+      ['a\tb', false],
+    ];
+    for (const [sent, isTaken] of edges) {
+      const { headers } = await send(api, '/products/1', { headers: { 'x-request-id': sent } });
+      if (isTaken) expect(headers['x-request-id']).to.equal(sent);
+      else expect(headers['x-request-id'], sent).to.match(uuid);
+    }
+    const twice =
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\nX-Request-Id: b\r\nConnection: close\r\n\r\n';
+    const [answer] = await exchange(api, twice);
+    expect(answer?.headers['x-request-id']).to.match(uuid);
+  });
+
+  it('has an id and is told of, also where it never gets to a route', async () => {
+    const cases: [bytes: string, status: number, method: string | null, id: RegExp][] = [
+      ['nonsense\r\n\r\n', 400, null, uuid],
+      [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`, 431, null, uuid],
+      ['CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nX-Request-Id: mine\r\n\r\n', 400, 'CONNECT', /^mine$/],
+      ['GET /products HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n', 400, 'GET', /^mine$/],
+    ];
+    for (const [bytes, status, method, id] of cases) {
+      told.length = 0;
+      const answers = await exchange(api, bytes);
+      expect(answers.map((it) => it.status)).to.deep.equal([status]);
+      expect(answers[0]?.headers['x-request-id']).to.match(id);
+      const it = await only();
+      expect([it.status, it.method, it.route, it.bytes, it.address]).to.deep.equal([
+        ...[status, method, null, answers[0]?.body.length, '127.0.0.1'],
+      ]);
+      expect(it.requestId).to.equal(answers[0]?.headers['x-request-id']);
+    }
+  });
+
+  it('is told of with its route, client, times and the bytes of its body', async () => {
+    const cases: [path: string, method: string, headers: Record<string, string>, route: string][] = [
+      ['/products?page=2', 'GET', { 'accept-encoding': 'gzip' }, '/products'],
+      ['/products/3', 'GET', {}, '/products/{id}'],
+      ['/products', 'HEAD', {}, '/products'],
+      ['/products', 'GET', { accept: 'application/x-ndjson' }, '/products'],
+      ['/products', 'GET', { 'if-none-match': '*' }, '/products'],
+      ['/products/x', 'GET', {}, '/products/{id}'],
+    ];
+    for (const [path, method, headers, route] of cases) {
+      told.length = 0;
+      const { status, body } = await send(api, path, { method, headers });
+      const { ms, beganMs, requestId, ...facts } = await only();
+      expect(facts).to.deep.equal({
+        ...{ method, target: path, route, status, bytes: body.length },
+        ...{ isWhole: true, client: 'tests', address: '127.0.0.1' },
+      });
+      expect(requestId).to.match(uuid);
+      expect(beganMs).to.be.above(0).and.at.most(ms);
+      expect(ms).to.be.below(2_000);
+    }
+    told.length = 0;
+    await sendWithoutKey(api, '/products/1');
+    const { client, route, status } = await only();
+    expect({ client, route, status }).to.deep.equal({ client: null, route: '/products/{id}', status: 401 });
+  });
+
+  it('is told of as cut off where its client goes before the end', async () => {
+    const socket = connect(api.port, '127.0.0.1');
+    socket.write(`GET /products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\n\r\n`);
+    socket.resetAndDestroy();
+    await once(socket, 'close');
+    const { isWhole, status } = await only();
+    expect({ isWhole, status }).to.deep.equal({ isWhole: false, status: null });
+  });
+
+  it('is named by the log where it failed, and by what is told of its trouble', async () => {
+    troubles.length = 0;
+    await send(api, '/companies', { headers: { 'x-request-id': 'of-the-companies' } });
+    expect(troubles).to.deep.equal([['nothing-published', 'of-the-companies']]);
+
+    const writing = await connectForWriting(redis().url);
+    try {
+      // Of the last of three blocks, so that the stream has begun by then.
+      await writing.hdel(productKeys.content(version).blocks, '2');
+      await writing.hdel(productKeys.content(version).records, '450');
+    } finally {
+      writing.disconnect();
+    }
+    await send(api, '/products', {
+      headers: { accept: 'application/x-ndjson', 'x-request-id': 'of-the-stream' },
+    }).catch(() => undefined);
+    await sleep(100);
+    const resets = logged.filter(({ msg }) => msg === 'A stream was reset.');
+    expect(resets.map(({ requestId }) => requestId)).to.deep.equal(['of-the-stream']);
+  });
+});
