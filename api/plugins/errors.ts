@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { type AnsweredRequest, idOf, noteRoute, requestIdOf } from '../answers/traced-response.ts';
+import { type AnsweredRequest, idOf, requestIdOf } from '../answers/traced-response.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
 import { isHost } from '../requests/base-url.ts';
@@ -29,10 +29,7 @@ export interface ErrorOptions {
 export const errors: Plugin<ErrorOptions> = {
   name: 'errors',
   register(server: Server, options: ErrorOptions) {
-    server.ext('onPreResponse', (request, h) => {
-      noteRoute(request); // Of those that ask for no key; the others are noted as their key is looked at.
-      return shapeError(request, h, options);
-    });
+    server.ext('onPreResponse', (request, h) => shapeError(request, h, options));
     shapeProtocolErrors(server, options);
   },
 };
