@@ -9,7 +9,6 @@ import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
-import { tracedRequests } from './plugins/traced-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import type { Trouble } from './reads/trouble.ts';
@@ -62,7 +61,6 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     debug: false,
   });
   await server.register([
-    { plugin: tracedRequests },
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
     { plugin: bearerKeys, options: { keyring } },

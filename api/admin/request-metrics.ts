@@ -15,17 +15,13 @@ const none = 'none';
 /** Makes the metrics of requests. @returns what counts a request as its answer ends */
 export function requestMetrics(registry: Registry): (request: AnsweredRequest) => void {
   const registers = [registry];
-  const requests = new Counter({
+  const requests = tallied(registry, 'route', {
     name: 'medref_http_requests_total',
     help: 'Requests of the data listener that were answered, by route and status.',
-    labelNames: ['route', 'status'],
-    registers,
   });
-  const byClient = new Counter({
+  const byClient = tallied(registry, 'client', {
     name: 'medref_http_client_requests_total',
     help: 'The same by client, that is whom the key was issued to, and status.',
-    labelNames: ['client', 'status'],
-    registers,
   });
   const duration = new Histogram({
     name: 'medref_http_request_duration_seconds',
@@ -34,11 +30,16 @@ export function requestMetrics(registry: Registry): (request: AnsweredRequest) =
     buckets,
     registers,
   });
-  const bytes = new Counter({
+  const bytes = new Map<string, number>();
+  new Counter({
     name: 'medref_http_response_bytes_total',
     help: 'Bytes of the bodies of answers, as they were sent, by route.',
     labelNames: ['route'],
     registers,
+    collect() {
+      this.reset();
+      for (const [route, count] of bytes) this.inc({ route }, count);
+    },
   });
   const cut = new Counter({
     name: 'medref_http_cut_answers_total',
@@ -56,10 +57,35 @@ export function requestMetrics(registry: Registry): (request: AnsweredRequest) =
   return (it) => {
     const route = it.route ?? none;
     const status = it.status ?? none;
-    requests.inc({ route, status });
-    byClient.inc({ client: labelOf(it.client), status });
+    requests(route, status);
+    byClient(labelOf(it.client), status);
     if (it.beganMs !== null) duration.observe({ route }, it.beganMs / 1000);
-    if (it.bytes > 0) bytes.inc({ route }, it.bytes);
+    if (it.bytes > 0) bytes.set(route, (bytes.get(route) ?? 0) + it.bytes);
     if (!it.isWhole) cut.inc();
+  };
+}
+
+/**
+ * Counts by a label and by status, and makes a counter of it when it is scraped: a counter with labels takes several times
+ * as long, for each request.
+ */
+function tallied(
+  registry: Registry,
+  label: string,
+  named: { readonly name: string; readonly help: string },
+): (value: string, status: number | string) => void {
+  const counts = new Map<string, Map<number | string, number>>();
+  new Counter({
+    ...{ ...named, labelNames: [label, 'status'], registers: [registry] },
+    collect() {
+      this.reset();
+      for (const [value, byStatus] of counts)
+        for (const [status, count] of byStatus) this.inc({ [label]: value, status }, count);
+    },
+  });
+  return (value, status) => {
+    const byStatus = counts.get(value) ?? new Map<number | string, number>();
+    if (byStatus.size === 0) counts.set(value, byStatus);
+    byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
   };
 }

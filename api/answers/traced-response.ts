@@ -121,6 +121,12 @@ export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): type
   return ToldResponse as unknown as typeof ServerResponse; // Its type knows requests of any type.
 }
 
+/** Notes which route a request came to, beside its response. Another extension point of hapi would cost a tenth of a request. */
+export function noteRoute(request: Request): void {
+  const { res } = request.raw;
+  if (res instanceof TracedResponse) res.routed = request;
+}
+
 /** The id of the request that a response is to; `''` where nobody traces it. */
 export function requestIdOf(response: ServerResponse): string {
   return response instanceof TracedResponse ? response.requestId : '';

@@ -2,6 +2,7 @@
 
 import Boom from '@hapi/boom';
 import type { Plugin, Server } from '@hapi/hapi';
+import { noteRoute } from '../answers/traced-response.ts';
 import type { ApiKeyring } from '../reads/keyring.ts';
 
 const bearer = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
@@ -12,6 +13,7 @@ export const bearerKeys: Plugin<{ keyring: ApiKeyring }> = {
   register(server: Server, { keyring }: { keyring: ApiKeyring }) {
     server.auth.scheme('bearer-key', () => ({
       async authenticate(request, h) {
+        noteRoute(request);
         const [, sent] = bearer.exec(String(request.headers['authorization'])) ?? [];
         const key = sent === undefined ? null : await keyring.find(sent);
         if (!key) throw refusal();

@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { type AnsweredRequest, idOf, requestIdOf } from '../answers/traced-response.ts';
+import { type AnsweredRequest, idOf, noteRoute, requestIdOf } from '../answers/traced-response.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
 import { isHost } from '../requests/base-url.ts';
@@ -61,6 +61,7 @@ function shapeError(
   { logger, onTrouble, onUnauthorized }: ErrorOptions,
 ) {
   const { response, raw } = request;
+  noteRoute(request); // Of those that asked for no key as well.
   // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
   if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(response)) return h.continue;

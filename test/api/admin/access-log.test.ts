@@ -108,9 +108,11 @@ describe('the access log', () => {
     for (let n = 0; n < 3; n += 1) log.write({ ...answered, status: 500 });
     log.endSecond();
     log.endSecond();
+    log.write({ ...answered, status: 500 });
     expect(lines.map(({ requests, byStatus }) => [requests, byStatus])).to.deep.equal([
       [undefined, undefined],
       [2, { 500: 2 }],
+      [undefined, undefined],
     ]);
   });
 });

@@ -133,6 +133,7 @@ describe('a request that is answered', function () {
       ['/products', 'GET', { accept: 'application/x-ndjson' }, '/products'],
       ['/products', 'GET', { 'if-none-match': '*' }, '/products'],
       ['/products/x', 'GET', {}, '/products/{id}'],
+      ['/products', 'POST', {}, '/products'],
     ];
     for (const [path, method, headers, route] of cases) {
       told.length = 0;
@@ -146,10 +147,16 @@ describe('a request that is answered', function () {
       expect(beganMs).to.be.above(0).and.at.most(ms);
       expect(ms).to.be.below(2_000);
     }
-    told.length = 0;
-    await sendWithoutKey(api, '/products/1');
-    const { client, route, status } = await only();
-    expect({ client, route, status }).to.deep.equal({ client: null, route: '/products/{id}', status: 401 });
+    for (const [path, route, status] of [
+      ['/products/1', '/products/{id}', 401],
+      ['/health/live', '/health/live', 200],
+      ['/nothing', '/{any*}', 404],
+    ] as const) {
+      told.length = 0;
+      await sendWithoutKey(api, path);
+      const it = await only();
+      expect([it.client, it.route, it.status]).to.deep.equal([null, route, status]);
+    }
   });
 
   it('is told of as cut off where its client goes before the end', async () => {
