@@ -216,10 +216,10 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'gauges stay while Redis is away',
-    file: 'api/admin/metrics.ts',
+    file: 'api/admin/collection-metrics.ts',
     from: 'this.reset();',
     to: '',
-    tests: [`${api}/admin/metrics.test.ts`],
+    tests: [`${api}/admin/collection-metrics.test.ts`],
   },
   {
     what: 'a search begins a page too late',
