@@ -383,6 +383,15 @@ describe('what is stored, as it is verified and repaired', () => {
       });
     }
 
+    it('is 503, and no record that there is not, where Redis has lost a record, until it is stored anew', async () => {
+      await redis().hdel(keys.content(versions[1] as number).records, '9');
+      expect((await service.api().get('/products/9')).status).to.equal(503);
+      const report = await service.importList(second, { force: false });
+      await service.awaitLive(report.version as number);
+      expect((await service.api().get('/products/9')).status).to.equal(200);
+      expect((await service.api().get('/products/9999')).status).to.equal(404);
+    });
+
     it('is stored anew where a reader has met damage that is not there any more', async () => {
       const { records } = keys.content(versions[1] as number);
       const stored = (await redis().hgetBuffer(records, '9')) as Buffer;
