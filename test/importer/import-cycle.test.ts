@@ -496,28 +496,6 @@ describe('an import', () => {
       }
     };
 
-    it('and does so before that is judged, so that what is lost looks like no change of upstream', async () => {
-      await importProducts(products(10));
-      let isStaged = false;
-      const lose = async () => {
-        for (const name of await redis.smembers(keys.staged)) await redis.del(keys.content(name).records);
-      };
-      const fate = strikeOnce(
-        ({ name }) => {
-          isStaged ||= name === 'stage-pages';
-          return isStaged && name === 'hlen';
-        },
-        { moment: 'before', act: lose },
-      );
-      const proxy = await startRedisProxy(server().port, fate);
-      try {
-        const report = await importProducts(products(11), { redisUrl: proxy.url });
-        expect(report).to.deep.include({ outcome: 'published', added: 1, changed: 0, removed: 0 });
-      } finally {
-        await proxy.close();
-      }
-    });
-
     it('tells what was mended before all the same, and each of the others once', async () => {
       await redis.set(keys.undone, 'no set');
       const report = await importLosing([{ ...product(1), more: 1 }]);
