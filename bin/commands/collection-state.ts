@@ -1,10 +1,10 @@
 // In: a collection. Out: its state as Redis has it: what is live, its last imports, its lock, its hold, its damage.
 
-import { type HistoryEntry, readHistory } from '../../importer/job/import-history.ts';
 import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
 import { type Hold, readHold } from '../../importer/publishing/hold.ts';
 import { datedAheadWarning } from '../../importer/publishing/live-content.ts';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { type HistoryEntry, readHistory } from '../../shared/ended-imports.ts';
 import { servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';

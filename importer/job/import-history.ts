@@ -9,8 +9,6 @@ import type { Validators } from '../upstream/document.ts';
 import type { Reject } from '../writing/version-writer.ts';
 import type { ImportReport } from './import-report.ts';
 
-export { type HistoryEntry, readHistory } from '../../shared/ended-imports.ts';
-
 /** The records that the last import rejected: the first of them, and how many there were. */
 export interface LastRejects {
   readonly total: number;

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { readHistory } from '../../importer/job/import-history.ts';
 import type { Waits } from '../../importer/schedule.ts';
+import { readHistory } from '../../shared/ended-imports.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { medref } from '../support/medref.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { readHistory } from '../../importer/job/import-history.ts';
 import { lifetimes } from '../../importer/job/import-lock.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { stagedKeys } from '../../importer/scripts/key-lists.ts';
+import { readHistory } from '../../shared/ended-imports.ts';
 import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
