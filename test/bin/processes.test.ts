@@ -100,7 +100,7 @@ describe('the built command line', function () {
   ];
   for (const [where, redirection, line] of lost) {
     it(`leaves no key that could not be written ${where}`, async function () {
-      if (redirection.includes('full') && !existsSync('/dev/full')) this.skip();
+      if (redirection.includes('full') && !existsSync('/dev/full')) this.skip(); // Not every system has it.
       // Whoever reads has gone before anything is written: the command itself waits for its end.
       const script = `{ sleep 1; "$0" "$@"; echo "ended with $?" >&2; } ${redirection}`;
       const child = spawn('sh', ['-c', script, process.execPath, entry, 'keys', 'create', '--client', 'a'], {
