@@ -51,7 +51,7 @@ const isIn = (place: Parameter['in']) => (it: Parameter) => it.in === place;
 /** The path and query of a request. */
 function targetOf(path: string, id: string, values: Readonly<Record<string, string | undefined>>): string {
   const query = Object.entries(values).filter((it): it is [string, string] => it[1] !== undefined);
-  const encoded = query.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&');
+  const encoded = query.map((entry) => entry.map(encodeURIComponent).join('=')).join('&');
   return `${path.replace('{id}', encodeURIComponent(id))}${encoded && '?'}${encoded}`;
 }
 
