@@ -76,42 +76,122 @@ describe('The demo', function () {
     };
   }
 
-  it('serves its catalogue on the address and with the key that it prints, until Ctrl-C, and again', async () => {
-    const folder = newFolder();
-    const settings = { DEMO_FOLDER: folder, API_PORT: String(somePort()) };
-    const first = startDemo(settings);
-    const { address, key, port, curls } = await first.welcome();
-    expect(port).to.equal(Number(settings.API_PORT));
-    expect(first.output.stderr).to.include('companies: published');
-    const [, version] = /products: published, version (\d+)/.exec(first.output.stderr) ?? [];
-    expect(version, first.output.stderr).to.match(/^20\d{12}$/);
-
-    expect(curls).to.have.length(3);
-    const [list, single, companies] = await Promise.all(curls.map(paste));
-    expect(list._meta).to.deep.equal({ totalCount: 5_000, pageCount: 25, currentPage: 1, perPage: 200 });
-    expect(list.data).to.have.length(200);
-    expect(single).to.deep.equal({ data: list.data[0], success: true });
-    expect(companies._meta).to.deep.equal({ totalCount: 300, pageCount: 60, currentPage: 2, perPage: 5 });
-    expect(companies._links.next.href).to.equal(`${address}/companies?page=3&per-page=5`);
-
-    const children = childrenOf(first.pid);
-    expect(children.length).to.be.at.least(2);
-    expect(await first.pressCtrlC()).to.equal(0);
+  /** Kills a process of a demo, which then stops the others and says why it ends. */
+  async function crash(demo: ReturnType<typeof startDemo>, part: RegExp, name: string): Promise<void> {
+    const { port } = await demo.welcome();
+    const children = childrenOf(demo.pid);
+    process.kill(children.find((pid) => part.test(commandOf(pid))) as number, 'SIGKILL');
+    expect(await demo.ended).to.equal(1);
+    expect(demo.output.stderr).to.include(
+      `The ${name} of the demo ended by itself (SIGKILL), so the demo ends too.\n`,
+    );
     expect(children.filter(isRunning)).to.deep.equal([]);
     expect(await isListening(port)).to.equal(false);
+  }
 
-    const second = startDemo(settings);
-    const again = await second.welcome();
-    expect(second.output.stderr)
-      .to.include(`products: unchanged, version ${version}`)
-      .and.include('companies: unchanged');
-    expect(again.key).not.to.equal(key);
-    expect(await statusOf(again.address, again.key)).to.equal(200);
-    expect(await statusOf(again.address, key), 'the key of the first run').to.equal(401);
-    expect(await second.pressCtrlC()).to.equal(0);
+  // The lives of one demo, one after the other on one folder: each begins with what the one before left.
+  describe('on one folder', () => {
+    const settings: Record<string, string> = {};
+    let version = '';
+    let firstKey = '';
+    before(() => {
+      settings['DEMO_FOLDER'] = newFolder();
+      settings['API_PORT'] = String(somePort());
+    });
+
+    it('serves its catalogue on the address and with the key that it prints, past ports that are taken, until Ctrl-C', async () => {
+      const wanted = Number(settings['API_PORT']);
+      const others = [createServer().listen(wanted, '127.0.0.1'), createServer().listen(wanted + 1)];
+      const demo = startDemo(settings);
+      const { address, key, port, curls } = await demo.welcome();
+      for (const other of others) other.close();
+      expect(address).to.equal(`http://127.0.0.1:${wanted + 2}`);
+      expect(demo.output.stderr).to.include('companies: published');
+      [, version = ''] = /products: published, version (\d+)/.exec(demo.output.stderr) ?? [];
+      expect(version, demo.output.stderr).to.match(/^20\d{12}$/);
+
+      expect(curls).to.have.length(3);
+      const [list, single, companies] = await Promise.all(curls.map(paste));
+      expect(list._meta).to.deep.equal({ totalCount: 5_000, pageCount: 25, currentPage: 1, perPage: 200 });
+      expect(list.data).to.have.length(200);
+      expect(single).to.deep.equal({ data: list.data[0], success: true });
+      expect(companies._meta).to.deep.equal({ totalCount: 300, pageCount: 60, currentPage: 2, perPage: 5 });
+      expect(companies._links.next.href).to.equal(`${address}/companies?page=3&per-page=5`);
+
+      const another = startDemo(settings);
+      expect(await another.ended).to.equal(1);
+      expect(another.output.stderr).to.include(
+        `A demo is running already on ${settings['DEMO_FOLDER']} (process ${demo.pid}): use that one, or stop it, or set DEMO_FOLDER`,
+      );
+      expect(another.output.stderr.trim().split('\n')).to.have.length(1);
+      expect(await statusOf(address, key)).to.equal(200);
+
+      const children = childrenOf(demo.pid);
+      expect(children.length).to.be.at.least(2);
+      expect(await demo.pressCtrlC()).to.equal(0);
+      expect(children.filter(isRunning)).to.deep.equal([]);
+      expect(await isListening(port)).to.equal(false);
+      firstKey = key;
+    });
+
+    it('serves again what it has, with another key, and takes what it started with it when it is killed', async () => {
+      const demo = startDemo(settings);
+      const { address, key, port } = await demo.welcome();
+      expect(port).to.equal(Number(settings['API_PORT']));
+      expect(demo.output.stderr)
+        .to.include(`products: unchanged, version ${version}`)
+        .and.include('companies: unchanged');
+      expect(key).not.to.equal(firstKey);
+      expect(await statusOf(address, key)).to.equal(200);
+      expect(await statusOf(address, firstKey), 'the key of the first run').to.equal(401);
+
+      const children = childrenOf(demo.pid);
+      process.kill(demo.pid, 'SIGKILL');
+      for (const deadline = Date.now() + 10_000; children.some(isRunning); await sleep(20)) {
+        if (Date.now() > deadline)
+          expect.fail(`These outlived the demo: ${children.filter(isRunning).map(commandOf)}`);
+      }
+      expect(await isListening(port)).to.equal(false);
+    });
+
+    it('starts whatever ended the one before, and says why it ends when its private Redis crashes', async () => {
+      const demo = startDemo(settings);
+      await demo.welcome();
+      expect(demo.output.stderr).to.include('products: unchanged');
+      await crash(demo, /redis-server|valkey-server/, 'private Redis');
+    });
+
+    for (const [step, signal] of [
+      ['starting a private Redis', 'SIGINT'],
+      ['importing', 'SIGTERM'],
+      ['starting the API', 'SIGINT'],
+    ] as const) {
+      it(`ends in order when ${signal} comes before it is up: while it is ${step}`, async () => {
+        const demo = startDemo(settings);
+        await demo.progress(step);
+        await sleep(100);
+        const children = childrenOf(demo.pid);
+        process.kill(signal === 'SIGINT' ? -demo.pid : demo.pid, signal);
+        expect(await demo.ended).to.equal(0);
+        expect(demo.output.stdout).to.equal('');
+        expect(demo.output.stderr.trim().split('\n').at(-1)).to.include(
+          step === 'starting a private Redis' ? 'demo: ' : step,
+        );
+        expect(children.filter(isRunning)).to.deep.equal([]);
+        expect(readdirSync(settings['DEMO_FOLDER'] as string)).to.deep.equal(['redis']);
+      });
+    }
+
+    it('says what a command of it said that failed', async () => {
+      const demo = startDemo({ ...settings, API_PORT: 'seven' });
+      expect(await demo.ended).to.equal(1);
+      expect(demo.output.stderr).to.match(
+        /"medref import --force" failed \(2\)\. It said:\nAPI_PORT .*seven/,
+      );
+    });
   });
 
-  it('uses the server of REDIS_URL, whose other keys and whose life it leaves alone', async () => {
+  it('uses the server of REDIS_URL, whose other keys and whose life it leaves alone, also where its API crashes', async () => {
     const redis = await startTestRedis();
     await command(redis.port, 'SET medref:mine 1');
     const folder = newFolder();
@@ -127,90 +207,13 @@ describe('The demo', function () {
     const { address, key } = await demo.welcome();
     const answer = await fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
     expect(await answer.text()).to.include(`"self":{"href":"${address}/products?`);
-    expect(await demo.pressCtrlC()).to.equal(0);
+    await crash(demo, /medref\.ts/, 'API');
     expect(existsSync(join(folder, 'redis')), 'a private Redis').to.equal(false);
     expect(await command(redis.port, 'HLEN medref-demo:keys')).to.include(':1');
     expect(await command(redis.port, 'KEYS medref:*'))
       .to.include('*1\r\n')
       .and.include('medref:mine');
     await redis.stop();
-  });
-
-  it('passes over ports that are taken, and says what to do where a demo is running already', async () => {
-    const port = somePort();
-    const others = [createServer().listen(port, '127.0.0.1'), createServer().listen(port + 1)];
-    const settings = { DEMO_FOLDER: newFolder(), API_PORT: String(port) };
-    const first = startDemo(settings);
-    const { address, key } = await first.welcome();
-    expect(address).to.equal(`http://127.0.0.1:${port + 2}`);
-    for (const other of others) other.close();
-    const second = startDemo(settings);
-    expect(await second.ended).to.equal(1);
-    expect(second.output.stderr).to.include(
-      `A demo is running already on ${settings.DEMO_FOLDER} (process ${first.pid}): use that one, or stop it, or set DEMO_FOLDER`,
-    );
-    expect(second.output.stderr.trim().split('\n')).to.have.length(1);
-    expect(await statusOf(address, key)).to.equal(200);
-    process.kill(first.pid, 'SIGTERM');
-    expect(await first.ended).to.equal(0);
-  });
-
-  for (const [part, name] of [
-    ['redis-server|valkey-server', 'private Redis'],
-    ['medref.ts', 'API'],
-  ] as const) {
-    it(`says why it ends when its ${name} crashes, and stops the others`, async () => {
-      const demo = startDemo({ DEMO_FOLDER: newFolder(), API_PORT: String(somePort()) });
-      const { port } = await demo.welcome();
-      const children = childrenOf(demo.pid);
-      process.kill(children.find((pid) => new RegExp(part).test(commandOf(pid))) as number, 'SIGKILL');
-      expect(await demo.ended).to.equal(1);
-      expect(demo.output.stderr).to.include(
-        `The ${name} of the demo ended by itself (SIGKILL), so the demo ends too.\n`,
-      );
-      expect(children.filter(isRunning)).to.deep.equal([]);
-      expect(await isListening(port)).to.equal(false);
-    });
-  }
-
-  it('says what a command of it said that failed', async () => {
-    const demo = startDemo({ DEMO_FOLDER: newFolder(), API_PORT: 'seven' });
-    expect(await demo.ended).to.equal(1);
-    expect(demo.output.stderr).to.match(/"medref import --force" failed \(2\)\. It said:\nAPI_PORT .*seven/);
-  });
-
-  for (const step of ['starting a private Redis', 'importing', 'starting the API']) {
-    it(`ends in order when Ctrl-C comes before it is up: while it is ${step}`, async () => {
-      const folder = newFolder();
-      const demo = startDemo({ DEMO_FOLDER: folder, API_PORT: String(somePort()) });
-      await demo.progress(step);
-      await sleep(100);
-      const children = childrenOf(demo.pid);
-      expect(await demo.pressCtrlC()).to.equal(0);
-      expect(demo.output.stdout).to.equal('');
-      expect(demo.output.stderr.trim().split('\n').at(-1)).to.include(
-        step === 'starting a private Redis' ? 'demo: ' : step,
-      );
-      expect(children.filter(isRunning)).to.deep.equal([]);
-      expect(readdirSync(folder)).to.deep.equal(['redis']);
-    });
-  }
-
-  it('takes what it started with it when it is killed, and the next one starts all the same', async () => {
-    const settings = { DEMO_FOLDER: newFolder(), API_PORT: String(somePort()) };
-    const killed = startDemo(settings);
-    const { port } = await killed.welcome();
-    const children = childrenOf(killed.pid);
-    process.kill(killed.pid, 'SIGKILL');
-    for (const deadline = Date.now() + 10_000; children.some(isRunning); await sleep(20)) {
-      if (Date.now() > deadline)
-        expect.fail(`These outlived the demo: ${children.filter(isRunning).map(commandOf)}`);
-    }
-    expect(await isListening(port)).to.equal(false);
-
-    const next = startDemo(settings);
-    await next.progress('products: unchanged');
-    expect(await next.pressCtrlC()).to.equal(0);
   });
 });
 
