@@ -74,7 +74,7 @@ describe(`the whole road, with ${whichLists}`, function () {
     await server.stop();
   });
 
-  it('imports all 28,395 products and 2,417 companies, and the same again is unchanged', async () => {
+  it('imports all 28,395 products and 2,417 companies', async () => {
     const first = await medref(['import', '--json'], lists);
     expect(first.code).to.equal(0);
     expect(
@@ -85,11 +85,6 @@ describe(`the whole road, with ${whichLists}`, function () {
     ]);
     live = reports(first).map(({ version }) => version);
     for (const version of live) expect(String(version)).to.match(/^20\d{12}$/);
-    const second = await medref(['import', '--json'], lists);
-    expect(second.code).to.equal(0);
-    expect(reports(second).map(({ outcome, version }) => [outcome, version])).to.deep.equal(
-      live.map((version) => ['unchanged', version]),
-    );
   });
 
   for (const name of ['products', 'companies'] as const) {
@@ -100,9 +95,9 @@ describe(`the whole road, with ${whichLists}`, function () {
     });
   }
 
-  it('serves each of a thousand records by its id', async () => {
+  it('serves each of three hundred records by its id', async () => {
     const source = readList<{ product: { id: number } }>('products');
-    for (let i = 0; i < source.length; i += Math.ceil(source.length / 1_000)) {
+    for (let i = 0; i < source.length; i += Math.ceil(source.length / 300)) {
       const record = source[i];
       const response = await get(`/products/${record?.product.id}`);
       expect(await response.text()).to.equal(`{"data":${JSON.stringify(record)},"success":true}`);
@@ -152,7 +147,7 @@ describe(`the whole road, with ${whichLists}`, function () {
     }
   });
 
-  it('goes on answering the same while an import is killed, and the next import succeeds without help', async () => {
+  it('goes on answering the same while an import is killed, and the next import finds all unchanged, without help', async () => {
     const source = readList('products');
     const changed = JSON.stringify({ data: source.slice(0, 20_000) });
     const upstream = await startUpstream((response) => {
@@ -187,9 +182,11 @@ describe(`the whole road, with ${whichLists}`, function () {
     expect(await redis.pttl(keys.lock)).to.be.within(1, 30_000);
     await redis.pexpire(keys.lock, 100);
     while (await redis.exists(keys.lock)) await sleep(20);
-    const next = await medref(['import', 'products', '--json'], lists);
+    const next = await medref(['import', '--json'], lists);
     expect(next.code).to.equal(0);
-    expect(reports(next)[0]).to.deep.include({ outcome: 'unchanged', version: live[0] });
+    expect(reports(next).map(({ outcome, version }) => [outcome, version])).to.deep.equal(
+      live.map((version) => ['unchanged', version]),
+    );
     expect(await redis.exists(...expiring, keys.staged)).to.equal(0);
     expect(await (await get('/products?page=3')).text()).to.equal(before);
   });
