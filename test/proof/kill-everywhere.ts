@@ -12,17 +12,18 @@ import {
   killAtEach,
   killOnce,
   type Lane,
+  nthCommand,
   scenarios,
   startLane,
   undisturbedCommands,
 } from './kill-matrix.ts';
-import { pauseMs } from './readers.ts';
+import { pauses } from './readers.ts';
 import type { Finding } from './reliability-page.ts';
 
 const moments = ['before', 'after'] as const;
 
 const text = `A process of medref is killed (SIGKILL) right before or right after one of its Redis commands, at each of them in turn, while
-readers read, each ${pauseMs} ms after it had its last answer. After each kill the old version or the new one must be live, whole, with nothing beside it that stays; no
+readers read, each ${pauses.proof} ms after it had its last answer. After each kill the old version or the new one must be live, whole, with nothing beside it that stays; no
 reader may have seen anything else; and the next import must do its work.`;
 
 /** What a row is made of: what was killed, at which points, and how long that took. */
@@ -90,7 +91,7 @@ async function killWholeList(lane: Lane, count: number, say: (progress: string) 
   while (points.length < count) {
     const nth = 1 + Math.floor(Math.random() * total);
     const moment = moments[points.length % moments.length] as Strike['moment'];
-    const point = await killOnce(lane, scenarios.over, { nth, moment });
+    const point = await killOnce(lane, scenarios.over, { isMeant: nthCommand(nth), moment });
     if (point) points.push(point);
     if (points.length % 25 === 0) say(`${points.length} of ${count} random points held`);
   }
@@ -114,7 +115,8 @@ async function waitItOut(lane: Lane): Promise<Series> {
     const own = [...expiring.keys()].filter((key) => !/:\d+:(records|order)$/.test(key));
     expect({ own, staged: await lane.redis.exists(keys.staged) }).to.deep.equal({ own: [], staged: 0 });
   };
-  const point = await killOnce(lane, scenarios.over, { nth: total - 4, moment: 'after', untilFree });
+  const isMeant = nthCommand(total - 4);
+  const point = await killOnce(lane, scenarios.over, { isMeant, moment: 'after', untilFree });
   const title = 'an import over a live version, and the lock and what was staged left to expire';
   return { title, points: point ? [point] : [], seconds: secondsSince(startedAt) };
 }

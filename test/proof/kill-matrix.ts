@@ -9,11 +9,11 @@ import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { aheadOfClock, importFrom } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
-import { type Strike, scriptNames, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import { type ProxiedCommand, type Strike, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import { type GenerationUpstream, type Subject, startGenerations } from './generations.ts';
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
-import { startReaders } from './readers.ts';
+import { pauses, startReaders } from './readers.ts';
 
 /** All that one series of kills works on; series of different lanes do not meet. */
 export interface Lane {
@@ -22,18 +22,20 @@ export interface Lane {
   readonly redis: Redis;
   readonly api: TestApi;
   readonly upstream: GenerationUpstream;
+  /** How long a reader waits after each answer, in ms. */
+  readonly pauseMs: number;
   close(): Promise<void>;
 }
 
 /** Starts a lane; whoever calls this calls `close`. */
-export async function startLane(subject: Subject): Promise<Lane> {
+export async function startLane(subject: Subject, pauseMs = pauses.proof): Promise<Lane> {
   const server = await startTestRedis();
   const redis = await connectForWriting(server.url);
   await redis.set(keysOf(subject.collection.name).next, aheadOfClock);
   const api = await startApi({ redisUrl: server.url });
   const upstream = await startGenerations(subject);
   return {
-    ...{ subject, server, redis, api, upstream },
+    ...{ subject, server, redis, api, upstream, pauseMs },
     async close() {
       await Promise.all([api.stop(), upstream.close()]);
       redis.disconnect();
@@ -158,17 +160,31 @@ export interface KillPoint {
   readonly live: 'before' | 'after';
 }
 
+/** Where a run is killed, and what comes after it. */
+interface Kill {
+  /** Means the command at which it is killed: the first one that it is true of. */
+  readonly isMeant: (command: ProxiedCommand) => boolean;
+  readonly moment: Strike['moment'];
+  /** Resolves when the lock is free; without it, the lock is deleted. */
+  readonly untilFree?: () => Promise<void>;
+}
+
+/** Means the `nth` command of a run. */
+export const nthCommand =
+  (wanted: number) =>
+  ({ nth }: ProxiedCommand): boolean =>
+    nth === wanted;
+
 /**
- * Kills one run of a scenario at its `nth` Redis command, and judges all that is promised for that.
- * @param untilFree resolves when the lock is free; without it, the lock is deleted
+ * Kills one run of a scenario at one of its Redis commands, and judges all that is promised for that.
  * @returns `null` when the run ended before that command
  */
 export async function killOnce(
   lane: Lane,
   scenario: Scenario,
-  { nth, moment, untilFree }: { nth: number; moment: Strike['moment']; untilFree?: () => Promise<void> },
+  { untilFree, ...kill }: Kill,
 ): Promise<KillPoint | null> {
-  const { subject, redis, api, upstream } = lane;
+  const { subject, redis, api, upstream, pauseMs } = lane;
   const collection = subject.collection.name;
   const keys = keysOf(collection);
   if (!scenario.first && !(await readLiveVersion(redis, keys))) await importTwice(lane);
@@ -177,15 +193,17 @@ export async function killOnce(
   if (!scenario.first) await loadScripts(redis);
   const wanted = await scenario.prepare(lane);
   const old = await readLiveVersion(redis, keys);
-  const readers = startReaders(api, subject, { unavailable: scenario.first });
+  const readers = startReaders(api, subject, { unavailable: scenario.first }, pauseMs);
   try {
-    const run = await runAndKill(lane, scenario, { nth, moment });
-    if (run.command === null) {
+    const run = await runAndKill(lane, scenario, kill);
+    if (!run.killedAt) {
       expect(run.code, run.stderr).to.equal(scenario.exitCode);
       upstream.sends = null;
       return null;
     }
-    expect(run.code, `${run.command} ${moment}: ${run.stderr}`).to.equal(null);
+    const { nth, name: command } = run.killedAt;
+    const { moment } = kill;
+    expect(run.code, `${command} ${moment}: ${run.stderr}`).to.equal(null);
 
     await readers.more(4);
     const isNew = (live: LiveVersion | null) => live?.version !== old?.version;
@@ -200,7 +218,7 @@ export async function killOnce(
     } else {
       expect(live?.document, 'the live version is as it was').to.equal(old?.document);
     }
-    const point: KillPoint = { nth, command: run.command, moment, live: isNew(live) ? 'after' : 'before' };
+    const point: KillPoint = { nth, command, moment, live: isNew(live) ? 'after' : 'before' };
 
     upstream.sends = null;
     if (await rolledBack()) upstream.generation += 1;
@@ -226,33 +244,30 @@ export async function killAtEach(
 ): Promise<KillPoint[]> {
   const points: KillPoint[] = [];
   for (let nth = 1; ; nth++) {
-    const point = await killOnce(lane, scenario, { nth, moment });
+    const point = await killOnce(lane, scenario, { isMeant: nthCommand(nth), moment });
     if (!point) return points;
     points.push(point);
   }
 }
 
-/** Kills a run of a scenario at the first of each kind of script that it runs. @param isMeant by the names of scripts */
+/** Kills runs of a scenario, each at the first run of another one of these scripts. */
 export async function killAtEachScript(
   lane: Lane,
   scenario: Scenario,
   moment: Strike['moment'],
-  isMeant: (script: string) => boolean = () => true,
+  scripts: readonly string[],
 ): Promise<KillPoint[]> {
-  const commands = await undisturbedCommands(lane, scenario);
-  const scripts = [...new Set(commands)].filter((name) => ownScripts.has(name) && isMeant(name));
   const points: KillPoint[] = [];
   for (const script of scripts) {
     // The first time that Redis does not know a script, it is asked twice: the second time it runs.
-    const nth = (scenario.first ? commands.indexOf(script) + 1 : commands.indexOf(script)) + 1;
-    const point = await killOnce(lane, scenario, { nth, moment });
+    let asked = scenario.first ? -1 : 0;
+    const isMeant = ({ name }: ProxiedCommand) => name === script && ++asked === 1;
+    const point = await killOnce(lane, scenario, { isMeant, moment });
     expect(point?.command).to.equal(script);
     points.push(point as KillPoint);
   }
   return points;
 }
-
-const ownScripts: ReadonlySet<string> = new Set(scriptNames.values());
 
 /** The names of the Redis commands that an undisturbed run sends. */
 export async function undisturbedCommands(lane: Lane, scenario: Scenario): Promise<readonly string[]> {
@@ -261,7 +276,10 @@ export async function undisturbedCommands(lane: Lane, scenario: Scenario): Promi
     await loadScripts(lane.redis);
   }
   await scenario.prepare(lane);
-  const { code, commands, stderr } = await runAndKill(lane, scenario, { nth: 0, moment: 'before' });
+  const { code, commands, stderr } = await runAndKill(lane, scenario, {
+    isMeant: () => false,
+    moment: 'before',
+  });
   expect(code, stderr).to.equal(scenario.exitCode);
   lane.upstream.sends = null;
   return commands;
@@ -291,17 +309,26 @@ function takeNoSecondPlace(pid: number): void {
   }
 }
 
-/** Runs a scenario's command behind a proxy that kills it; `command` is where that was, `null` when it ended before. */
+/** Runs a scenario's command behind a proxy that kills it; `killedAt` is `undefined` when it ended before. */
 async function runAndKill(
   { subject, server, upstream }: Lane,
   scenario: Scenario,
-  { nth, moment }: { nth: number; moment: Strike['moment'] },
-): Promise<{ command: string | null; commands: readonly string[]; code: number | null; stderr: string }> {
-  let command: string | null = null;
-  const strike = strikeOnce((it) => it.nth === nth, {
+  { isMeant, moment }: Kill,
+): Promise<{
+  killedAt: ProxiedCommand | undefined;
+  commands: readonly string[];
+  code: number | null;
+  stderr: string;
+}> {
+  let killedAt: ProxiedCommand | undefined;
+  const noted = (command: ProxiedCommand) => {
+    if (!isMeant(command)) return false;
+    killedAt = command;
+    return true;
+  };
+  const strike = strikeOnce(noted, {
     moment,
     act: async (link) => {
-      command = proxy.commands.at(-1) ?? null;
       running.process.kill('SIGKILL');
       await running.ended;
       link.cut();
@@ -320,7 +347,7 @@ async function runAndKill(
   });
   try {
     const { code, stderr } = await running.ended;
-    return { command, commands: proxy.commands, code, stderr };
+    return { killedAt, commands: proxy.commands, code, stderr };
   } finally {
     running.process.kill('SIGKILL');
     await proxy.close();

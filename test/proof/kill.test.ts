@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { productSubject } from './generations.ts';
 import { killAtEachScript, type Lane, type Scenario, scenarios, startLane } from './kill-matrix.ts';
+import { pauses } from './readers.ts';
 
 // `npm run prove` kills at each Redis command of each scenario.
 describe('a command that is killed at a script of its import, while readers read', function () {
@@ -9,7 +10,10 @@ describe('a command that is killed at a script of its import, while readers read
 
   before(async () => {
     // Products have all that a version can have: what is derived from them too.
-    lanes = await Promise.all([startLane(productSubject(30)), startLane(productSubject(30))]);
+    lanes = await Promise.all([
+      startLane(productSubject(30), pauses.suite),
+      startLane(productSubject(30), pauses.suite),
+    ]);
   });
   after(async () => {
     await Promise.all(lanes.map((lane) => lane.close()));
@@ -33,8 +37,8 @@ describe('a command that is killed at a script of its import, while readers read
     it(`leaves the version before or the one after, whole and nothing else, in ${scenario.title} at ${scripts.join(', ')}`, async () => {
       // Both moments at once, each in a lane of its own.
       const walks = await Promise.all([
-        killAtEachScript(lanes[0], scenario, 'before', (name) => scripts.includes(name)),
-        killAtEachScript(lanes[1], scenario, 'after', (name) => scripts.includes(name)),
+        killAtEachScript(lanes[0], scenario, 'before', scripts),
+        killAtEachScript(lanes[1], scenario, 'after', scripts),
       ]);
       for (const [n, points] of walks.entries()) {
         expect(points.map(({ command }) => command)).to.have.members(scripts);

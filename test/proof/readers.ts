@@ -27,11 +27,14 @@ export interface Readers {
 
 const maxFaults = 10;
 
-/** How long a reader waits after each answer: what is imported meanwhile needs some of the processors too. */
-export const pauseMs = 5;
+/** How long a reader waits after each answer, in ms: what is imported meanwhile needs some of the processors too. */
+export const pauses = { suite: 25, proof: 5 };
 
 /** After how many pages of a walk it is looked at what is live. */
 const pagesBetweenLooks = 10;
+
+/** How many read at the same time. */
+const readers = 2;
 
 /** How many lists of changes are remembered, as texts. */
 const maxChangeTexts = 8;
@@ -41,7 +44,7 @@ export function startReaders(
   api: TestApi,
   subject: Subject,
   tolerance: Tolerance = { unavailable: false },
-  concurrency = 2,
+  pauseMs = pauses.proof,
 ): Readers {
   const { perPage, size } = subject;
   const changeTexts = new Map<string, string>();
@@ -159,7 +162,7 @@ export function startReaders(
     }
   }
 
-  const all = Array.from({ length: concurrency }, async () => {
+  const all = Array.from({ length: readers }, async () => {
     while (!stopped) {
       await read().catch((error: Error) => {
         faults.push(error instanceof Fault ? error.message : `${error.stack}`);

@@ -29,7 +29,7 @@ import {
   startGenerations,
 } from './generations.ts';
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
-import { type Readers, startReaders } from './readers.ts';
+import { pauses, type Readers, startReaders } from './readers.ts';
 
 /** `npm run prove` strikes at each command and lets time pass as it does; `npm test` strikes at each script, and is quick. */
 const isWhole = process.env['PROOF'] === 'whole';
@@ -115,7 +115,7 @@ describe('a Redis that fails', function () {
   }
 
   function read(subject: Subject, { unavailable }: { unavailable: boolean }): Readers {
-    const readers = startReaders(api, subject, { unavailable });
+    const readers = startReaders(api, subject, { unavailable }, isWhole ? pauses.proof : pauses.suite);
     open.push(readers);
     return readers;
   }
