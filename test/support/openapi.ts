@@ -70,14 +70,15 @@ ajv.addVocabulary(['x-line-schema']);
 // As a JSON Schema of its own, since the document is none.
 ajv.addSchema({ $id: 'openapi', $defs: asJsonSchema(openApi.components.schemas) });
 
-const compiled = new Map<string, ValidateFunction>();
+const errorSchema: Schema = { $ref: '#/components/schemas/Error' };
+
+const compiled = new WeakMap<Schema, ValidateFunction>();
 
 /** Expects a value to be as a schema of the document says. */
 export function expectAsSchema(value: unknown, schema: Schema, what: string): void {
-  const key = JSON.stringify(schema);
-  const validate = compiled.get(key) ?? ajv.compile(asJsonSchema(schema));
-  compiled.set(key, validate);
-  expect(validate(value), `${what}: ${ajv.errorsText(validate.errors)}`).to.equal(true);
+  const validate = compiled.get(schema) ?? ajv.compile(asJsonSchema(schema));
+  compiled.set(schema, validate);
+  if (!validate(value)) expect.fail(`${what}: ${ajv.errorsText(validate.errors)}`);
 }
 
 function asJsonSchema<Shape>(it: Shape): Shape {
@@ -156,6 +157,6 @@ function expectBody({ status, headers, text }: HeldAnswer, { content = {} }: Res
 }
 
 function expectError(body: unknown, status: number, what: string): void {
-  expectAsSchema(body, { $ref: '#/components/schemas/Error' }, what);
+  expectAsSchema(body, errorSchema, what);
   expect((body as { data: { status: number } }).data.status, what).to.equal(status);
 }

@@ -23,7 +23,7 @@ interface ChangeList {
 }
 
 describe('GET /{collection}/changes', () => {
-  const { redis, redisUrl, api, publish, goBackTo } = useService();
+  const { redis, redisUrl, api, publish, goBackTo, importList, awaitLive } = useService();
   const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
   const messageOf = (answer: WireAnswer) => parsed<{ data: { message: string } }>(answer).data.message;
@@ -484,8 +484,10 @@ describe('GET /{collection}/changes', () => {
       // Each adds the product of its own number; every second one changes product 1.
       for (let n = 1; n <= 102; n += 1) {
         const own = n === 1 ? [] : [product(n)];
-        numbers.push(await publish([n % 2 === 0 ? other(1) : product(1), ...own]));
+        const { version } = await importList([n % 2 === 0 ? other(1) : product(1), ...own]);
+        numbers.push(version as number);
       }
+      await awaitLive(numbers.at(-1) as number);
       const [first = 0, second = 0, third = 0] = numbers;
       const one = await get(`/products/changes?since=${first}`);
       expect(one.status).to.equal(410);
