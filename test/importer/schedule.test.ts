@@ -39,16 +39,16 @@ describe('the schedule', () => {
   });
 
   it('runs when it is due, and never twice at once: what is due meanwhile is skipped and told', async () => {
-    let runs = 0;
-    let skipped = 0;
-    const everySecond = '* * * * * *'; // A sixth field, which settings refuse, spares this test a minute.
+    let [runs, skipped] = [0, 0];
+    let finish: (end: RunEnd) => void = () => undefined;
+    mock.timers.enable({ apis: ['Date'], now: new Date('2026-03-01T02:59:59Z') });
     const schedule = startSchedule({
-      cron: everySecond,
-      timezone: 'UTC',
-      run: async () => {
+      ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 5 },
+      run: () => {
         runs += 1;
-        await sleep(2_500);
-        return 'ended';
+        return new Promise((resolve) => {
+          finish = resolve;
+        });
       },
       onLate: () => undefined,
       onRetry: () => undefined,
@@ -56,19 +56,32 @@ describe('the schedule', () => {
         skipped += 1;
       },
     });
-    while (skipped < 2) await sleep(20);
-    expect(runs).to.equal(1);
-    while (runs < 2) await sleep(20);
-    schedule.stop();
-    await sleep(1_500);
-    expect(runs).to.equal(2);
+    const onDay = async (day: number) => {
+      mock.timers.setTime(Date.UTC(2026, 2, day, 3));
+      await sleep(30);
+      return { runs, skipped };
+    };
+    try {
+      expect(await onDay(1)).to.deep.equal({ runs: 1, skipped: 0 });
+      expect(await onDay(2)).to.deep.equal({ runs: 1, skipped: 1 });
+      expect(await onDay(3)).to.deep.equal({ runs: 1, skipped: 2 });
+      finish('ended');
+      expect(await onDay(4)).to.deep.equal({ runs: 2, skipped: 2 });
+      finish('ended');
+      await schedule.stop();
+      expect(await onDay(5), 'once it was stopped').to.deep.equal({ runs: 2, skipped: 2 });
+    } finally {
+      finish('ended');
+      await schedule.stop();
+      mock.timers.reset();
+    }
   });
 
   it('runs once, and says that it is late, when its process stood still while it was due, however often', async () => {
     const program = `
       const { startSchedule } = await import('./importer/schedule.ts');
       startSchedule({
-        cron: '*/4 * * * * *',
+        cron: '*/2 * * * * *', // A sixth field, which settings refuse, spares this test minutes.
         timezone: 'UTC',
         run: async () => { console.log('run'); return 'ended'; },
         onLate: (due) => console.log('late ' + due.toISOString()),
@@ -83,12 +96,12 @@ describe('the schedule', () => {
       while (!lines.includes('run')) await sleep(5);
       child.kill('SIGSTOP');
       const from = lines.length;
-      const stood = Math.floor(Date.now() / 4_000) * 4_000;
-      await sleep(stood + 10_700 - Date.now()); // Due 4 s and 8 s after it stood still, and again after 12 s.
+      const stood = Math.floor(Date.now() / 2_000) * 2_000;
+      await sleep(stood + 4_700 - Date.now()); // Due 2 s and 4 s after it stood still, and again after 6 s.
       child.kill('SIGCONT');
       while (lines.length === from) await sleep(5);
       await sleep(300);
-      expect(lines.slice(from)).to.deep.equal([`late ${new Date(stood + 4_000).toISOString()}`, 'run']);
+      expect(lines.slice(from)).to.deep.equal([`late ${new Date(stood + 2_000).toISOString()}`, 'run']);
       while (lines.length < from + 3) await sleep(5);
       expect(lines.slice(from + 2), 'then it is on time again').to.deep.equal(['run']);
     } finally {

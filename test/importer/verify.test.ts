@@ -2,70 +2,109 @@
 
 import { expect } from 'chai';
 import { repair } from '../../importer/repair.ts';
+import { rollBack } from '../../importer/rollback.ts';
 import { isDamaged, verify } from '../../importer/verify.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import { openEntries, packEntries } from '../../shared/formats/search-page.ts';
 import type { PartKeys } from '../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type ContentFacts, documentOf, readKeptVersions, type Version } from '../../shared/versions.ts';
-import { readKeySpace } from '../support/key-space.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { type ImportChanges, importRecords } from '../support/importing.ts';
+import { keepKeySpace, readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { product, products } from '../support/records.ts';
-import { useService } from '../support/service.ts';
+import { useRedis } from '../support/redis-server.ts';
 
 describe('what is stored, as it is verified and repaired', () => {
-  const service = useService();
-  const redis = () => service.redis();
-  const first = products(450);
+  const server = useRedis();
+  const first = products(210);
   const second = [
     ...first.slice(1).map((it) => (it.product.id === 9 ? product(9, { published: false }) : it)),
-    product(451),
+    product(211),
   ];
+  let redis: Redis;
   let versions: number[];
-  beforeEach(async () => {
-    versions = [await service.publish(first), await service.publish(second)];
+  let whole: { restore(): Promise<void>; readonly contents: readonly unknown[] };
+  let open: Promise<TestApi> | undefined;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    versions = [await publish(first), await publish(second)];
+    whole = { restore: await keepKeySpace(redis), contents: await readContents() };
   });
-  const look = () => verify(redis(), keys, productCollection);
+  after(() => redis.disconnect());
+  beforeEach(() => whole.restore());
+  afterEach(() => endApi());
+
+  const importList = (records: readonly unknown[], changes: ImportChanges = {}) =>
+    importRecords(records, productCollection, { redisUrl: server().url, force: true, ...changes });
+  const publish = async (records: readonly unknown[], changes: ImportChanges = {}) => {
+    const { outcome, version, reason } = await importList(records, changes);
+    expect(outcome, reason ?? '').to.equal('published');
+    return version as number;
+  };
+  /** An API as from now on: started where it is first asked, so that it remembers nothing from before. */
+  const get = async (path: string) => {
+    open ??= startApi({ redisUrl: server().url });
+    return (await open).get(path);
+  };
+  const endApi = async () => {
+    await (await open)?.stop();
+    open = undefined;
+  };
+  const look = () => verify(redis, keys, productCollection);
   const mend = async () => {
-    const result = await repair(productCollection, { redis: redis(), keyPrefix: 'medref' });
+    const result = await repair(productCollection, { redis, keyPrefix: 'medref' });
     if ('lock' in result) throw new Error('The lock is held.');
     return result;
   };
   /** Changes a bit of a field of a hash. */
   const damage = async (key: string, field: string) => {
-    const stored = (await redis().hgetBuffer(key, field)) as Buffer;
+    const stored = (await redis.hgetBuffer(key, field)) as Buffer;
     const at = Math.floor(stored.length / 2);
     stored[at] = (stored[at] as number) ^ 1;
-    await redis().hset(key, field, stored);
+    await redis.hset(key, field, stored);
   };
   const swap = async (key: string, one: string, other: string) => {
-    const [a, b] = (await redis().hmgetBuffer(key, one, other)) as Buffer[];
-    await redis().hset(key, one, b as Buffer, other, a as Buffer);
+    const [a, b] = (await redis.hmgetBuffer(key, one, other)) as Buffer[];
+    await redis.hset(key, one, b as Buffer, other, a as Buffer);
+  };
+  /** All bytes of the contents of the kept versions, under whichever names they are stored. */
+  const readContents = async () => {
+    const kept = await readKeptVersions(redis, keys);
+    const contents = kept.flatMap(({ stored }) => keys.parts.map((part) => part.content(stored)));
+    return Promise.all(
+      contents.map(async ({ records, order, blocks, entries, fences }) => ({
+        hashes: await Promise.all([records, order, blocks, entries].map((key) => redis.hgetallBuffer(key))),
+        fences: await redis.zrangeBuffer(fences, 0, '-1'),
+      })),
+    );
   };
   const readAll = async () => {
-    const answers = await Promise.all(
-      [
-        ...[
-          '/products?page=1',
-          '/products?page=3',
-          '/products?per-page=7&page=4',
-          '/products/9',
-          '/products/450',
-        ],
-        ...['/products?name=drug&page=2', '/products?barcode=8690000000009', '/drugs?page=3', '/drugs/9'],
-        ...versions.map((version) => `/products?version=${version}&page=2`),
-        `/products/changes?since=${versions[0]}`,
-      ].map((path) => service.api().get(path)),
-    );
-    const { origin } = service.api();
+    const paths = [
+      ...[
+        '/products?page=1',
+        '/products?page=2',
+        '/products?per-page=7&page=4',
+        '/products/9',
+        '/products/210',
+      ],
+      ...['/products?name=drug&page=2', '/products?barcode=8690000000009', '/drugs?page=2', '/drugs/9'],
+      ...versions.map((version) => `/products?version=${version}&page=2`),
+      `/products/changes?since=${versions[0]}`,
+    ];
+    const answers = await Promise.all(paths.map(get));
+    const { origin } = (await open) as TestApi;
+    await endApi();
     return answers.map(({ status, text }) => ({ status, text: text.replaceAll(origin, '') }));
   };
 
   it('is whole as it was published, and verifying changes nothing', async () => {
-    const before = await readKeySpace(redis());
+    const before = await readKeySpace(redis);
     const found = await look();
     expect(isDamaged(found)).to.equal(false);
-    expect({ versions: found.versions, records: found.records }).to.deep.equal({ versions, records: 900 });
-    expect(await readKeySpace(redis())).to.deep.equal(before);
+    expect({ versions: found.versions, records: found.records }).to.deep.equal({ versions, records: 420 });
+    expect(await readKeySpace(redis)).to.deep.equal(before);
   });
 
   /** What can be damaged of a content, and a word of the sentence that tells it. */
@@ -77,7 +116,7 @@ describe('what is stored, as it is verified and repaired', () => {
       (part, it) => damage(part.content(it).records, '9'),
       /Record 9 of .*damaged/,
     ],
-    'a record is lost': [(part, it) => redis().hdel(part.content(it).records, '9'), /Record 9 of .*missing/],
+    'a record is lost': [(part, it) => redis.hdel(part.content(it).records, '9'), /Record 9 of .*missing/],
     'two records are exchanged': [
       (part, it) => swap(part.content(it).records, '9', '10'),
       /Record (9|10) of .*damaged/,
@@ -90,16 +129,16 @@ describe('what is stored, as it is verified and repaired', () => {
       (part, it) => swap(part.content(it).order, '0', '1'),
       /Range [01] of .*damaged/,
     ],
-    'the order is lost': [(part, it) => redis().del(part.content(it).order), /order has 0 elements, not 3/],
+    'the order is lost': [(part, it) => redis.del(part.content(it).order), /order has 0 elements, not 2/],
     'a bit of a block is another one': [
-      (part, it) => damage(part.content(it).blocks, '2'),
-      /Block 2 of .*damaged/,
+      (part, it) => damage(part.content(it).blocks, '1'),
+      /Block 1 of .*damaged/,
     ],
     'blocks are exchanged': [
       (part, it) => swap(part.content(it).blocks, '0', '1'),
       /Block [01] of .*damaged/,
     ],
-    'a block is lost': [(part, it) => redis().hdel(part.content(it).blocks, '0'), /Block 0 of .*missing/],
+    'a block is lost': [(part, it) => redis.hdel(part.content(it).blocks, '0'), /Block 0 of .*missing/],
     'a bit of a page of the index is another one': [
       (part, it) => damage(part.content(it).entries, '3'),
       /Page 3 of .*damaged/,
@@ -109,67 +148,74 @@ describe('what is stored, as it is verified and repaired', () => {
       /Page [12] of .*damaged/,
     ],
     'a page of the index is lost': [
-      (part, it) => redis().hdel(part.content(it).entries, '1'),
+      (part, it) => redis.hdel(part.content(it).entries, '1'),
       /Page 1 of .*missing/,
     ],
     'a fence is another one': [
       async (part, it) => {
         const { fences } = part.content(it);
-        await redis().zpopmax(fences);
-        await redis().zadd(fences, 0, 'x');
+        await redis.zpopmax(fences);
+        await redis.zadd(fences, 0, 'x');
       },
       /fences? .*not/i,
     ],
     'a key is of another type': [
       async (part, it) => {
-        await redis().del(part.content(it).blocks);
-        await redis().set(part.content(it).blocks, 'text');
+        await redis.del(part.content(it).blocks);
+        await redis.set(part.content(it).blocks, 'text');
       },
       /another type/,
     ],
   };
-  for (const [what, [harm, told]] of Object.entries(damages)) {
-    for (const [whose, part, which] of [
-      ['products', keys, 0],
-      ['products', keys, 1],
-      ['drugs', keys.derived('drugs'), 1],
-    ] as const) {
-      it(`is found where ${what} (${whose}, ${which === 1 ? 'live' : 'kept'}), and made anew`, async () => {
-        const whole = await readAll();
-        await harm(part, versions[which] as number);
-        const found = await look();
-        expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
-          [versions[which]],
-        ]);
-        expect(found.contents[0]?.damage.join('\n')).to.match(told);
-        const { left, done } = await mend();
-        expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
-        expect(done.join()).to.include(`The content of version ${versions[which]} was made anew.`);
-        const kept = await readKeptVersions(redis(), keys);
-        expect(kept.map(({ version }) => version)).to.deep.equal(versions);
-        expect(kept.map(({ content, stored }) => String(stored) === String(content))).to.deep.equal([
-          which === 1,
-          which === 0,
-        ]);
-        await service.restartApi();
-        expect(await readAll()).to.deep.equal(whole);
-        expect(await redis().exists(keys.staged)).to.equal(0);
-      });
-    }
+  const places = [
+    { whose: 'products, kept', part: keys, which: 0 },
+    { whose: 'products, live', part: keys, which: 1 },
+    { whose: 'drugs, live', part: keys.derived('drugs'), which: 1 },
+  ] as const;
+  // Each kind in one place, in turn: the same code reads all of them. One kind in each place, as readers see it.
+  for (const [n, [what, [harm, told]]] of Object.entries(damages).entries()) {
+    const { whose, part, which } = places[n % 3] as (typeof places)[number];
+    it(`is found where ${what} (${whose}), and made anew, byte by byte`, async () => {
+      await harm(part, versions[which] as number);
+      const found = await look();
+      expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
+        [versions[which]],
+      ]);
+      expect(found.contents[0]?.damage.join('\n')).to.match(told);
+      const { left, done } = await mend();
+      expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
+      expect(done.join()).to.include(`The content of version ${versions[which]} was made anew.`);
+      const kept = await readKeptVersions(redis, keys);
+      expect(kept.map(({ version }) => version)).to.deep.equal(versions);
+      expect(kept.map(({ content, stored }) => String(stored) === String(content))).to.deep.equal([
+        which === 1,
+        which === 0,
+      ]);
+      expect(await readContents()).to.deep.equal(whole.contents);
+      expect(await redis.exists(keys.staged)).to.equal(0);
+    });
+  }
+  for (const { whose, part, which } of places) {
+    it(`is answered from as before, once a block was made anew (${whose})`, async () => {
+      const before = await readAll();
+      await redis.hdel(part.content(versions[which] as number).blocks, '0', '1');
+      expect((await mend()).left.contents).to.deep.equal([]);
+      expect(await readAll()).to.deep.equal(before);
+    });
   }
 
   it('is made anew twice, each time under another name, and then let go as any other', async () => {
     for (const times of [1, 2]) {
-      const [, live] = await readKeptVersions(redis(), keys);
+      const [, live] = await readKeptVersions(redis, keys);
       await damage(keys.content(live?.stored as string).blocks, '0');
       expect(isDamaged((await mend()).left)).to.equal(false);
-      const [, now] = await readKeptVersions(redis(), keys);
+      const [, now] = await readKeptVersions(redis, keys);
       expect(now?.stored).to.equal(`${versions[1]}.${times}`);
-      expect(await redis().pttl(keys.content(live?.stored as string).records)).to.be.within(1, 60_000);
+      expect(await redis.pttl(keys.content(live?.stored as string).records)).to.be.within(1, 60_000);
     }
-    await service.publish(products(3));
-    await service.publish(products(4), { keepVersions: 2 });
-    expect(await redis().pttl(keys.content(`${versions[1]}.2`).records)).to.be.within(1, 60_000);
+    await publish(products(3));
+    await publish(products(4), { keepVersions: 2 });
+    expect(await redis.pttl(keys.content(`${versions[1]}.2`).records)).to.be.within(1, 60_000);
   });
 
   it('is told to be beyond repair where neither block nor records tell a record, and is left as it is', async () => {
@@ -179,13 +225,13 @@ describe('what is stored, as it is verified and repaired', () => {
     const { left, done } = await mend();
     expect(left.contents).to.have.length(1);
     expect(done.join()).to.match(/cannot be made anew: Of range 0, neither .* Import it again\./);
-    expect(await redis().exists(keys.staged, keys.content(`${versions[0]}.1`).records)).to.equal(0);
+    expect(await redis.exists(keys.staged, keys.content(`${versions[0]}.1`).records)).to.equal(0);
   });
 
   it('is beyond repair where what is left tells other records than were published', async () => {
     const { blocks, records } = keys.content(versions[0] as number);
-    const other = await redis().hgetBuffer(keys.content(versions[1] as number).blocks, '0');
-    await redis().hset(blocks, '0', other as Buffer);
+    const other = await redis.hgetBuffer(keys.content(versions[1] as number).blocks, '0');
+    await redis.hset(blocks, '0', other as Buffer);
     await damage(records, '9');
     const { left, done } = await mend();
     expect(left.contents[0]?.damage.join()).to.match(/Record 9 of .* is damaged/);
@@ -193,20 +239,19 @@ describe('what is stored, as it is verified and repaired', () => {
   });
 
   it('is made anew from the records where a block tells other ones', async () => {
-    const whole = await readAll();
-    const other = await redis().hgetBuffer(keys.content(versions[0] as number).blocks, '0');
-    await redis().hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);
+    const before = await readAll();
+    const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
+    await redis.hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);
     const { left } = await mend();
     expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
-    await service.restartApi();
-    expect(await readAll()).to.deep.equal(whole);
+    expect(await readAll()).to.deep.equal(before);
   });
 
   it('is left as it is where what is derived from its records would be another list than was published', async () => {
-    const [kept] = await readKeptVersions(redis(), keys);
+    const [kept] = await readKeptVersions(redis, keys);
     const { drugs } = (kept as Version).derived as { drugs: ContentFacts };
     const derived = { drugs: { ...drugs, checksum: '0'.repeat(64) } };
-    await redis().hset(
+    await redis.hset(
       keys.versionDocuments,
       String(kept?.version),
       documentOf({ ...(kept as Version), derived }),
@@ -218,36 +263,38 @@ describe('what is stored, as it is verified and repaired', () => {
   });
 
   it('stays readable where the document of one of the versions that hold it is lost', async () => {
-    const again = await service.goBackTo(versions[0] as number);
-    const live = (await redis().get(keys.live)) as string;
+    const context = { redis, keyPrefix: 'medref', to: versions[0] as number, maxNumberWaitMs: 0 };
+    const back = await rollBack(productCollection, context);
+    const again = back.outcome === 'rolled-back' ? (back.report.version as number) : 0;
+    const live = (await redis.get(keys.live)) as string;
     await damage(keys.content(versions[0] as number).blocks, '0');
-    await redis().hdel(keys.versionDocuments, String(again));
+    await redis.hdel(keys.versionDocuments, String(again));
     const { found, left } = await mend();
     expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
       [versions[0], again],
     ]);
     expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
-    expect(JSON.parse((await redis().get(keys.live)) as string)).to.deep.include({
+    expect(JSON.parse((await redis.get(keys.live)) as string)).to.deep.include({
       ...{ version: again, stored: `${versions[0]}.1`, publishedAt: JSON.parse(live).publishedAt },
     });
   });
 
   it('is told where records are whole and in their places, and yet of another version; they are made anew', async () => {
     const [from, to] = versions.map((it) => keys.content(it).records) as [string, string];
-    await redis().hset(to, '9', (await redis().hgetBuffer(from, '9')) as Buffer);
+    await redis.hset(to, '9', (await redis.hgetBuffer(from, '9')) as Buffer);
     const [found] = (await look()).contents;
     expect(found?.damage.join('\n')).to.match(/Block 0 .* does not hold/);
     expect(found?.damage.join('\n')).to.match(/The records of .* are not those that were published/);
     expect(isDamaged((await mend()).left)).to.equal(false);
-    expect((await service.api().get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
+    expect((await get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
   it('is told where an entry is another one in a page that is whole, and made anew', async () => {
     const { entries } = keys.content(versions[1] as number);
-    const last = (await redis().hlen(entries)) - 1;
-    const page = openEntries((await redis().hgetBuffer(entries, String(last))) as Buffer, last) as string[];
+    const last = (await redis.hlen(entries)) - 1;
+    const page = openEntries((await redis.hgetBuffer(entries, String(last))) as Buffer, last) as string[];
     page.push((page.pop() as string).replace('\0', 'z\0'));
-    await redis().hset(entries, String(last), packEntries(page, last));
+    await redis.hset(entries, String(last), packEntries(page, last));
     expect((await look()).contents[0]?.damage).to.deep.equal([
       `The index ${entries} does not have the entries of its records.`,
     ]);
@@ -256,26 +303,26 @@ describe('what is stored, as it is verified and repaired', () => {
 
   it('is told by its first sentences where it is very much', async () => {
     const { records } = keys.content(versions[0] as number);
-    await redis().hdel(records, ...first.slice(0, 150).map(({ product: { id } }) => String(id)));
+    await redis.hdel(records, ...first.slice(0, 150).map(({ product: { id } }) => String(id)));
     const damage = (await look()).contents[0]?.damage ?? [];
     expect([damage.length, damage.at(-1)]).to.deep.equal([101, 'There are 51 more of them.']);
   });
 
   it('is beyond repair where the records are a key of another type, and the block is damaged', async () => {
     const { records, blocks } = keys.content(versions[0] as number);
-    await redis().del(records);
-    await redis().set(records, 'text');
+    await redis.del(records);
+    await redis.set(records, 'text');
     await damage(blocks, '0');
     expect((await mend()).done.join()).to.include('cannot be made anew: Of range 0');
   });
 
   it('leaves no marks of readers, nor what a dead import has staged, once it was repaired', async () => {
-    await redis().hset(keys.damaged, String(versions[1]), 'A reader has met it.');
-    await redis().sadd(keys.staged, 'dry-run-dead');
-    await redis().hset(keys.content('dry-run-dead').records, '1', 'x');
+    await redis.hset(keys.damaged, String(versions[1]), 'A reader has met it.');
+    await redis.sadd(keys.staged, 'dry-run-dead');
+    await redis.hset(keys.content('dry-run-dead').records, '1', 'x');
     expect(isDamaged((await mend()).found)).to.equal(false);
     const left = [keys.damaged, keys.staged, keys.content('dry-run-dead').records];
-    expect(await redis().exists(...left)).to.equal(0);
+    expect(await redis.exists(...left)).to.equal(0);
   });
 
   it('is told where an index has other entries than its records', async () => {
@@ -283,10 +330,10 @@ describe('what is stored, as it is verified and repaired', () => {
       ReturnType<PartKeys['content']>,
       ReturnType<PartKeys['content']>,
     ];
-    expect(await redis().hlen(from.entries)).to.equal(await redis().hlen(to.entries));
-    await redis().copy(from.entries, to.entries, 'REPLACE');
-    await redis().copy(from.fences, to.fences, 'REPLACE');
-    const [version] = (await readKeptVersions(redis(), keys)).slice(-1);
+    expect(await redis.hlen(from.entries)).to.equal(await redis.hlen(to.entries));
+    await redis.copy(from.entries, to.entries, 'REPLACE');
+    await redis.copy(from.fences, to.fences, 'REPLACE');
+    const [version] = (await readKeptVersions(redis, keys)).slice(-1);
     const told = (await look()).contents[0]?.damage.join() ?? '';
     expect(version?.version).to.equal(versions[1]);
     expect(told).to.match(/fences .* not those that were published/);
@@ -294,38 +341,43 @@ describe('what is stored, as it is verified and repaired', () => {
 
   describe('change sets', () => {
     let third: number;
-    beforeEach(async () => {
-      third = await service.publish([...second, product(452)]);
+    let restore: () => Promise<void>;
+    let changes: unknown;
+    const readChanges = async () =>
+      (await get(`/products/changes?since=${versions[0]}`)).json<{ data: unknown }>().data;
+    before(async () => {
+      await whole.restore();
+      third = await publish([...second, product(212)]);
+      restore = await keepKeySpace(redis);
+      changes = await readChanges();
+      await endApi();
     });
+    beforeEach(() => restore());
     const harms: Record<string, (key: string) => Promise<unknown>> = {
-      'an entry is another one': (key) => redis().hset(key, '452', `- ${'0'.repeat(40)}`),
-      'an entry is lost': (key) => redis().hdel(key, '452'),
-      'it is lost': (key) => redis().del(key),
-      'it says something else of itself': (key) => redis().hset(key, '#', '1 2'),
+      'an entry is another one': (key) => redis.hset(key, '212', `- ${'0'.repeat(40)}`),
+      'an entry is lost': (key) => redis.hdel(key, '212'),
+      'it is lost': (key) => redis.del(key),
+      'it says something else of itself': (key) => redis.hset(key, '#', '1 2'),
       'it is against another version': async (key) => {
-        const [size, sum] = ((await redis().hget(key, '#')) as string).split(' ');
-        await redis().hset(key, '#', `${size} ${sum} 7`);
+        const [size, sum] = ((await redis.hget(key, '#')) as string).split(' ');
+        await redis.hset(key, '#', `${size} ${sum} 7`);
       },
       'it is of another type': async (key) => {
-        await redis().del(key);
-        await redis().set(key, 'text');
+        await redis.del(key);
+        await redis.set(key, 'text');
       },
     };
     for (const [what, harm] of Object.entries(harms)) {
       it(`are found damaged where ${what}; who asks is told to read the whole list, until it is made anew`, async () => {
-        const path = `/products/changes?since=${versions[0]}`;
-        const whole = await service.api().get(path);
         await harm(keys.changeSet(third));
-        await service.restartApi();
-        expect((await service.api().get(path)).status).to.equal(410);
+        expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
         expect((await look()).changeSets.map(({ version }) => version)).to.deep.equal([third]);
         const { left, done } = await mend();
         expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
         expect(done).to.deep.equal([`The change set of version ${third} was made anew.`]);
-        await service.restartApi();
-        const again = await service.api().get(path);
-        expect(again.json<{ data: unknown }>().data).to.deep.equal(whole.json<{ data: unknown }>().data);
-        expect(await redis().pttl(keys.changeSet(third))).to.equal(-1);
+        await endApi();
+        expect(await readChanges()).to.deep.equal(changes);
+        expect(await redis.pttl(keys.changeSet(third))).to.equal(-1);
       });
     }
 
@@ -333,35 +385,35 @@ describe('what is stored, as it is verified and repaired', () => {
       const { records, blocks } = keys.content(versions[1] as number);
       await damage(records, '9');
       await damage(blocks, '0');
-      await redis().hset(keys.changeSet(third), '#', 'x');
+      await redis.hset(keys.changeSet(third), '#', 'x');
       expect((await mend()).done.join()).to.include(`changes are told from version ${third} on`);
-      expect((await service.api().get(`/products/changes?since=${versions[1]}`)).status).to.equal(410);
+      expect((await get(`/products/changes?since=${versions[1]}`)).status).to.equal(410);
     });
 
     it('are let go, with all before, where the versions are not kept any more that they are between', async () => {
-      for (const id of [453, 454, 455]) await service.publish([...second, product(id)], { keepVersions: 2 });
-      await redis().hset(keys.changeSet(third), '#', 'x');
+      for (const id of [213, 214, 215]) await publish([...second, product(id)], { keepVersions: 2 });
+      await redis.hset(keys.changeSet(third), '#', 'x');
       const { left, done } = await mend();
       expect(isDamaged(left)).to.equal(false);
       expect(done.join()).to.include(`changes are told from version ${third} on`);
-      expect((await service.api().get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
-      expect((await service.api().get(`/products/changes?since=${third}`)).status).to.equal(200);
-      expect(await redis().exists(keys.changeSet(third), keys.changeSet(versions[1] as number))).to.equal(0);
+      expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
+      expect((await get(`/products/changes?since=${third}`)).status).to.equal(200);
+      expect(await redis.exists(keys.changeSet(third), keys.changeSet(versions[1] as number))).to.equal(0);
     });
   });
 
   it('is found and mended where the keys that say which versions there are do not', async () => {
-    await redis().hset(keys.versionDocuments, String(versions[0]), '{"version":1}');
-    await redis().zrem(keys.versions, String(versions[1]));
+    await redis.hset(keys.versionDocuments, String(versions[0]), '{"version":1}');
+    await redis.zrem(keys.versions, String(versions[1]));
     const found = await look();
     expect(found.keys.join('\n')).to.include(`held no document of version ${versions[0]}`);
     expect(isDamaged((await mend()).left)).to.equal(false);
   });
 
   it('is looked at where another one has the lock, and repaired by nobody', async () => {
-    await redis().set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
+    await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     expect(isDamaged(await look())).to.equal(false);
-    const result = await repair(productCollection, { redis: redis(), keyPrefix: 'medref' });
+    const result = await repair(productCollection, { redis: redis, keyPrefix: 'medref' });
     expect(result).to.deep.include({ outcome: 'locked' });
   });
 
@@ -369,14 +421,13 @@ describe('what is stored, as it is verified and repaired', () => {
     for (const [what, [harm]] of Object.entries(damages)) {
       it(`is stored anew where ${what}, also of the same list, with nothing changed`, async () => {
         await harm(keys, versions[1] as number);
-        const report = await service.importList(second, { force: false });
+        const report = await importList(second, { force: false });
         const { outcome, added, changed, removed } = report;
         expect({ outcome, added, changed, removed }).to.deep.equal({
           ...{ outcome: 'published', added: 0, changed: 0, removed: 0 },
         });
         expect(report.warnings[0]).to.match(/is not whole in Redis; it was not compared with\. \S/);
-        await service.awaitLive(report.version as number);
-        const changes = await service.api().get(`/products/changes?since=${versions[1]}`);
+        const changes = await get(`/products/changes?since=${versions[1]}`);
         expect(changes.json<{ data: unknown }>().data).to.deep.equal([]);
         const damaged = (await look()).contents.flatMap((it) => it.versions.map(({ version }) => version));
         expect(damaged).to.deep.equal([versions[1]]);
@@ -384,24 +435,24 @@ describe('what is stored, as it is verified and repaired', () => {
     }
 
     it('is 503, and no record that there is not, where Redis has lost a record, until it is stored anew', async () => {
-      await redis().hdel(keys.content(versions[1] as number).records, '9');
-      expect((await service.api().get('/products/9')).status).to.equal(503);
-      const report = await service.importList(second, { force: false });
-      await service.awaitLive(report.version as number);
-      expect((await service.api().get('/products/9')).status).to.equal(200);
-      expect((await service.api().get('/products/9999')).status).to.equal(404);
+      await redis.hdel(keys.content(versions[1] as number).records, '9');
+      expect((await get('/products/9')).status).to.equal(503);
+      await importList(second, { force: false });
+      await endApi();
+      expect((await get('/products/9')).status).to.equal(200);
+      expect((await get('/products/9999')).status).to.equal(404);
     });
 
     it('is stored anew where a reader has met damage that is not there any more', async () => {
       const { records } = keys.content(versions[1] as number);
-      const stored = (await redis().hgetBuffer(records, '9')) as Buffer;
+      const stored = (await redis.hgetBuffer(records, '9')) as Buffer;
       await damage(records, '9');
-      expect((await service.api().get('/products/9')).status).to.equal(503);
-      expect((await service.api().get('/products/10')).status).to.equal(200);
-      expect(await redis().hget(keys.damaged, String(versions[1]))).to.match(/Record 9 of .*corrupted/);
-      await redis().hset(records, '9', stored);
-      expect((await service.importList(second, { force: false })).outcome).to.equal('published');
-      expect((await service.importList(second, { force: false })).outcome).to.equal('unchanged');
+      expect((await get('/products/9')).status).to.equal(503);
+      expect((await get('/products/10')).status).to.equal(200);
+      expect(await redis.hget(keys.damaged, String(versions[1]))).to.match(/Record 9 of .*corrupted/);
+      await redis.hset(records, '9', stored);
+      expect((await importList(second, { force: false })).outcome).to.equal('published');
+      expect((await importList(second, { force: false })).outcome).to.equal('unchanged');
     });
   });
 });

@@ -1,4 +1,4 @@
-// Everything a Redis holds, in a form that two readings can be compared by.
+// Everything a Redis holds: in a form that two readings can be compared by, and as it is put back.
 
 import type { Redis } from '../../shared/redis/connections.ts';
 
@@ -24,4 +24,19 @@ async function readValue(redis: Redis, name: string): Promise<unknown> {
     default:
       return redis.xrange(name, '-', '+');
   }
+}
+
+/** Keeps a copy of every key. @returns what puts it back, and nothing else: no other key is left */
+export async function keepKeySpace(redis: Redis): Promise<() => Promise<void>> {
+  const names = await redis.keys('*');
+  const copies = await Promise.all(
+    names.map(
+      async (name) => [name, (await redis.dumpBuffer(name)) as Buffer, await redis.pttl(name)] as const,
+    ),
+  );
+  return async () => {
+    const restored = redis.pipeline().flushall();
+    for (const [name, copy, ttl] of copies) restored.restore(name, Math.max(ttl, 0), copy);
+    for (const [error] of (await restored.exec()) ?? []) if (error) throw error;
+  };
 }

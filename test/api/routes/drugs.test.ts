@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import type { Drug } from '../../../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { startApi } from '../../support/api.ts';
-import { importFrom } from '../../support/importing.ts';
+import { importRecords } from '../../support/importing.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { useService } from '../../support/service.ts';
-import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';
+import { readList, whichLists } from '../../support/whole-lists.ts';
 import { send } from '../../support/wire.ts';
 
 interface List<Item = Drug> {
@@ -171,17 +171,17 @@ describe('GET /drugs', () => {
   });
 
   it('keeps the first name over batches too, and names ten ids at most', async () => {
-    const first = Array.from({ length: 600 }, (_, i) => of(i + 1, drug(i + 1, `D${i}`)));
+    const first = Array.from({ length: 230 }, (_, i) => of(i + 1, drug(i + 1, `D${i}`)));
     const again = Array.from({ length: 30 }, (_, i) => of(i + 1_001, drug(i + 1, `E${i}`)));
     const report = await importList([...first, ...again]);
-    expect(report).to.deep.include({ outcome: 'published', written: 630, rejected: 0 });
+    expect(report).to.deep.include({ outcome: 'published', written: 260, rejected: 0 });
     expect(report.warnings[0]?.match(/id \d+, /g)).to.have.length(10);
     expect(report.warnings[0]).to.match(/; and others\.$/);
     await awaitLive(report.version as number);
     expect((await list('/drugs?per-page=200&page=1')).data).to.deep.equal(
       first.slice(0, 200).map(({ drug: its }) => ({ drug: its })),
     );
-    expect((await list())._meta.totalCount).to.equal(600);
+    expect((await list())._meta.totalCount).to.equal(230);
   });
 
   it('stays as it is when products are refused, fail, or are tried in a dry run', async () => {
@@ -200,17 +200,15 @@ describe('GET /drugs', () => {
   });
 });
 
-describe(`GET /drugs, of ${whichLists}`, function () {
-  this.timeout(60_000);
+describe(`GET /drugs, of the first products of ${whichLists}`, () => {
   const server = useRedis();
 
-  it('lists all drugs that its products have, each under its first name, by first appearance', async () => {
-    const url = listUrl('products');
-    const report = await importFrom(url, productCollection, { redisUrl: server().url });
+  it('lists all drugs that they have, each under its first name, by first appearance', async () => {
+    const some = readList<Product>('products').slice(0, 1_500);
+    const report = await importRecords(some, productCollection, { redisUrl: server().url });
     expect([report.outcome, report.rejected]).to.deep.equal(['published', 0]);
     const expected = new Map<number, Drug>();
-    for (const { drug: its } of readList<Product>('products'))
-      if (!expected.has(its.id)) expected.set(its.id, { drug: its });
+    for (const { drug: its } of some) if (!expected.has(its.id)) expected.set(its.id, { drug: its });
     const api = await startApi({ redisUrl: server().url });
     try {
       const found: Drug[] = [];
@@ -220,6 +218,7 @@ describe(`GET /drugs, of ${whichLists}`, function () {
         found.push(...data);
         next = _links['next']?.href.slice(api.origin.length);
       }
+      expect(found.length).to.be.above(400);
       expect(found).to.deep.equal([...expected.values()]);
     } finally {
       await api.stop();

@@ -3,37 +3,55 @@
 import { expect } from 'chai';
 import type { ImportReport } from '../../../importer/job/import-report.ts';
 import { readKeyDamage } from '../../../importer/publishing/mended-keys.ts';
+import { rollBack } from '../../../importer/rollback.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { connectForWriting } from '../../../shared/redis/connections.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { documentOf, parseVersion, readLiveVersion } from '../../../shared/versions.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
-import { readKeySpace } from '../../support/key-space.ts';
+import { importRecords } from '../../support/importing.ts';
+import { keepKeySpace, readKeySpace } from '../../support/key-space.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { medref } from '../../support/medref.ts';
 import { products } from '../../support/records.ts';
-import { useService } from '../../support/service.ts';
+import { useRedis } from '../../support/redis-server.ts';
 
 describe('a damaged key', () => {
-  const service = useService();
-  /** An API that knows nothing from before the damage. */
-  let fresh: TestApi;
+  const server = useRedis();
+  let redis: Redis;
   /** The numbers of the versions that are kept, the oldest first. */
   let versions: number[];
   /** That of the live one. */
   let live: number;
-  beforeEach(async () => {
+  let restore: () => Promise<void>;
+  let api: TestApi | undefined;
+  before(async () => {
+    redis = await connectForWriting(server().url);
     versions = [];
-    for (const count of [10, 11, 12]) versions.push(await service.publish(products(count)));
+    for (const count of [10, 11, 12]) {
+      const { version } = await importRecords(products(count), productCollection, { redisUrl: server().url });
+      versions.push(version as number);
+    }
     live = versions.at(-1) as number;
-    fresh = await startApi({ redisUrl: service.redisUrl() });
+    restore = await keepKeySpace(redis);
   });
-  afterEach(() => fresh.stop());
+  after(() => redis.disconnect());
+  beforeEach(() => restore());
+  afterEach(() => endApi());
 
+  /** The API of a test: started where it is first wanted, and so with nothing from before. */
+  const openApi = async () => {
+    api ??= await startApi({ redisUrl: server().url });
+    return api;
+  };
+  const endApi = async () => {
+    await api?.stop();
+    api = undefined;
+  };
   const importAgain = (count: number, changes = {}): Promise<ImportReport> =>
-    service.importList(products(count), { force: false, ...changes });
+    importRecords(products(count), productCollection, { redisUrl: server().url, ...changes });
   const becomeSet = async (key: string) => {
-    await service.redis().del(key);
-    await service.redis().sadd(key, 'damage');
+    await redis.del(key);
+    await redis.sadd(key, 'damage');
   };
 
   const pointers: [what: string, damage: () => Promise<unknown>, told: RegExp][] = [
@@ -44,22 +62,19 @@ describe('a damaged key', () => {
     ],
     [
       'with text that is none of ours',
-      () => service.redis().set(keys.live, '{"version":'),
+      () => redis.set(keys.live, '{"version":'),
       /The Redis key medref:\{products\}:live holds text that medref did not store there\./,
     ],
-    [
-      'with a number alone',
-      () => service.redis().set(keys.live, '7'),
-      /holds text that medref did not store/,
-    ],
+    ['with a number alone', () => redis.set(keys.live, '7'), /holds text that medref did not store/],
   ];
   for (const [what, damage, told] of pointers) {
     it(`is told of, and answered with 503, where it is the pointer ${what}; the next import mends it`, async () => {
+      const before = await openApi();
       await damage();
-      expect((await fresh.get('/products')).status, 'a process that knows what is live').to.equal(200);
-      expect((await fresh.get('/health/ready')).status, 'and is not ready').to.equal(503);
-      await fresh.stop();
-      fresh = await startApi({ redisUrl: service.redisUrl() });
+      expect((await before.get('/products')).status, 'a process that knows what is live').to.equal(200);
+      expect((await before.get('/health/ready')).status, 'and is not ready').to.equal(503);
+      await endApi();
+      const fresh = await openApi();
       const since = `/products/changes?since=${versions[0]}`;
       for (const path of ['/products', '/products/1', '/drugs?name=d', since]) {
         const { status, headers, text } = await fresh.get(path);
@@ -81,7 +96,7 @@ describe('a damaged key', () => {
   }
 
   it('does not let an import past its checks, where it is the pointer: what was live is compared with', async () => {
-    await service.redis().set(keys.live, 'damage');
+    await redis.set(keys.live, 'damage');
     const report = await importAgain(2);
     expect([report.outcome, report.previousVersion]).to.deep.equal(['refused', live]);
   });
@@ -89,74 +104,73 @@ describe('a damaged key', () => {
   const mended = ['next', 'versions', 'versionDocuments', 'staged', 'imports', 'rejects', 'hold'] as const;
   for (const name of [...mended, 'undone', 'checked', 'validators', 'changeSets'] as const) {
     it(`is mended by the next import where it is ${name}, and all kept versions are there as before`, async () => {
-      const before = await service.redis().hgetall(keys.versionDocuments);
-      await (name === 'staged' ? service.redis().set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
+      const before = await redis.hgetall(keys.versionDocuments);
+      await (name === 'staged' ? redis.set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
       const report = await importAgain(13);
       expect(report.outcome, report.reason ?? '').to.equal('published');
       expect(report.warnings.join(' ')).to.include(`The Redis key ${keys[name]} was a `);
       const version = report.version as number;
       expect(version).to.be.above(live);
-      await service.awaitLive(version);
+      const { get } = await openApi();
       const kept = name === 'versionDocuments' ? [live] : versions.slice(1);
       for (const number of kept) {
-        const { status } = await service.api().get(`/products?version=${number}`);
+        const { status } = await get(`/products?version=${number}`);
         expect(status, `version ${number}`).to.equal(200);
-        expect(await service.redis().hget(keys.versionDocuments, String(number))).to.equal(before[number]);
+        expect(await redis.hget(keys.versionDocuments, String(number))).to.equal(before[number]);
       }
-      expect(await service.redis().zrange(keys.versions, 0, '-1')).to.deep.equal(
-        [...kept, version].map(String),
-      );
-      expect(Number(await service.redis().get(keys.next))).to.equal(version);
+      expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal([...kept, version].map(String));
+      expect(Number(await redis.get(keys.next))).to.equal(version);
       for (const number of versions.filter((it) => !kept.includes(it)))
-        expect(await service.redis().pttl(keys.content(number).records), `${number}`).to.be.within(1, 60_000);
+        expect(await redis.pttl(keys.content(number).records), `${number}`).to.be.within(1, 60_000);
     });
   }
 
   it('lets go of a content where its document is damaged, unless a rollback holds it', async () => {
     const [first, second] = versions as [number, number];
-    const again = await service.goBackTo(first);
-    for (const version of [first, second])
-      await service.redis().hset(keys.versionDocuments, version, 'damage');
+    const context = { redis, keyPrefix: 'medref', to: first, maxNumberWaitMs: 0 };
+    const back = await rollBack(productCollection, context);
+    const again = back.outcome === 'rolled-back' ? back.report.version : null;
+    for (const version of [first, second]) await redis.hset(keys.versionDocuments, version, 'damage');
     await importAgain(12, { force: true });
-    expect(await service.redis().pttl(keys.content(second).records)).to.be.within(1, 60_000);
-    expect(await service.redis().pttl(keys.content(first).records)).to.equal(-1);
-    expect((await service.api().get(`/products?version=${again}`)).status).to.equal(200);
+    expect(await redis.pttl(keys.content(second).records)).to.be.within(1, 60_000);
+    expect(await redis.pttl(keys.content(first).records)).to.equal(-1);
+    expect((await (await openApi()).get(`/products?version=${again}`)).status).to.equal(200);
   });
 
   async function becomeKeyOfOtherType(name: keyof typeof keys): Promise<void> {
     const key = keys[name] as string;
-    await service.redis().del(key);
-    if (name === 'undone') await service.redis().set(key, 'damage');
-    else await service.redis().sadd(key, 'damage');
+    await redis.del(key);
+    if (name === 'undone') await redis.set(key, 'damage');
+    else await redis.sadd(key, 'damage');
   }
 
   it('is mended where it is next, and holds no number', async () => {
-    await service.redis().set(keys.next, 'seven');
+    await redis.set(keys.next, 'seven');
     const { version } = await importAgain(13);
     expect(version).to.be.above(live);
-    expect(await service.redis().get(keys.next)).to.equal(String(version));
+    expect(await redis.get(keys.next)).to.equal(String(version));
   });
 
   it('is mended where it is the list of kept versions, and lacks one', async () => {
-    await service.redis().zrem(keys.versions, live);
+    await redis.zrem(keys.versions, live);
     const report = await importAgain(12);
     expect(report.warnings.join(' ')).to.match(/versions did not have the versions that are kept/);
-    expect(await service.redis().zrange(keys.versions, 0, '-1')).to.deep.equal(versions.map(String));
+    expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(versions.map(String));
   });
 
   it('is mended where the documents of the kept versions lack the live one', async () => {
-    const document = (await service.redis().hget(keys.versionDocuments, String(live))) as string;
-    await service.redis().hdel(keys.versionDocuments, String(live));
+    const document = (await redis.hget(keys.versionDocuments, String(live))) as string;
+    await redis.hdel(keys.versionDocuments, String(live));
     const report = await importAgain(12);
     expect(report.warnings.join(' ')).to.match(
       /version-documents did not have the live version, \d+, as it is/,
     );
-    expect(await service.redis().hget(keys.versionDocuments, String(live))).to.equal(document);
+    expect(await redis.hget(keys.versionDocuments, String(live))).to.equal(document);
   });
 
   it('is not found while versions are published and let go', async () => {
-    const publishing = await connectForWriting(service.redisUrl());
-    const [document] = await service.redis().hvals(keys.versionDocuments);
+    const publishing = await connectForWriting(server().url);
+    const [document] = await redis.hvals(keys.versionDocuments);
     let isOver = false;
     const publications = (async () => {
       for (let number = live + 1; !isOver; number += 1) {
@@ -172,7 +186,7 @@ describe('a damaged key', () => {
       }
     })();
     const found: string[] = [];
-    for (let n = 0; n < 200; n += 1) found.push(...(await readKeyDamage(service.redis(), keys)).damage);
+    for (let n = 0; n < 60; n += 1) found.push(...(await readKeyDamage(redis, keys)).damage);
     isOver = true;
     await publications;
     publishing.disconnect();
@@ -180,17 +194,18 @@ describe('a damaged key', () => {
   });
 
   it('is mended where the pointer is gone', async () => {
-    await service.redis().del(keys.live);
+    await redis.del(keys.live);
     const report = await importAgain(12);
     expect([report.outcome, report.previousVersion]).to.deep.equal(['unchanged', live]);
     expect(report.warnings).to.deep.equal([
       `The Redis key ${keys.live} was gone, and the latest version is ${live}. It was mended.`,
     ]);
-    expect(await readLiveVersion(service.redis(), keys)).to.deep.include({ version: live });
+    expect(await readLiveVersion(redis, keys)).to.deep.include({ version: live });
   });
 
   for (const part of ['records', 'order', 'blocks', 'entries', 'fences'] as const) {
     it(`is answered with 503 or from what is whole, and published anew, where it is the ${part} of what is live`, async () => {
+      const fresh = await openApi();
       await becomeSet(keys.content(live)[part]);
       for (const path of ['/products', '/products/1', '/products?name=drug', '/products?page=2&per-page=7']) {
         expect((await fresh.get(path)).status, path).to.be.oneOf([200, 503]);
@@ -199,12 +214,15 @@ describe('a damaged key', () => {
       const report = await importAgain(12);
       expect(report.outcome).to.equal('published');
       expect(report.version).to.be.above(live);
-      await service.awaitLive(report.version as number);
-      expect((await service.api().get('/products')).status).to.equal(200);
+      const deadline = Date.now() + 1_000;
+      const isLive = async () =>
+        (await fresh.get('/products')).headers.get('medref-version') === String(report.version);
+      while (!(await isLive())) expect(Date.now(), 'not answered within a second').to.be.below(deadline);
     });
   }
 
   it('is told of where it has the API keys: 503, and no key is said to be unknown', async () => {
+    const fresh = await openApi();
     await becomeSet('medref:keys');
     const answer = await fresh.get('/products');
     expect(answer.status).to.equal(503);
@@ -214,15 +232,15 @@ describe('a damaged key', () => {
   });
 
   it('is left alone by a dry run, and told of in a sentence by commands', async () => {
-    await service.redis().set(keys.live, 'damage');
-    const before = await readKeySpace(service.redis());
+    await redis.set(keys.live, 'damage');
+    const before = await readKeySpace(redis);
     const report = await importAgain(12, { dryRun: true });
     expect(report.outcome).to.equal('failed');
     expect(report.reason).to.match(/^The Redis key .*:live holds text that medref did not store there\.$/);
-    const { code, stderr } = await medref(['status'], { REDIS_URL: service.redisUrl() });
+    const { code, stderr } = await medref(['status'], { REDIS_URL: server().url });
     expect(code).to.equal(1);
     expect(stderr).to.match(/^The Redis key .*:live holds text that medref did not store there\.\n$/);
-    expect(await readKeySpace(service.redis())).to.deep.equal(before);
+    expect(await readKeySpace(redis)).to.deep.equal(before);
   });
 
   it('is nothing that an import of a collection in order says anything of', async () => {

@@ -55,18 +55,15 @@ describe('the numbers of versions', () => {
   });
 
   it('are not given again by a Redis that has lost everything: who followed is told to read the whole list', async () => {
-    const numbers = [await service.publish(products(3), waiting)];
+    const lost = await service.publish(products(3), waiting);
     await readWhole();
-    for (const count of [4, 5]) {
-      const apiKeys = await redis().hgetall('medref:keys');
-      await redis().flushall();
-      await redis().hset('medref:keys', apiKeys);
-      numbers.push(await service.publish(products(count), waiting));
-      expect(await follow()).to.equal(410);
-      await readWhole();
-      expectMirror(products(count));
-    }
-    expect(numbers).to.deep.equal([...new Set(numbers)].sort((a, b) => a - b));
+    const apiKeys = await redis().hgetall('medref:keys');
+    await redis().flushall();
+    await redis().hset('medref:keys', apiKeys);
+    expect(await service.publish(products(4))).to.be.above(lost);
+    expect(await follow()).to.equal(410);
+    await readWhole();
+    expectMirror(products(4));
   });
 
   it('are not given again by a Redis that was restored from an older dump, and changes from before that are exact', async () => {
@@ -77,7 +74,7 @@ describe('the numbers of versions', () => {
     const lost = await service.publish(products(4), waiting);
     await readWhole();
     await restore(saved);
-    const next = await service.publish([...products(3), product(9)], waiting);
+    const next = await service.publish([...products(3), product(9)]);
     expect([old, lost, next]).to.deep.equal([...new Set([old, lost, next])].sort((a, b) => a - b));
     expect(await follow(), 'from the version that was lost').to.equal(410);
     mirror = early;
@@ -86,16 +83,13 @@ describe('the numbers of versions', () => {
   });
 
   it('are not given again by a Redis that has lost its last second, also right after the publication', async () => {
-    for (let times = 0; times < 2; times += 1) {
-      await service.publish(products(3), waiting);
-      const saved = await save();
-      const lost = await service.publish(products(4), waiting);
-      await readWhole();
-      await restore(saved);
-      const next = await service.publish(products(5), waiting);
-      expect(next).to.be.above(lost);
-      expect(await follow()).to.equal(410);
-    }
+    await service.publish(products(3), waiting);
+    const saved = await save();
+    const lost = await service.publish(products(4), waiting);
+    await readWhole();
+    await restore(saved);
+    expect(await service.publish(products(5))).to.be.above(lost);
+    expect(await follow()).to.equal(410);
   });
 
   it('only grow where the clock was set back, and nobody waits for a clock that was far ahead', async () => {
