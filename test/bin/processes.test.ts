@@ -3,7 +3,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -128,8 +127,12 @@ describe('the built command line', function () {
     const first = startMedref(['schedule', '--json'], settings);
     while (asked === 0) await sleep(10);
     const second = startMedref(['schedule', '--json'], { ...settings, LOG_LEVEL: 'info' });
+    let logged = '';
+    second.process.stderr?.on('data', (chunk) => {
+      logged += chunk;
+    });
     await second.line(/"scheduled":\["products"\]/);
-    await once(second.process.stderr as Readable, 'data'); // It has found the lock held.
+    while (!logged.includes('waits for another import')) await sleep(10);
     first.process.kill('SIGKILL');
     await first.ended;
     expect(asked).to.equal(1);

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { productKeys as keys } from '../support/keys.ts';
+import { aheadOfClock } from '../support/importing.ts';
+import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref as run, startMedref } from '../support/medref.ts';
 import { expectedSignature, type Receiver, receivers } from '../support/receiver.ts';
 import { companies, products } from '../support/records.ts';
@@ -28,6 +29,7 @@ describe('commands with a webhook', function () {
   after(() => redis.disconnect());
   beforeEach(async () => {
     await redis.flushall();
+    for (const { next } of [keys, companyKeys]) await redis.set(next, aheadOfClock);
     list = products(3);
     const upstream = await startUpstream((...all) => sending(list)(...all));
     receiver = await startReceiver();
