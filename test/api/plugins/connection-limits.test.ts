@@ -21,7 +21,7 @@ describe('a connection', function () {
   const redis = useRedis();
   const api = useApi(redis);
   const impatient = useApi(redis, { stallMs });
-  const count = 6_000;
+  const count = 250;
   const records = Array.from({ length: count }, (_, i) =>
     product(i + 1, { drugform: { id: 1, name: randomBytes(900).toString('base64') } }),
   );
@@ -142,8 +142,8 @@ describe('a connection', function () {
   const stalled: [what: string, path: string, fields: string, times: number][] = [
     ['a page', '/products', '', 60],
     ['a page in gzip', '/products', 'Accept-Encoding: gzip\r\n', 60],
-    ['lines', '/products', 'Accept: application/x-ndjson\r\n', 1],
-    ['lines in gzip', '/products', 'Accept: application/x-ndjson\r\nAccept-Encoding: gzip\r\n', 1],
+    ['lines', '/companies', 'Accept: application/x-ndjson\r\n', 1],
+    ['lines in gzip', '/companies', 'Accept: application/x-ndjson\r\nAccept-Encoding: gzip\r\n', 1],
   ];
   for (const [what, path, fields, times] of stalled) {
     it(`is given up when its client takes nothing of ${what} for the time that is documented, not for twice as long`, async () => {
