@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useRedis } from './support/redis-server.ts';
@@ -21,6 +22,18 @@ export const substances: Collection = {
   namePath: ['name'],
   schema: Joi.object({ id, name }),
 };
+`;
+
+const runFile = `import { commandLine } from './bin/command-line.ts';
+import { stopSignal } from './bin/stop-signal.ts';
+
+const { env, stdout, stderr } = process;
+const nothing = () => undefined;
+for (const args of JSON.parse(process.argv[2] ?? ''))
+  await commandLine(args, {
+    ...{ env, stdout, stderr, stopSignal, log: (line) => void stderr.write(line) },
+    ...{ giveWay: nothing, stayUp: nothing, mindResults: nothing },
+  });
 `;
 
 const substances = [
@@ -42,6 +55,7 @@ describe('a new collection', function () {
     }
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
     await writeFile(join(folder, 'shared/collections/substance.ts'), substanceFile);
+    await writeFile(join(folder, 'run.ts'), runFile);
     const list = join(folder, 'shared/collections/collections.ts');
     const text = await readFile(list, 'utf8');
     const withImport = text.replace(
@@ -57,8 +71,9 @@ describe('a new collection', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  function medref(args: string[], settings: Record<string, string> = {}) {
-    const child = spawn(process.execPath, ['--import', 'tsx', 'bin/medref.ts', ...args], {
+  /** Runs commands in one process, one after the other; each prints one line. The last may run on. */
+  function medref(commands: readonly string[][], settings: Record<string, string>) {
+    const child = spawn(process.execPath, ['--import', 'tsx', 'run.ts', JSON.stringify(commands)], {
       cwd: folder,
       env: {
         PATH: process.env['PATH'],
@@ -71,37 +86,43 @@ describe('a new collection', function () {
     });
     children.push(child);
     child.stderr.pipe(process.stderr);
-    let stdout = '';
-    child.stdout.on('data', (chunk) => {
-      stdout += chunk;
-    });
-    return { child, ended: once(child, 'close').then(() => stdout), stdout: () => stdout };
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    return { child, next: async () => JSON.parse((await lines.next()).value ?? '') };
   }
 
   it('is one file and one line: it can then be set, imported, looked at, served and searched', async () => {
     const list = join(folder, 'substances.json');
     await writeFile(list, JSON.stringify({ data: [...substances, { id: 8 }] }));
     const settings = { SUBSTANCES_URL: `file://${list}`, MAX_REJECT_PERCENT: '50' };
-    const imported = JSON.parse(await medref(['import', '--json'], settings).ended);
+    const commands = [
+      ['import'],
+      ['rejects', 'substances'],
+      ['status'],
+      ['keys', 'create', '--client', 'a'],
+      ['serve'],
+    ];
+    const running = medref(
+      commands.map((words) => [...words, '--json']),
+      settings,
+    );
+    const imported = await running.next();
     expect(imported.imports[0]).to.deep.include({
       collection: 'substances',
       outcome: 'published',
       written: substances.length,
     });
     const { version } = imported.imports[0];
-    const { rejects } = JSON.parse(await medref(['rejects', 'substances', '--json']).ended);
+    const { rejects } = await running.next();
     expect(rejects[0]).to.deep.include({
       position: substances.length + 1,
       path: '$.name',
       reason: 'is required',
     });
-    const { collections } = JSON.parse(await medref(['status', '--json']).ended);
+    const { collections } = await running.next();
     expect(collections.at(-1)).to.deep.include({ collection: 'substances' });
 
-    const { key } = JSON.parse(await medref(['keys', 'create', '--client', 'test', '--json']).ended);
-    const serving = medref(['serve', '--json']);
-    while (!serving.stdout().includes('\n')) await once(serving.child.stdout, 'data');
-    const { address } = JSON.parse(serving.stdout());
+    const { key } = await running.next();
+    const { address } = await running.next();
     const get = async (path: string) =>
       (await fetch(`${address}${path}`, { headers: { authorization: `Bearer ${key}` } })).json();
     expect(await get('/substances/7')).to.deep.equal({ data: { id: 7, name: 'DUPILUMAB' }, success: true });
@@ -111,7 +132,8 @@ describe('a new collection', function () {
     expect(await dataOf(`/substances?name=DUPİLUMAB&version=${version}`)).to.deep.equal([substances[0]]);
     expect(await dataOf(`/substances/changes?since=${version}`)).to.deep.equal([]);
     expect(await dataOf('/substances?barcode=8690000000001')).to.deep.include({ status: 400 });
-    serving.child.kill('SIGTERM');
-    await serving.ended;
+    running.child.kill('SIGTERM');
+    const [code] = await once(running.child, 'close');
+    expect(code).to.equal(0);
   });
 });

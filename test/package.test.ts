@@ -144,10 +144,6 @@ describe('the package', function () {
     expect(await inShell(['npx', 'medref', '--version'])).to.equal(`${manifest.version}\n`);
   });
 
-  it('prints its help', async () => {
-    expect(await medref(['--help'])).to.match(/^Usage: medref .*\n(.*\n)* {2}import /);
-  });
-
   it('imports lists from files, and tells what is live', async () => {
     const lists = { PRODUCTS_URL: products(5), COMPANIES_URL: companies(3) };
     const given: Record<string, string> = { REDIS_URL: redis().url };

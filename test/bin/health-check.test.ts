@@ -11,8 +11,10 @@ import { expect } from 'chai';
 import { freePort } from '../../bench/ports.ts';
 import { type Beating, readHeartbeat, startHeartbeat } from '../../bin/heartbeat.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
-import { importRecords } from '../support/importing.ts';
-import { startMedref } from '../support/medref.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+import { aheadOfClock, importRecords } from '../support/importing.ts';
+import { beginMedref, startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
@@ -49,7 +51,7 @@ describe('the health check of a container', function () {
     expect(gone.code).to.equal(1);
     expect(gone.said).to.match(/^http:\/\/127\.0\.0\.1:\d+\/health\/ready does not answer: .*ECONNREFUSED/);
 
-    const serving = startMedref(['serve'], settings);
+    const serving = beginMedref(['serve'], settings);
     try {
       await serving.line(/answers at/);
       expect(await check('serve', settings)).to.deep.equal({
@@ -65,8 +67,7 @@ describe('the health check of a container', function () {
       expect(away.code).to.equal(1);
       expect(away.said).to.match(/^Not ready: Redis/);
     } finally {
-      serving.process.kill('SIGTERM');
-      await serving.ended;
+      await serving.stop();
       await server().restart();
     }
   });
@@ -80,6 +81,9 @@ describe('the health check of a container', function () {
       code: 1,
       said: `The schedule does not run: there is no heartbeat at ${folder}/medref-schedule-h.json.\n`,
     });
+    const redis = await connectForWriting(server().url);
+    await redis.set(collectionKeys('h', productCollection).next, aheadOfClock);
+    redis.disconnect();
     const schedule = startMedref(['schedule'], { ...settings, TMPDIR: folder });
     try {
       await schedule.line(/Importing products/);
@@ -109,6 +113,7 @@ describe('the health check of a container', function () {
   it('of the schedule says that it hangs, where its heartbeat is older than a minute', async () => {
     const file = join(folder, 'medref-schedule-medref.json');
     const did = { did: 'began with the products', didAt: '2026-11-22T03:00:00.000Z' };
+    let said = '';
     for (const [seconds, code] of [
       [50, 0],
       [75, 1],
@@ -118,10 +123,9 @@ describe('the health check of a container', function () {
       const health = await check('schedule');
       expect(health.code, health.said).to.equal(code);
       expect(health.said).to.include('at 2026-11-22T03:00:00.000Z: began with the products.');
+      said = health.said;
     }
-    expect((await check('schedule')).said).to.match(
-      /^The schedule hangs, or is gone: it has been silent for 7\d s;/,
-    );
+    expect(said).to.match(/^The schedule hangs, or is gone: it has been silent for 7\d s;/);
   });
 
   describe('reads a heartbeat, which', () => {

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { aheadOfClock } from '../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
-import { medref as run, startMedref as start } from '../support/medref.ts';
+import { type BegunCommand, beginMedref as begin, medref as run, startMedref } from '../support/medref.ts';
 import { companies, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
@@ -27,12 +28,22 @@ describe('the command line', function () {
     redis = await connectForWriting(server().url);
   });
   after(() => redis.disconnect());
-  beforeEach(() => redis.flushall());
+  beforeEach(async () => {
+    await redis.flushall();
+    for (const { next } of [keys, companyKeys]) await redis.set(next, aheadOfClock);
+  });
 
   const medref = (args: string[], settings: Record<string, string> = {}) =>
     run(args, { REDIS_URL: server().url, ...settings });
-  const startMedref = (args: string[], settings: Record<string, string> = {}) =>
-    start(args, { REDIS_URL: server().url, ...settings });
+  const begun: BegunCommand[] = [];
+  afterEach(() => Promise.all(begun.splice(0).map((command) => command.stop())));
+  const beginMedref = (args: string[], settings: Record<string, string> = {}) => {
+    const command = begin(args, { REDIS_URL: server().url, ...settings });
+    begun.push(command);
+    return command;
+  };
+  const startProcess = (args: string[], settings: Record<string, string> = {}) =>
+    startMedref(args, { REDIS_URL: server().url, ...settings });
   /** The URL of an upstream that serves these records. */
   const serving = async (records: readonly unknown[]) => {
     const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: records })));
@@ -101,7 +112,7 @@ describe('the command line', function () {
   });
 
   it('ends quietly when whoever reads its results has seen enough', async () => {
-    const command = startMedref(['--help']);
+    const command = startProcess(['--help']);
     command.process.stdout?.destroy();
     const { stderr } = await command.ended;
     expect(stderr).to.equal('');
@@ -132,6 +143,7 @@ describe('the command line', function () {
     });
 
     it('prints one JSON document, and the same import again is unchanged', async () => {
+      await redis.flushall();
       const settings = {
         PRODUCTS_URL: await serving(products(3)),
         COMPANIES_URL: await serving(companies(2)),
@@ -226,7 +238,7 @@ describe('the command line', function () {
 
     it('ends in order when it is asked to stop: failed, the lock free, nothing staged', async () => {
       const upstream = await startUpstream((response) => response.write('['));
-      const command = startMedref(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
+      const command = startProcess(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
       command.process.kill('SIGTERM');
       const { code, json } = await command.ended;
@@ -243,13 +255,13 @@ describe('the command line', function () {
         if (request.url === '/companies') response.end(JSON.stringify(companies(1)));
         else response.write('[');
       });
-      const command = startMedref(['import', 'products', 'companies', '--json'], {
+      await redis.flushall();
+      const command = beginMedref(['import', 'products', 'companies', '--json'], {
         PRODUCTS_URL: upstream.url('/products').href,
         COMPANIES_URL: upstream.url('/companies').href,
       });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-      command.process.kill('SIGINT');
-      const { code, json } = await command.ended;
+      const { code, json } = await command.stop('SIGINT');
       expect(code).to.equal(1);
       expect(json<Imports>().imports.map((it) => [it.collection, it.outcome, it.reason])).to.deep.equal([
         ['products', 'failed', 'It was stopped by SIGINT.'],
@@ -262,7 +274,7 @@ describe('the command line', function () {
 
     it('ends at once when it is asked to stop a second time, by the signal itself, which shells show as 130', async () => {
       const upstream = await startUpstream((response) => response.write('['));
-      const command = startMedref(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
+      const command = startProcess(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
       server().pause(); // What is to be put in order cannot be.
       try {
@@ -347,7 +359,7 @@ describe('the command line', function () {
     it('answers until it is asked to stop, and ends with 0', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
       const { key } = (await medref(['keys', 'create', '--client', 'a', '--json'])).json<{ key: string }>();
-      const command = startMedref(['serve', '--json'], {
+      const command = beginMedref(['serve', '--json'], {
         API_PORT: '0',
         BASE_URL: 'https://medref.test/v1/',
       });
@@ -358,14 +370,13 @@ describe('the command line', function () {
       const body = (await response.json()) as { data: unknown; _links: { next: { href: string } } };
       expect(body.data).to.deep.equal(products(2));
       expect(body._links.next.href).to.equal('https://medref.test/v1/products?page=2&per-page=2');
-      command.process.kill('SIGTERM');
-      expect((await command.ended).code).to.equal(0);
+      expect((await command.stop()).code).to.equal(0);
     });
 
     it('finishes the answers under way when it is asked to stop', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
       const { key } = (await medref(['keys', 'create', '--client', 'a', '--json'])).json<{ key: string }>();
-      const command = startMedref(['serve', '--json'], { API_PORT: '0' });
+      const command = beginMedref(['serve', '--json'], { API_PORT: '0' });
       const [, address] = await command.line(/"address":"([^"]+)"/);
       const ask = () => fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
       expect((await ask()).status).to.equal(200);
@@ -373,7 +384,7 @@ describe('the command line', function () {
       try {
         const asked = ask();
         await new Promise((resolve) => setTimeout(resolve, 100));
-        command.process.kill('SIGTERM');
+        void command.stop();
         await new Promise((resolve) => setTimeout(resolve, 400));
         server().resume();
         expect((await (await asked).json()) as object).to.have.property('success', true);
@@ -384,20 +395,18 @@ describe('the command line', function () {
     });
 
     it('starts while Redis is away, answers 503, and is alive', async () => {
-      const command = start(['serve', '--json'], { REDIS_URL: 'redis://127.0.0.1:1', API_PORT: '0' });
+      const command = beginMedref(['serve', '--json'], { REDIS_URL: 'redis://127.0.0.1:1', API_PORT: '0' });
       const [, address] = await command.line(/"address":"([^"]+)"/);
       expect((await fetch(`${address}/health/live`)).status).to.equal(200);
       expect((await fetch(`${address}/health/ready`)).status).to.equal(503);
-      command.process.kill('SIGTERM');
-      expect((await command.ended).code).to.equal(0);
+      expect((await command.stop()).code).to.equal(0);
     });
 
     it('warns at its start of links that begin with http:// although it listens on more than loopback', async () => {
       const logOf = async (settings: Record<string, string>) => {
-        const command = startMedref(['serve', '--json'], { API_HOST: '0.0.0.0', API_PORT: '0', ...settings });
+        const command = beginMedref(['serve', '--json'], { API_HOST: '0.0.0.0', API_PORT: '0', ...settings });
         await command.line(/"address"/);
-        command.process.kill('SIGTERM');
-        return (await command.ended).stderr;
+        return (await command.stop()).stderr;
       };
       expect(JSON.parse((await logOf({})).split('\n')[0] ?? '')).to.deep.include({ level: 40 });
       expect(await logOf({})).to.include('BASE_URL is not set, and API_HOST is 0.0.0.0');
@@ -413,7 +422,7 @@ describe('the command line', function () {
         await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
         if (setting) await redis.config('SET', setting, value as string);
         const settings = { REDIS_URL: `${server().url}${path}`, API_PORT: '0', LOG_LEVEL: 'warn' };
-        const command = start(['serve', '--json'], settings);
+        const command = beginMedref(['serve', '--json'], settings);
         try {
           const [, address] = await command.line(/"address":"([^"]+)"/);
           const ready = await fetch(`${address}/health/ready`);
@@ -427,9 +436,8 @@ describe('the command line', function () {
           expect((await fetch(`${address}/products`, anyKey)).status).to.equal(503);
         } finally {
           if (setting) await redis.config('SET', setting, '');
-          command.process.kill('SIGTERM');
         }
-        const lines = (await command.ended).stderr.trim().split('\n');
+        const lines = (await command.stop()).stderr.trim().split('\n');
         const logged = lines.map((line) => JSON.parse(line) as { msg: string; reason: string });
         expect(logged[0]?.msg).to.equal('Redis is away.');
         expect(logged[0]?.reason).to.match(reason);
@@ -454,23 +462,21 @@ describe('the command line', function () {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
       const settings = { PRODUCTS_URL: upstream.url().href, IMPORT_CRON: '0 3 1 1 *', LOG_LEVEL: 'info' };
       for (const requests of [1, 1]) {
-        const command = startMedref(['schedule'], settings);
+        const command = beginMedref(['schedule'], settings);
         await command.line(/^Importing products; next at \d{4}-01-01T03:00:00\.000Z\.\n/);
         while (!(await redis.exists(keys.live)) || (await redis.exists(keys.lock))) {
           await new Promise((resolve) => setTimeout(resolve, 20));
         }
-        command.process.kill('SIGTERM');
-        expect((await command.ended).code).to.equal(0);
+        expect((await command.stop()).code).to.equal(0);
         expect(upstream.requests).to.have.length(requests);
       }
     });
 
     it('ends an import under way before it ends itself, when it is asked to stop', async () => {
       const upstream = await startUpstream((response) => response.write('['));
-      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'silent' });
+      const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'silent' });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-      command.process.kill('SIGTERM');
-      expect((await command.ended).code).to.equal(0);
+      expect((await command.stop()).code).to.equal(0);
       expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
       const [report] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
       expect(JSON.parse(report?.[1][1] ?? '{}')).to.deep.include({
@@ -482,10 +488,9 @@ describe('the command line', function () {
     it('warns in its log of an import that is skipped because it is held, and does not end for that', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
       await redis.set(keys.hold, JSON.stringify({ since: 'then', version: 7 }));
-      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
+      const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
       while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
-      command.process.kill('SIGTERM');
-      const { code, stderr } = await command.ended;
+      const { code, stderr } = await command.stop();
       expect(code).to.equal(0);
       expect(upstream.requests).to.deep.equal([]);
       const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
@@ -495,12 +500,12 @@ describe('the command line', function () {
 
     it('says in its log whose import it waits for, and ends with 0 and without a trace when asked to stop', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
+      await redis.flushall();
       await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'then', token: 'x' }));
-      const command = startMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'info' });
+      const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'info' });
       await command.line(/^Importing products/);
       await new Promise((resolve) => setTimeout(resolve, 300));
-      command.process.kill('SIGTERM');
-      const { code, stderr } = await command.ended;
+      const { code, stderr } = await command.stop();
       expect(code).to.equal(0);
       const logged = stderr
         .trim()

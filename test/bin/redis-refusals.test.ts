@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { connectForWriting, describeServer, type Redis } from '../../shared/redis/connections.ts';
-import { medref, medrefProcess, startMedref } from '../support/medref.ts';
+import { beginMedref, medref, medrefProcess, startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
 
 describe('a Redis that refuses', function () {
@@ -130,10 +130,9 @@ describe('a Redis that refuses', function () {
   });
 
   it('is told by the API in its log, in our words', async () => {
-    const api = startMedref(['serve', '--json'], { REDIS_URL: guarded().url, API_PORT: '0' });
+    const api = beginMedref(['serve', '--json'], { REDIS_URL: guarded().url, API_PORT: '0' });
     await api.line(/"address"/);
-    api.process.kill('SIGTERM');
-    const [line = ''] = (await api.ended).stderr.split('\n');
+    const [line = ''] = (await api.stop()).stderr.split('\n');
     expect(JSON.parse(line)).to.deep.include({
       msg: 'Redis is away.',
       reason: 'Redis wants a password. Put it into REDIS_URL.',

@@ -4,7 +4,8 @@ import { expect } from 'chai';
 import type { Waits } from '../../importer/schedule.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { productKeys as keys } from '../support/keys.ts';
+import { aheadOfClock } from '../support/importing.ts';
+import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { medref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { startTestRedis, useRedis } from '../support/redis-server.ts';
@@ -38,7 +39,10 @@ describe('the schedule, as a command', () => {
     await loading;
   });
   after(() => redis.disconnect());
-  beforeEach(() => redis.flushall());
+  beforeEach(async () => {
+    await redis.flushall();
+    for (const { next } of [keys, companyKeys]) await redis.set(next, aheadOfClock);
+  });
   afterEach(() => Promise.all(running.splice(0).map((it) => it.stop())));
 
   /** Starts it. A cron line may have a sixth field, for seconds, which settings refuse: it spares a test a minute. */
@@ -258,7 +262,7 @@ describe('the schedule, as a command', () => {
       await late.kill();
       const cron = soon();
       const schedule = await startSchedule(env, { cron });
-      await sleep(2_500);
+      await sleep(2_000);
       const [line, ...others] = schedule.log;
       expect(line).to.deep.include({ level: 40, msg: 'Redis is away; it is waited for.' });
       expect(others, 'which is told once').to.deep.equal([]);

@@ -3,7 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { medref, startMedref } from '../support/medref.ts';
+import { aheadOfClock } from '../support/importing.ts';
+import { productKeys } from '../support/keys.ts';
+import { beginMedref, medref } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts';
@@ -26,6 +28,7 @@ describe('the rights in Redis that are documented', function () {
     const version = /^redis_version:(\d+)/m.exec(await redis.info('server'))?.[1];
     if (Number(version) < 7) this.ctx.skip(); // Older ones know no rights to read alone; the page says so.
     for (const [command = '', ...words] of rights) await redis.call(command, ...words);
+    await redis.set(productKeys.next, aheadOfClock);
     await redis.config('SET', 'lazyfree-lazy-expire', 'no'); // So that the importer has it to turn on.
     upstream = await startUpstreamServer((response) => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(list));
@@ -78,7 +81,7 @@ describe('the rights in Redis that are documented', function () {
     await medref(['import', '--force'], importer());
     const made = await medref(['keys', 'create', '--client', 'y', '--json'], importer());
     const { id, key } = made.json<{ id: string; key: string }>();
-    const api = startMedref(['serve', '--json'], { REDIS_URL: urlOf('medref-api'), API_PORT: '0' });
+    const api = beginMedref(['serve', '--json'], { REDIS_URL: urlOf('medref-api'), API_PORT: '0' });
     const [, address = ''] = await api.line(/"address":"([^"]+)"/);
     const ask = async (path: string, headers: Record<string, string> = {}) => {
       const answer = await fetch(address + path, { headers: { authorization: `Bearer ${key}`, ...headers } });
@@ -101,8 +104,7 @@ describe('the rights in Redis that are documented', function () {
     const listed = await medref(['keys', 'list', '--json'], importer());
     const { keys } = listed.json<{ keys: { id: string; lastUsedAt: string | null }[] }>();
     expect(keys.find((it) => it.id === id)?.lastUsedAt).to.be.a('string');
-    api.process.kill('SIGTERM');
-    expect((await api.ended).stderr).to.equal('');
+    expect((await api.stop()).stderr).to.equal('');
   });
 
   it('let the API write nothing else, read nothing else, and run no script', async () => {

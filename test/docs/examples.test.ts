@@ -13,41 +13,43 @@ import { useRedis } from '../support/redis-server.ts';
 /** What `npm run demo` serves: the pages show what comes of it. */
 const demo = { seed: 868_869, products: 5_000, companies: 300 };
 
-for (const page of ['README.md', 'docs/CONSUMERS.md']) {
-  describe(`the examples of ${page}`, function () {
-    this.timeout(60_000);
-    const redis = useRedis();
-    let folder: string;
-    before(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'medref-test-examples-'));
-      const upstream = await startSampleUpstream(demo);
-      for (const collection of importedCollections) {
-        const url = new URL(`/${collection.name}`, upstream.productsUrl);
-        const { outcome } = await importFrom(url, collection, { redisUrl: redis().url });
-        expect(outcome).to.equal('published');
-      }
-      await upstream.stop();
-    });
-    after(() => rm(folder, { recursive: true, force: true }));
-    const api = useApi(redis);
-
-    for (const example of examplesOf(page)) {
-      const title = `print what the page shows: ${example.heading}, ${example.language}, line ${example.line}`;
-      const absent = missingProgram(example);
-      if (absent) {
-        it.skip(`${title} (left out: there is no ${absent} on this machine)`);
-        continue;
-      }
-      it(title, async () => {
-        const { code, stdout, stderr } = await runExample(example, { folder, service: api() });
-        expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
-        if (!isAsShown(stdout, example.output))
-          expect(stdout, 'what it printed is not what the page shows').to.equal(example.output.text);
-      });
+describe('the examples', function () {
+  this.timeout(60_000);
+  const redis = useRedis();
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'medref-test-examples-'));
+    const upstream = await startSampleUpstream(demo);
+    for (const collection of importedCollections) {
+      const url = new URL(`/${collection.name}`, upstream.productsUrl);
+      const { outcome } = await importFrom(url, collection, { redisUrl: redis().url });
+      expect(outcome).to.equal('published');
     }
-
-    it('are all that there is to run on the page', () => {
-      expect(strayCommands(readPage(page))).to.deep.equal([]);
-    });
+    await upstream.stop();
   });
-}
+  after(() => rm(folder, { recursive: true, force: true }));
+  const api = useApi(redis);
+
+  for (const page of ['README.md', 'docs/CONSUMERS.md']) {
+    describe(`of ${page}`, () => {
+      for (const example of examplesOf(page)) {
+        const title = `print what the page shows: ${example.heading}, ${example.language}, line ${example.line}`;
+        const absent = missingProgram(example);
+        if (absent) {
+          it.skip(`${title} (left out: there is no ${absent} on this machine)`);
+          continue;
+        }
+        it(title, async () => {
+          const { code, stdout, stderr } = await runExample(example, { folder, service: api() });
+          expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
+          if (!isAsShown(stdout, example.output))
+            expect(stdout, 'what it printed is not what the page shows').to.equal(example.output.text);
+        });
+      }
+
+      it('are all that there is to run on the page', () => {
+        expect(strayCommands(readPage(page))).to.deep.equal([]);
+      });
+    });
+  }
+});

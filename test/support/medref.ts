@@ -29,23 +29,68 @@ export interface RunningCommand {
 }
 
 /** Runs `medref` to its end, within this process. */
-export async function medref(
+export function medref(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
 ): Promise<CommandResult> {
-  const stdout = new Collected();
-  const stderr = new Collected();
-  // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
-  const { commandLine } = await import('../../bin/command-line.ts');
-  const code = await commandLine(args, {
-    env: { ...quiet, ...settings },
-    ...{ stdout, stderr, log: (line) => stderr.write(line) },
-    stopSignal: () => new AbortController().signal,
-    giveWay: () => undefined,
-    stayUp: () => undefined,
-    mindResults: () => undefined,
-  });
-  return { code, stdout: stdout.text, stderr: stderr.text, json: () => JSON.parse(stdout.text) };
+  return beginMedref(args, settings).ended;
+}
+
+/** A command that runs within this process. */
+export interface BegunCommand extends Pick<RunningCommand, 'ended' | 'line'> {
+  /** What it has written so far. */
+  readonly stdout: { readonly text: string };
+  readonly stderr: { readonly text: string };
+  /** Asks it to stop, as its process does when it gets that signal. @returns what it left behind */
+  stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<CommandResult>;
+}
+
+/** Starts `medref` within this process. */
+export function beginMedref(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): BegunCommand {
+  const [stdout, stderr, asked] = [new Collected(), new Collected(), new AbortController()];
+  const run = async () => {
+    // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
+    const { commandLine } = await import('../../bin/command-line.ts');
+    const code = await commandLine(args, {
+      env: { ...quiet, ...settings },
+      ...{ stdout, stderr, log: (line) => stderr.write(line) },
+      stopSignal: () => asked.signal,
+      giveWay: () => undefined,
+      stayUp: () => undefined,
+      mindResults: () => undefined,
+    });
+    return { code, stdout: stdout.text, stderr: stderr.text, json: () => JSON.parse(stdout.text) };
+  };
+  const ended = run();
+  return {
+    ...{ ended, stdout, stderr },
+    line: (pattern) =>
+      awaitLine(pattern, { text: () => stdout.text, more: () => once(stdout, 'progress'), ended }),
+    stop(signal = 'SIGTERM') {
+      asked.abort(new Error(`It was stopped by ${signal}.`));
+      return ended;
+    },
+  };
+}
+
+/** Waits until what a command writes has a line that matches. @throws Error where it ends before */
+async function awaitLine(
+  pattern: RegExp,
+  { text, more, ended }: { text: () => string; more: () => Promise<unknown>; ended: Promise<CommandResult> },
+): Promise<RegExpExecArray> {
+  for (;;) {
+    const match = pattern.exec(text());
+    if (match) return match;
+    await Promise.race([
+      more(),
+      ended.then(({ code, stderr }) => {
+        throw new Error(`medref ended with ${code}: ${stderr}`);
+      }),
+    ]);
+  }
 }
 
 /** A stream that keeps what is written to it. */
@@ -54,6 +99,7 @@ class Collected extends Writable {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
     this.text += chunk.toString();
+    this.emit('progress');
     done();
   }
 }
@@ -87,18 +133,7 @@ export function startMedref(
   return {
     process: child,
     ended,
-    async line(pattern) {
-      for (;;) {
-        const match = pattern.exec(stdout);
-        if (match) return match;
-        await Promise.race([
-          once(child, 'progress'),
-          ended.then((result) => {
-            throw new Error(`medref ${args.join(' ')} ended with ${result.code}: ${result.stderr}`);
-          }),
-        ]);
-      }
-    },
+    line: (pattern) => awaitLine(pattern, { text: () => stdout, more: () => once(child, 'progress'), ended }),
   };
 }
 

@@ -8,7 +8,7 @@ import { connectForWriting, type Redis } from '../../../shared/redis/connections
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companyKeys, productKeys } from '../../support/keys.ts';
-import { medref, startMedref } from '../../support/medref.ts';
+import { beginMedref, medref } from '../../support/medref.ts';
 import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { type Asked, send } from '../../support/wire.ts';
@@ -78,11 +78,10 @@ describe('pages made of blocks', () => {
     }
   }
 
-  for (const perPage of [1, 10, 30, 49, 50, 51, 75, 99, 100, 101, 150, 199, 200]) {
+  for (const perPage of [1, 30, 49, 50, 51, 75, 100, 101, 150, 199, 200]) {
     it(`are the list by ${perPage}, as it is and compressed, with HEAD’s length too`, async () => {
       const last = Math.ceil(listed.length / perPage);
-      const pages =
-        last <= 15 ? Array.from({ length: last }, (_, n) => n + 1) : [1, 2, 5, 6, 50, last - 1, last];
+      const pages = last <= 6 ? Array.from({ length: last }, (_, n) => n + 1) : [1, 2, 5, last - 1, last];
       for (const page of [...new Set([...pages.filter((page) => page <= last), last + 1])])
         await expectPage(api(), page, perPage);
     });
@@ -164,12 +163,12 @@ describe('pages made of blocks', () => {
     const { key } = (await medref(['keys', 'create', '--client', 'damage', '--json'], settings)).json<{
       key: string;
     }>();
-    const serving = startMedref(['serve'], settings);
+    const serving = beginMedref(['serve'], settings);
     try {
       const [, origin = ''] = await serving.line(/answers at (http:\S+)/);
       await expectPage({ origin, key, port: Number(new URL(origin).port) }, 1, 50);
     } finally {
-      serving.process.kill('SIGTERM');
+      await serving.stop();
     }
     const { stderr } = await serving.ended;
     expect(stderr).to.include(`Block 0 of ${blocks} is corrupted`);

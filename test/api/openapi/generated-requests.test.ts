@@ -61,7 +61,7 @@ describe('requests that are generated from the OpenAPI document', function () {
   const api = useApi(redis);
   /** The versions that are kept, by the first step of a path. */
   const kept: Record<string, number[]> = {};
-  const runs = { numRuns: 60 };
+  const runs = { numRuns: 20 };
   before(async () => {
     const redisUrl = redis().url;
     const publish = async (records: readonly unknown[], collection: Collection) =>
@@ -127,7 +127,7 @@ describe('requests that are generated from the OpenAPI document', function () {
           const target = targetOf(path, id, { ...query, [name]: wrong });
           expect(await get(target), target).to.equal(400);
         });
-        await assert(property, { numRuns: 25 });
+        await assert(property, { numRuns: 10 });
       }
     });
 
@@ -149,7 +149,7 @@ describe('requests that are generated from the OpenAPI document', function () {
           expect(await get(`${target}&${twice}=${encodeURIComponent(query[twice] as string)}`)).to.equal(400);
         },
       );
-      await assert(property, { numRuns: 25 });
+      await assert(property, { numRuns: 10 });
     });
 
     if (idOf)
