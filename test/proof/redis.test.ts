@@ -45,7 +45,7 @@ const slow = isWhole
       ...{ silenceMs: 1_000, late: 700, away: 3_000 },
     };
 
-const products = productSubject(1_200);
+const products = productSubject(isWhole ? 1_200 : 450);
 const companies = companySubject(30);
 
 const ownScripts: ReadonlySet<string> = new Set(scriptNames.values());
