@@ -39,6 +39,7 @@ const queries: Readonly<Record<string, Part>> = {
     description: 'Only products that have or had this barcode.',
     schema: { type: 'string', pattern: barcodeForm.source },
   },
+  drug: { description: 'Only products of the drug with this id.', schema: count },
 };
 
 const conditions: Readonly<Record<string, Part>> = {

@@ -229,6 +229,27 @@ export const mutants: readonly Mutant[] = [
     tests: [`${api}/routes/search.test.ts`],
   },
   {
+    what: 'of a drug with many products, the first 200 are all',
+    file: 'api/reads/search.ts',
+    from: 'if (listed.count > frequentOver)',
+    to: 'if (listed.count > 1e9)',
+    tests: [`${api}/routes/search.test.ts`],
+  },
+  {
+    what: 'a search by drug and name forgets the name',
+    file: 'shared/formats/search-entries.ts',
+    from: 'return ranks === undefined ||',
+    to: 'return ranks !== null ||',
+    tests: [`${api}/routes/search.test.ts`, 'test/shared/formats/search-entries.test.ts'],
+  },
+  {
+    what: 'a key of exactly 201 records is no frequent one to the importer',
+    file: 'importer/writing/frequent-keys.ts',
+    from: 'if (this.#first.length <= frequentOver)',
+    to: 'if (this.#first.length <= frequentOver + 1)',
+    tests: [`${api}/routes/search.test.ts`],
+  },
+  {
     what: 'fences that are too few are believed',
     file: 'api/reads/fences.ts',
     from: 'if ((await redis.zcard(key)) !== count) throw new NotWholeError();',

@@ -33,6 +33,7 @@ const dataPaths = [
   '/products?name=drug',
   '/products?name=!',
   '/products?barcode=000000000000',
+  '/products?drug=1',
   '/products/1',
   '/products/999',
 ];
