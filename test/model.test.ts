@@ -386,6 +386,11 @@ async function expectSearches(api: TestApi, { number, content }: PublishedVersio
   );
   const both = named.filter((it) => it.drug.id === drug);
   expect(textsOf(await walk(api, `/products?drug=${drug}&name=drug+1`, number))).to.deep.equal(textsOf(both));
+  const asked = ids.toReversed();
+  const present = asked.flatMap((id) => content.find((it) => it.product.id === id) ?? []);
+  expect(textsOf(await walk(api, `/products?ids=${asked}&per-page=3`, number))).to.deep.equal(
+    textsOf(present),
+  );
 }
 
 /** What is read by a number: of a kept version, of one that was let go, or of none. */

@@ -106,6 +106,7 @@ function aboutFormat(format: number): void {
     const pinned = middle.find(({ product }) => product.id === 200) as Product;
     expect((await list(`/products?drug=200&version=${numberOf('middle')}`)).data).to.deep.equal([pinned]);
     expect((await list('/products?drug=200')).data).to.deep.equal([]);
+    expect((await list('/products?ids=9,7,10')).data).to.deep.equal([at(7), at(8)]);
   });
 
   it('is searched by drug in the order of the list, and with a name in that of the names', async () => {

@@ -54,9 +54,9 @@ function listOperation(collection: Collection, { one, many }: Noun): Part {
   const searches = Object.keys(searchParameters(collection)).map((name) => `\`${name}\``);
   return {
     operationId: `list${many}`,
-    summary: `${many}, page by page, or those that a search finds`,
+    summary: `${many}, page by page, or those that a search finds, or that have some ids`,
     description:
-      `In the order of the source; with \`name\` in that of the names. ` +
+      `In the order of the source; with \`name\` in that of the names, with \`ids\` in theirs. ` +
       `A search is by ${enumeration.format(searches)}${searches.length > 1 ? '; with several, all must hold' : ''}. ` +
       'With `Accept: application/x-ndjson` the whole list comes, one record on each line, all of one version; it then ' +
       'takes no parameter but `version`.',

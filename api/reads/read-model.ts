@@ -203,17 +203,30 @@ export class ReadModel {
     return ids && { totalCount: ids.length, ids: ids.slice(from, from + count) };
   }
 
+  /** The records with these ids, in this order, those that there are. @param ids decimal digits without leading zeros, each once */
+  async byIds(target: ReadTarget, ids: readonly string[], { from, count }: Span): Promise<SearchRange> {
+    return this.#versions.read(target, async (attempt) => {
+      const { version } = attempt;
+      const records = await this.#stored.present(attempt, ids);
+      if (!records || (records.length < ids.length && !(await this.#hasAll(attempt)))) return vanished;
+      return { version, totalCount: records.length, records: records.slice(from, from + count) };
+    });
+  }
+
   /** One record. @param id decimal digits without leading zeros */
   async byId(target: ReadTarget, id: string): Promise<SingleRecord> {
     return this.#versions.read(target, async (attempt) => {
-      const { version, part } = attempt;
+      const { version } = attempt;
       const record = await this.#stored.byId(attempt, id);
       if (record === null) return vanished;
       if (record) return { version, record };
-      // A record that Redis has lost is no record that there is not.
-      const count = await this.#redis.hlen(part.content(version.stored).records);
-      return count === version.totalCount ? { version, record: null } : vanished;
+      return (await this.#hasAll(attempt)) ? { version, record: null } : vanished;
     });
+  }
+
+  /** A record that Redis has lost is no record that there is not. */
+  async #hasAll({ version, part }: Attempt): Promise<boolean> {
+    return (await this.#redis.hlen(part.content(version.stored).records)) === version.totalCount;
   }
 
   /**

@@ -91,6 +91,16 @@ export class StoredRecords {
     return (await this.#open(source, [id]))[0];
   }
 
+  /** Those of some ids that records have, in the order of the ids; `null` when not all of them are whole. */
+  async present(source: Source, ids: readonly string[]): Promise<Buffer[] | null> {
+    const records: Buffer[] = [];
+    for (const record of await this.#open(source, ids)) {
+      if (record === null) return null;
+      if (record) records.push(record);
+    }
+    return records;
+  }
+
   async #open(
     { version, keys, part }: Source,
     ids: readonly string[],

@@ -250,6 +250,20 @@ export const mutants: readonly Mutant[] = [
     tests: [`${api}/routes/search.test.ts`],
   },
   {
+    what: 'a record that Redis has lost is an id that no record has',
+    file: 'api/reads/read-model.ts',
+    from: '!records || (records.length < ids.length && !(await this.#hasAll(attempt)))',
+    to: '!records',
+    tests: [`${api}/routes/ids.test.ts`],
+  },
+  {
+    what: 'an id with leading zeros is another one',
+    file: 'api/requests/search-parameters.ts',
+    from: "map((it) => it.replace(/^0+/, ''))",
+    to: 'map(String)',
+    tests: [`${api}/routes/ids.test.ts`],
+  },
+  {
     what: 'fences that are too few are believed',
     file: 'api/reads/fences.ts',
     from: 'if ((await redis.zcard(key)) !== count) throw new NotWholeError();',
@@ -926,8 +940,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a record that Redis has lost is 404',
     file: 'api/reads/read-model.ts',
-    from: 'return count === version.totalCount ? { version, record: null } : vanished;',
-    to: 'return count > 0 ? { version, record: null } : vanished;',
+    from: 'return (await this.#hasAll(attempt)) ? { version, record: null } : vanished;',
+    to: 'return { version, record: null };',
     tests: [`${importer}/verify.test.ts`, `${api}/reads/availability.test.ts`],
   },
   {

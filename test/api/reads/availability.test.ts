@@ -34,6 +34,7 @@ const dataPaths = [
   '/products?name=!',
   '/products?barcode=000000000000',
   '/products?drug=1',
+  '/products?ids=1,999',
   '/products/1',
   '/products/999',
 ];

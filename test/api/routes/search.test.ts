@@ -180,6 +180,11 @@ describe('GET /{collection} with a search', () => {
       '?drug=20',
       '?drug=900&name=aspirin',
       `?drug=900&barcode=${thirteen}`,
+      '?ids=7,10',
+      '?ids=10,7',
+      '?ids=07,10',
+      '?ids=7,10&per-page=1',
+      `?ids=7,10&version=${first}`,
     ];
     const tags = new Set<string>();
     for (const asked of queries) {
