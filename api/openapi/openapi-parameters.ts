@@ -36,7 +36,7 @@ const queries: Readonly<Record<string, Part>> = {
     schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
   },
   barcode: {
-    description: 'Only products that have or had this barcode.',
+    description: 'Only products that have or had this barcode; of 14 digits, that of the last 13.',
     schema: { type: 'string', pattern: barcodeForm.source },
   },
   drug: { description: 'Only products of the drug with this id.', schema: count },

@@ -10,8 +10,8 @@ import { badParameter, countTakes, type Parameters, quoted, readCount } from './
 /** The longest name that is searched for, in characters. */
 export const maxNameLength = 200;
 
-/** What a barcode is to a search. */
-export const barcodeForm = /^[0-9]{12,13}$/;
+/** What a barcode is to a search: 12 or 13 digits, or a GTIN of 14 that stands for its last 13. */
+export const barcodeForm = /^(?:[0-9]{12,13}|0[0-9]{13})$/;
 
 /** The most ids that are asked for at once: as many records as a page has. */
 export const maxIds = maxPerPage;
@@ -34,7 +34,7 @@ export const idsParameter = {
 } as const;
 
 const nameTakes = `the beginning of a name: 1 to ${maxNameLength} characters, none of them a control character`;
-const barcodeTakes = '12 or 13 digits';
+const barcodeTakes = '12 or 13 digits, or 14 that begin with 0';
 
 /** Unicode's control characters but for those that are white space, and halves of surrogate pairs. */
 const notInNames = /(?![\s\u0085])[\p{Cc}\p{Cs}]/u;
@@ -48,7 +48,7 @@ export function readSearch(parameters: Parameters): Search | null {
   if (name !== undefined) checkName(name);
   if (barcode !== undefined && !barcodeForm.test(barcode))
     throw badParameter('barcode', `is ${JSON.stringify(barcode)}`, barcodeTakes);
-  return { name, barcode, drug };
+  return { name, barcode: barcode?.slice(-13), drug };
 }
 
 /**

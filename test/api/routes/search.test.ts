@@ -117,6 +117,13 @@ describe('GET /{collection} with a search', () => {
     expect(idsOf(await search({ barcode: twelve, name: 'beta' }))).to.deep.equal([]);
   });
 
+  it('finds a barcode by the GTIN of 14 digits that begins with 0 before it; links say what was asked', async () => {
+    const { data, _links } = await list(`/products?barcode=0${thirteen}&name=asp`);
+    expect(data.map((it) => it.product.id)).to.deep.equal([7, 10, 900]);
+    expect(_links['self']?.href).to.include(`/products?barcode=0${thirteen}&name=asp&page=1&`);
+    expect(idsOf(await search({ barcode: `00${twelve}` }))).to.deep.equal([]);
+  });
+
   it('finds the products of a drug in list order, and with name or barcode those that have these, too', async () => {
     expect(idsOf(await search({ drug: 900 }))).to.deep.equal([900, 7, 10]);
     expect(idsOf(await search({ drug: '0900', 'per-page': 2, page: 2 }))).to.deep.equal([10]);
@@ -180,6 +187,7 @@ describe('GET /{collection} with a search', () => {
       '?drug=20',
       '?drug=900&name=aspirin',
       `?drug=900&barcode=${thirteen}`,
+      `?barcode=0${thirteen}`,
       '?ids=7,10',
       '?ids=10,7',
       '?ids=07,10',
@@ -223,7 +231,8 @@ describe('GET /{collection} with a search', () => {
     'a name given twice': ['/products?name=a&name=a', 'name'],
     'an empty barcode': ['/products?barcode=', 'barcode'],
     'a barcode of 11 digits': ['/products?barcode=01234567890', 'barcode'],
-    'a barcode of 14 digits': ['/products?barcode=01234567890123', 'barcode'],
+    'a barcode of 14 digits that does not begin with 0': ['/products?barcode=11234567890123', 'barcode'],
+    'a barcode of 15 digits': ['/products?barcode=001234567890123', 'barcode'],
     'a barcode with a space': [`/products?barcode=${thirteen}+`, 'barcode'],
     'a barcode in other digits': [`/products?barcode=${encodeURIComponent('١'.repeat(13))}`, 'barcode'],
     'a barcode given twice': [`/products?barcode=${twelve}&barcode=${twelve}`, 'barcode'],
