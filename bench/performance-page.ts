@@ -41,7 +41,7 @@ command that measures all of it, and no figure in it comes from anywhere else:
 ${rounds} rounds. In each, every pair is measured in direct succession, and the one that begins changes from round to
 round: what else the machine did met both. A figure is the median of the rounds' ratios, with the least and the most
 beside it. Requests come from wrk, 32 connections and one thread, ${seconds} s after ${warmUpSeconds} s of warm-up, over
-loopback, and rotate over all pages, all ids, names and barcodes of the list: no cache of one answer helps anyone. Every
+loopback, and rotate over all pages, all ids, names, barcodes and drugs of the list: no cache of one answer helps anyone. Every
 server is a process of its own; nothing is pinned to a core, and the load generator runs beside the servers. "By CPU
 time" is the same ratio for a second of the servers' CPU time instead of a second by the clock: what else runs on the
 machine disturbs it less, and it leaves out the stores.

@@ -1,4 +1,4 @@
-// In: the records of a list. Out: the requests that rotate over it: all pages, all ids, prefixes of names, barcodes.
+// In: the records of a list. Out: the requests that rotate over it: all pages, all ids, prefixes of names, barcodes, drugs.
 
 import type { Product } from '../shared/collections/product.ts';
 import type { LoadRequest } from './load.ts';
@@ -37,4 +37,15 @@ export function namePrefixes(products: readonly Product[]): string[] {
   const usable = [...all].filter((it) => /^[\p{L}\p{N}]{3}$/u.test(it));
   const step = Math.max(1, Math.ceil(usable.length / mostPrefixes));
   return usable.filter((_, i) => i % step === 0);
+}
+
+/** Ids, so many together, each from another part of the list; every record is in one of them. */
+export function idLists(products: readonly Product[], size: number): string[] {
+  const step = Math.max(1, Math.floor(products.length / size));
+  return Array.from({ length: step }, (_, n) =>
+    Array.from(
+      { length: Math.min(size, products.length) },
+      (_, i) => products[n + i * step]?.product.id,
+    ).join(),
+  );
 }

@@ -12,7 +12,7 @@ import { startNginx, writePages } from './peers/nginx.ts';
 import { readProducts } from './peers/paged-list.ts';
 import { postgresPrograms, startPostgres } from './peers/postgres.ts';
 import { builtProgram } from './project.ts';
-import { type Fields, fieldsOf, fullPages, namePrefixes, requestsFor } from './requests.ts';
+import { type Fields, fieldsOf, fullPages, idLists, namePrefixes, requestsFor } from './requests.ts';
 import type { GroupResult } from './results.ts';
 import { type Service, startService } from './service.ts';
 
@@ -43,6 +43,9 @@ function rows(medref: MedrefContenders, peers: Peers): Row[] {
     { subject: medref.identityPage, against: limit.page, target: { atLeast: 0.45 } },
     { subject: medref.nameSearch, against: limit.page, target: { atLeast: 0.6 } },
     { subject: medref.barcode, against: limit.page, target: null },
+    { subject: medref.drug, against: limit.page, target: null },
+    { subject: medref.ids20, against: limit.page10, target: null },
+    { subject: medref.ids200, against: limit.page, target: null },
     { subject: medref.page, against: peers.postgres, target: null },
     { subject: medref.page, against: peers.nginx, target: null },
     { subject: limit.page, against: peers.bareHttp, target: null },
@@ -64,7 +67,10 @@ type MedrefContenders = Readonly<
     | 'record'
     | 'notModified'
     | 'nameSearch'
-    | 'barcode',
+    | 'barcode'
+    | 'drug'
+    | 'ids20'
+    | 'ids200',
     MedrefContender
   >
 >;
@@ -88,6 +94,17 @@ async function medrefContenders(service: Service, products: readonly Product[]):
   const page = pages(200, gzip, 'gzip');
   const prefixes = namePrefixes(products).map((it) => `name=${encodeURIComponent(it)}&per-page=10`);
   const barcodes = products.flatMap((it) => it.barcodes.map(({ barcode }) => `barcode=${barcode}`));
+  const drugs = [...new Set(products.map(({ drug }) => `drug=${drug.id}`))];
+  const byIds = (size: number, encoding: Expectation['encoding']) => {
+    const requests = requestsFor(
+      paths(
+        '/products',
+        idLists(products, size).map((it) => `ids=${it}`),
+      ),
+      gzip,
+    );
+    return contender(`${size} records by their ids`, requests, { status: 200, encoding, records: size });
+  };
   const ids = products.map((it) => `/products/${it.product.id}`);
   const some = { status: 200, encoding: 'either', records: 'some' } as const;
   return {
@@ -106,6 +123,9 @@ async function medrefContenders(service: Service, products: readonly Product[]):
       some,
     ),
     barcode: contender('search by barcode', requestsFor(paths('/products', barcodes), gzip), some),
+    drug: contender('search by drug', requestsFor(paths('/products', drugs), gzip), some),
+    ids20: byIds(20, 'either'),
+    ids200: byIds(200, 'gzip'),
   };
 }
 

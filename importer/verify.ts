@@ -3,13 +3,14 @@
 import { crc32 } from 'node:zlib';
 import { type Collection, valueAt } from '../shared/collections/collection.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
-import { bytes, entriesOf } from '../shared/formats/search-entries.ts';
+import { bytes, entriesAt, keyIn, unrankedEntryOf } from '../shared/formats/search-entries.ts';
 import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { parseVersion, type StoredContent, type Version } from '../shared/versions.ts';
 import { changeSetDamage, type DamagedChanges } from './publishing/change-set-damage.ts';
 import { type ContentWitness, contentDamage } from './publishing/content-damage.ts';
 import { readKeyDamage } from './publishing/mended-keys.ts';
+import { FrequentKeys } from './writing/frequent-keys.ts';
 
 /** How much damage of one content is told, in sentences. */
 const maxTold = 100;
@@ -110,26 +111,33 @@ function collectionOf(collection: Collection, derived: string | null): Collectio
   return found ? found.collection : collection;
 }
 
-/** Adds up the entries that an index has, and those that its records should have. Folding differs between formats. */
+/**
+ * Adds up the entries that an index has, and those that it should have: of its records, and of its frequent keys. Folding
+ * differs between formats.
+ */
 function indexWitness(collection: Collection): ContentWitness {
-  let [expected, found] = [0, 0];
+  let [expected, found, place] = [0, 0, 0];
+  const frequentKeys = new FrequentKeys();
   return {
     record: (text) => {
       const record: unknown = JSON.parse(text.toString());
       const id = valueAt(record, collection.idPath) as number;
-      for (const entry of new Set(entriesOf(collection, { record, id, position: 1 })))
-        expected = (expected + sumOf(bytes(entry))) % 2 ** 48;
+      const unranked = bytes(unrankedEntryOf(collection, { record, id, place }));
+      place += 1;
+      for (const entry of new Set(entriesAt(unranked, 0))) expected = (expected + sumOf(entry)) % 2 ** 48;
     },
     entry: (entry) => {
       found = (found + sumOf(entry)) % 2 ** 48;
+      for (const further of frequentKeys.take(entry)) expected = (expected + sumOf(further)) % 2 ** 48;
     },
     verdict: ({ entries }) =>
       expected === found ? null : `The index ${entries} does not have the entries of its records.`,
   };
 }
 
-/** Of an entry but for the position upstream, which only the index knows: it stands in entries of barcodes alone. */
+/** Of an entry but for the rank of its name, where it is one of a key: only the index knows that. */
 function sumOf(entry: string): number {
-  const [key, , id] = entry.split('\0');
-  return crc32(Buffer.from(entry.startsWith('b') ? `${key}\0${id}` : entry, 'latin1'));
+  if (keyIn(entry) === null) return crc32(Buffer.from(entry, 'latin1'));
+  const [key, place, , drug, id] = entry.split('\0');
+  return crc32(Buffer.from(`${key}\0${place}\0${drug}\0${id}`, 'latin1'));
 }

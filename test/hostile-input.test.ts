@@ -22,7 +22,7 @@ import { urlText } from '../importer/upstream/upstream-error.ts';
 import { createValidator } from '../importer/writing/record-validator.ts';
 import { products as productCollection } from '../shared/collections/product.ts';
 import { fold } from '../shared/formats/fold.ts';
-import { entriesOf } from '../shared/formats/search-entries.ts';
+import { unrankedEntryOf } from '../shared/formats/search-entries.ts';
 import { shortened } from '../shared/shortened.ts';
 import { useApi } from './support/api.ts';
 import { importRecords } from './support/importing.ts';
@@ -146,7 +146,7 @@ const places: readonly Place[] = [
   [
     'the entries of a name',
     (size) => filled(size, '\x01\0'),
-    (it) => entriesOf(productCollection, { record: named(it), id: 1, position: 1 }),
+    (it) => unrankedEntryOf(productCollection, { record: named(it), id: 1, place: 1 }),
   ],
   ['a line for people', (size) => filled(size, '\u202e'), printable],
   ['a line of the log', (size) => filled(size, '\u202e'), printableJson],

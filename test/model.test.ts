@@ -379,6 +379,18 @@ async function expectSearches(api: TestApi, { number, content }: PublishedVersio
   expect(textsOf(await walk(api, '/products?name=drug+1&per-page=2', number))).to.deep.equal(textsOf(named));
   expect(textsOf(await walk(api, `/products?barcode=${barcode}`, number))).to.deep.equal(textsOf(coded));
   expect(textsOf(await walk(api, '/drugs?name=Drug%202', number))).to.deep.equal(plus);
+  const drug = one?.drug.id ?? 1;
+  const ofDrug = content.filter((it) => it.drug.id === drug);
+  expect(textsOf(await walk(api, `/products?drug=${drug}&per-page=2`, number))).to.deep.equal(
+    textsOf(ofDrug),
+  );
+  const both = named.filter((it) => it.drug.id === drug);
+  expect(textsOf(await walk(api, `/products?drug=${drug}&name=drug+1`, number))).to.deep.equal(textsOf(both));
+  const asked = ids.toReversed();
+  const present = asked.flatMap((id) => content.find((it) => it.product.id === id) ?? []);
+  expect(textsOf(await walk(api, `/products?ids=${asked}&per-page=3`, number))).to.deep.equal(
+    textsOf(present),
+  );
 }
 
 /** What is read by a number: of a kept version, of one that was let go, or of none. */

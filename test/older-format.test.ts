@@ -1,4 +1,4 @@
-// What the release before has stored: served, upgraded, rolled back to. The dump was made by test/stored/store-dump.ts.
+// What releases before have stored: served, upgraded, rolled back to. The dumps were made by test/stored/store-dump.ts.
 
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
@@ -6,9 +6,10 @@ import type { ImportJob } from '../importer/job/import-job.ts';
 import { storedValidators } from '../importer/job/known-validators.ts';
 import { repair } from '../importer/repair.ts';
 import { isDamaged, verify } from '../importer/verify.ts';
+import { storedRecord } from '../importer/writing/content-writer.ts';
 import type { Product } from '../shared/collections/product.ts';
 import { products as productCollection } from '../shared/collections/product.ts';
-import { currentFormat } from '../shared/formats/content-format.ts';
+import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
 import { openEntries, packEntries } from '../shared/formats/search-page.ts';
 import {
   type ContentFacts,
@@ -30,13 +31,19 @@ interface List<Element> {
   readonly _meta: { readonly totalCount: number };
 }
 
-describe('what a release before this one has stored', () => {
+for (const format of Array.from({ length: currentFormat - 1 }, (_, n) => n + 1))
+  describe(`what a release has stored in the format ${format}`, () => aboutFormat(format));
+
+function aboutFormat(format: number): void {
   const service = useService();
+  /** The numbers of what it has published, one after the other. */
+  let numbers: number[];
   const last = storedProducts.at(-1) as readonly Product[];
   const middle = storedProducts[1] as readonly Product[];
   beforeEach(async () => {
-    await loadDump(service.redis(), dumpFile(currentFormat - 1));
-    await service.awaitLive(3);
+    await loadDump(service.redis(), dumpFile(format));
+    numbers = (await readKeptVersions(service.redis(), keys)).map(({ version }) => version);
+    await service.awaitLive(numberOf('last'));
   });
   const list = async <Element = Product>(path: string) =>
     (await service.api().get(path)).json<List<Element>>();
@@ -44,10 +51,12 @@ describe('what a release before this one has stored', () => {
   const lines = (path = '/products') =>
     service.api().get(path, { headers: { accept: 'application/x-ndjson', 'accept-encoding': 'identity' } });
 
-  it('is of the format before', async () => {
+  const numberOf = (which: 'first' | 'middle' | 'last') =>
+    numbers[['first', 'middle', 'last'].indexOf(which)] as number;
+
+  it('is of that format', async () => {
     for (const its of [keys, companyKeys])
-      for (const { format } of await readKeptVersions(service.redis(), its))
-        expect(format).to.equal(currentFormat - 1);
+      for (const found of await readKeptVersions(service.redis(), its)) expect(found.format).to.equal(format);
   });
 
   it('is served: pages of every size, single records, searches, drugs, lines, changes', async () => {
@@ -60,38 +69,95 @@ describe('what a release before this one has stored', () => {
     expect((await list(`/products?barcode=${last[20]?.barcodes[0]?.barcode}`)).data).to.deep.equal([
       last[20],
     ]);
+    const first = `/products?barcode=${last[20]?.barcodes[0]?.barcode}`;
+    expect((await list(`${first}&name=drug+${last[20]?.product.id}`)).data).to.deep.equal([last[20]]);
+    expect((await list(`${first}&name=e`)).data).to.deep.equal([]);
     expect((await list('/drugs?per-page=1'))._meta.totalCount).to.equal(last.length);
     expect((await list('/companies')).data).to.deep.equal(companies(3));
     const answer = await lines();
     expect(answer.text).to.equal(linesOf(last));
-    expect(answer.headers.get('medref-digest')).to.match(/^list=:[A-Za-z0-9+/]{43}=:$/);
-    const changed = await list<{ id: number; change: string }>('/products/changes?since=1');
+    const digests = format === 1 ? /^list=:[A-Za-z0-9+/]{43}=:$/ : /^list=:\S{44}:, set=:\S{44}:$/;
+    expect(answer.headers.get('medref-digest')).to.match(digests);
+    const changed = await list<{ id: number; change: string }>(
+      `/products/changes?since=${numberOf('first')}`,
+    );
     expect(changed.data.map(({ id, change }) => `${id} ${change}`)).to.deep.equal([
       ...['7 removed', '9 changed', '200 removed', '431 added'],
     ]);
-    expect((await list('/products?version=2')).data).to.deep.equal(middle.slice(0, 200));
+    expect((await list(`/products?version=${numberOf('middle')}`)).data).to.deep.equal(middle.slice(0, 200));
     const versions = await list<{ version: number; digest: { set: unknown } }>('/products/versions');
-    expect(versions.data.map(({ version, digest }) => [version, digest.set])).to.deep.equal([
-      ...[
-        [3, null],
-        [2, null],
-        [1, null],
-      ],
-    ]);
+    expect(versions.data.map(({ version }) => version)).to.deep.equal(numbers.toReversed());
+    for (const { digest } of versions.data) expect(digest.set === null).to.equal(format === 1);
     expect(service.api().damage).to.deep.equal([]);
+  });
+
+  it('is searched by drug like any other: alone, with a name, with a barcode, page by page', async () => {
+    const at = (index: number) => last[index] as Product;
+    const of = (it: Product) => `/products?drug=${it.drug.id}`;
+    expect((await list(of(at(20)))).data).to.deep.equal([at(20)]);
+    expect((await list(`${of(at(7))}&name=SURUP`)).data).to.deep.equal([at(7)]);
+    expect((await list(`${of(at(7))}&name=drug`)).data).to.deep.equal([]);
+    const barcode = (it: Product) => it.barcodes[0]?.barcode;
+    expect((await list(`${of(at(20))}&barcode=${barcode(at(20))}`)).data).to.deep.equal([at(20)]);
+    expect((await list(`${of(at(20))}&barcode=${barcode(at(21))}`)).data).to.deep.equal([]);
+    const nothing = await list('/products?drug=999999');
+    expect([nothing.data, nothing._meta.totalCount]).to.deep.equal([[], 0]);
+    expect((await list(`${of(at(20))}&page=2`)).data).to.deep.equal([]);
+    const pinned = middle.find(({ product }) => product.id === 200) as Product;
+    expect((await list(`/products?drug=200&version=${numberOf('middle')}`)).data).to.deep.equal([pinned]);
+    expect((await list('/products?drug=200')).data).to.deep.equal([]);
+    expect((await list('/products?ids=9,7,10')).data).to.deep.equal([at(7), at(8)]);
+  });
+
+  it('is searched by drug in the order of the list, and with a name in that of the names', async () => {
+    const drug = { id: 7_000, name: 'ONE' };
+    const names = ['Çelik', 'ÇELİK 2', 'çelik', 'beta', 'Çelik'];
+    const changed = names.map((name, n) => {
+      const it = last[2 * n] as Product;
+      return { ...it, drug, product: { ...it.product, name } };
+    });
+    const { records, blocks } = keys.content(numberOf('last'));
+    for (const record of changed) {
+      const { id } = record.product;
+      const text = JSON.stringify(record);
+      await service.redis().hset(records, String(id), format === 1 ? text : storedRecord(id, text));
+    }
+    await service.redis().hdel(blocks, '0');
+    const found = async (query: string) =>
+      (await list(`/products?drug=7000${query}`)).data.map(({ product }) =>
+        changed.findIndex((it) => it.product.id === product.id),
+      );
+    expect(await found('')).to.deep.equal([0, 1, 2, 3, 4]);
+    expect(await found('&per-page=2&page=2')).to.deep.equal([2, 3]);
+    expect(await found('&name=CELIK')).to.deep.equal([0, 2, 4, 1]);
+    expect(await found('&name=CELIK&per-page=3&page=2')).to.deep.equal([1]);
+    const barcode = changed[4]?.barcodes[0]?.barcode;
+    expect(await found(`&name=CELIK&barcode=${barcode}`)).to.deep.equal([4]);
+  });
+
+  it('is 503 to a search by drug where a record and its block are damaged, and right once they are whole', async () => {
+    const { records, blocks } = keys.content(numberOf('last'));
+    const whole = (await service.redis().hgetBuffer(records, '9')) as Buffer;
+    await service.redis().hdel(records, '9');
+    await service.redis().hdel(blocks, '0');
+    expect((await service.api().get('/products?drug=9')).status).to.equal(503);
+    await service.redis().hset(records, '9', whole);
+    expect((await list('/products?drug=9')).data).to.deep.equal([last[7]]);
   });
 
   it('is found whole, or damaged where a bit is another one', async () => {
     expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
-    const { records } = keys.content(3);
+    const { records } = keys.content(numberOf('last'));
     const record = (await service.redis().hget(records, '9')) as string;
     await service.redis().hset(records, '9', record.replace('ŞURUP', 'ŞURUB'));
     const { contents } = await verify(service.redis(), keys, productCollection);
-    expect(contents.map(({ versions }) => versions.map(({ version }) => version))).to.deep.equal([[3]]);
+    expect(contents.map(({ versions }) => versions.map(({ version }) => version))).to.deep.equal([
+      [numberOf('last')],
+    ]);
   });
 
   it('is found damaged where a fence of the search index is another one', async () => {
-    const { fences } = keys.content(3);
+    const { fences } = keys.content(numberOf('last'));
     const [last] = (await service.redis().zpopmax(fences)) as [string];
     await service.redis().zadd(fences, 0, `${last}z`);
     const { contents } = await verify(service.redis(), keys, productCollection);
@@ -99,12 +165,13 @@ describe('what a release before this one has stored', () => {
   });
 
   it('is found whole by its own fold, by which an index may have other entries than today', async () => {
-    const { entries } = keys.content(3);
+    const { entries } = keys.content(numberOf('last'));
     const page = String((await service.redis().hlen(entries)) - 1);
+    const place = format === 1 ? 0 : Number(page);
     const stored = (await service.redis().hgetBuffer(entries, page)) as Buffer;
-    const its = openEntries(stored, 0) as string[];
+    const its = openEntries(stored, place) as string[];
     its.push((its.pop() as string).replace('\0', 'z\0'));
-    await service.redis().hset(entries, page, packEntries(its, 0));
+    await service.redis().hset(entries, page, packEntries(its, place));
     expect(isDamaged(await verify(service.redis(), keys, productCollection))).to.equal(false);
   });
 
@@ -117,9 +184,9 @@ describe('what a release before this one has stored', () => {
     expect(report.version).to.be.above(20_260_101_000_000);
     await service.awaitLive(report.version as number);
     expect((await readLiveVersion(service.redis(), keys))?.format).to.equal(currentFormat);
-    for (const since of [3, report.version])
+    for (const since of [numberOf('last'), report.version])
       expect((await list(`/products/changes?since=${since}`))._meta.totalCount, `since ${since}`).to.equal(0);
-    expect((await list('/products/changes?since=1'))._meta.totalCount).to.equal(4);
+    expect((await list(`/products/changes?since=${numberOf('first')}`))._meta.totalCount).to.equal(4);
     const answer = await lines();
     expect(answer.text).to.equal(linesOf(last));
     expect(answer.headers.get('content-length')).to.equal(String(Buffer.byteLength(answer.text)));
@@ -129,12 +196,14 @@ describe('what a release before this one has stored', () => {
   });
 
   it('is compared record by record where another list is derived of the same one now', async () => {
-    const drugKeys = keys.derived('drugs').content(3);
+    const drugKeys = keys.derived('drugs').content(numberOf('last'));
     const older = JSON.stringify({ drug: { id: 9, name: 'As it was derived' } });
-    await service.redis().hset(drugKeys.records, '9', older);
+    const stored = format === 1 ? older : storedRecord(9, older);
+    await service.redis().hset(drugKeys.records, '9', stored);
     await service.redis().del(drugKeys.blocks);
     const ids = await readOrder(service.redis(), drugKeys.order);
-    const texts = await service.redis().hmget(drugKeys.records, ...ids);
+    const found = (await service.redis().hmgetBuffer(drugKeys.records, ...ids)) as Buffer[];
+    const texts = found.map((record, n) => formatOf({ format }).openRecord(record, ids[n] as string));
     const checksum = createHash('sha256')
       .update(`${texts.join('\n')}\n`)
       .digest('hex');
@@ -142,26 +211,26 @@ describe('what a release before this one has stored', () => {
     const { drugs } = live.derived as { drugs: ContentFacts };
     const text = documentOf({ ...live, derived: { drugs: { ...drugs, checksum, blocks: 0 } } });
     await service.redis().set(keys.live, text);
-    await service.redis().hset(keys.versionDocuments, '3', text);
+    await service.redis().hset(keys.versionDocuments, String(numberOf('last')), text);
 
     const { version, warnings } = await service.importList(last, { force: false });
     expect(warnings).to.deep.equal([]);
     await service.awaitLive(version as number);
-    const changed = await list<{ id: number; change: string }>('/drugs/changes?since=3');
+    const changed = await list<{ id: number; change: string }>(`/drugs/changes?since=${numberOf('last')}`);
     expect(changed.data.map(({ id, change }) => `${id} ${change}`)).to.deep.equal(['9 changed']);
-    expect((await list('/products/changes?since=3')).data).to.deep.equal([]);
+    expect((await list(`/products/changes?since=${numberOf('last')}`)).data).to.deep.equal([]);
   });
 
-  it('has another ETag of its versions once it was repaired, and so stored in the format of today', async () => {
+  it('tells the digests of its versions once it was repaired, and has another ETag where it did not', async () => {
     const path = '/products/versions';
     const first = await service.api().get(path);
-    await service.redis().hset(keys.content(1).blocks, '0', 'x');
+    await service.redis().hset(keys.content(numberOf('first')).blocks, '0', 'x');
     const result = await repair(productCollection, { redis: service.redis(), keyPrefix: 'medref' });
     expect(JSON.stringify('left' in result && isDamaged(result.left))).to.equal('false');
     const held = { 'if-none-match': first.headers.get('etag') as string };
     const again = await service.api().get(path, { headers: held });
-    expect(again.status).to.equal(200);
-    expect(again.text).not.to.equal(first.text);
+    expect(again.status).to.equal(format === 1 ? 200 : 304);
+    if (format === 1) expect(again.text).not.to.equal(first.text);
   });
 
   it('is stored anew also where upstream would say that nothing has changed', async () => {
@@ -188,17 +257,17 @@ describe('what a release before this one has stored', () => {
     const { added, changed, removed } = report;
     expect({ added, changed, removed }).to.deep.equal({ added: 1, changed: 0, removed: 0 });
     await service.awaitLive(report.version as number);
-    const sinceFirst = await list<{ id: number }>('/products/changes?since=1');
+    const sinceFirst = await list<{ id: number }>(`/products/changes?since=${numberOf('first')}`);
     expect(sinceFirst.data.map(({ id }) => id)).to.deep.equal([7, 9, 431]);
   });
 
   it('can be rolled back to, in its own format, before and after an import of this release', async () => {
-    const early = await service.goBackTo(2);
+    const early = await service.goBackTo(numberOf('middle'));
     expect((await list('/products')).data).to.deep.equal(middle.slice(0, 200));
     const upgraded = await service.publish(last);
     expect((await list(`/products/changes?since=${early}`))._meta.totalCount).to.equal(1);
-    const late = await service.goBackTo(2);
-    expect((await readLiveVersion(service.redis(), keys))?.format).to.equal(currentFormat - 1);
+    const late = await service.goBackTo(numberOf('middle'));
+    expect((await readLiveVersion(service.redis(), keys))?.format).to.equal(format);
     expect((await lines()).text).to.equal(linesOf(middle));
     expect((await list(`/products/changes?since=${upgraded}`))._meta.totalCount).to.equal(1);
     expect((await list('/products/200')).data).to.deep.equal(
@@ -219,4 +288,4 @@ describe('what a release before this one has stored', () => {
     expect(answer.json<{ data: { message: string } }>().data.message).to.include('newer release');
     expect(service.api().damage.join()).to.include(`the format ${currentFormat + 1}`);
   });
-});
+}

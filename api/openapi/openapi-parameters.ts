@@ -3,7 +3,7 @@
 import type { JsonSchema } from '../../shared/collections/rules.ts';
 import { maxPerPage } from '../requests/paging.ts';
 import type { TakenParameters } from '../requests/route-parameters.ts';
-import { barcodeForm, maxNameLength } from '../requests/search-parameters.ts';
+import { barcodeForm, maxIds, maxNameLength } from '../requests/search-parameters.ts';
 
 /** A part of the document. */
 export type Part = Readonly<Record<string, unknown>>;
@@ -36,8 +36,15 @@ const queries: Readonly<Record<string, Part>> = {
     schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
   },
   barcode: {
-    description: 'Only products that have or had this barcode.',
+    description: 'Only products that have or had this barcode; of 14 digits, that of the last 13.',
     schema: { type: 'string', pattern: barcodeForm.source },
+  },
+  drug: { description: 'Only products of the drug with this id.', schema: count },
+  ids: {
+    description:
+      'Only the records with these ids, in this order; those that no record has are left out. Not together with a search.',
+    ...{ style: 'form', explode: false },
+    schema: { type: 'array', items: count, minItems: 1, maxItems: maxIds, uniqueItems: true },
   },
 };
 

@@ -9,6 +9,7 @@ import {
   type TakenParameters,
   versionParameters,
 } from '../requests/route-parameters.ts';
+import { searchParameters } from '../requests/search-parameters.ts';
 import { type Part, parametersOf } from './openapi-parameters.ts';
 import { dataResponses, errorResponses, requestIdHeader } from './openapi-responses.ts';
 import {
@@ -32,6 +33,8 @@ export function pathsOf(collections: readonly Collection[]): Part {
   return Object.fromEntries([...ofData, ...openPaths(collections)]);
 }
 
+const enumeration = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
 type Path = readonly [path: string, Part];
 
 function collectionPaths(collection: Collection): Path[] {
@@ -48,12 +51,13 @@ function collectionPaths(collection: Collection): Path[] {
 
 function listOperation(collection: Collection, { one, many }: Noun): Part {
   const example = recordExample(collection);
-  const searched = collection.barcodesOf ? '`name` or `barcode`' : '`name`';
+  const searches = Object.keys(searchParameters(collection)).map((name) => `\`${name}\``);
   return {
     operationId: `list${many}`,
-    summary: `${many}, page by page, or those that a search finds`,
+    summary: `${many}, page by page, or those that a search finds, or that have some ids`,
     description:
-      `In the order of the source, or with \`name\` in that of the names. ${searched} makes it a search. ` +
+      `In the order of the source; with \`name\` in that of the names, with \`ids\` in theirs. ` +
+      `A search is by ${enumeration.format(searches)}${searches.length > 1 ? '; with several, all must hold' : ''}. ` +
       'With `Accept: application/x-ndjson` the whole list comes, one record on each line, all of one version; it then ' +
       'takes no parameter but `version`.',
     parameters: parametersOf(listParameters(collection)),

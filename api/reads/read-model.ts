@@ -1,7 +1,7 @@
 // Every read the API makes: records as the bytes that were stored at import, always of one version.
 
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import { type Block, blockLines, blockRecords, quarterRecords } from '../../shared/formats/block.ts';
+import { type Block, blockRecords, quarterRecords } from '../../shared/formats/block.ts';
 import { formatOf } from '../../shared/formats/content-format.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
@@ -20,7 +20,8 @@ import { DamageMarks } from './damage-marks.ts';
 import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';
 import type { LiveVersions } from './live-versions.ts';
-import { searchEntries } from './search.ts';
+import { OlderDrugs } from './older-drugs.ts';
+import { type Found, searchEntries } from './search.ts';
 import { lastingName, type Span, StoredRecords } from './stored-records.ts';
 import { type Attempt, type ReadTarget, VersionGoneError, VersionReads, vanished } from './version-reads.ts';
 
@@ -82,6 +83,7 @@ export class ReadModel {
   readonly #hashes: HashReads;
   readonly #fences: Fences;
   readonly #stored: StoredRecords;
+  readonly #olderDrugs: OlderDrugs;
   readonly #versions: VersionReads;
   readonly #changeLists = new ChangeLists();
 
@@ -91,6 +93,7 @@ export class ReadModel {
     this.#hashes = new HashReads(redis);
     this.#fences = new Fences(redis);
     this.#stored = new StoredRecords(this.#hashes, marks);
+    this.#olderDrugs = new OlderDrugs(this.#stored);
     this.#versions = new VersionReads({ redis, live, keyPrefix, marks });
   }
 
@@ -157,26 +160,20 @@ export class ReadModel {
     }
   }
 
-  /** The lines of the records from a place in the list on; `null` when not all of them are there. */
   async #linesFrom(attempt: Attempt, from: number): Promise<Buffer[] | null> {
-    const span = { from, count: Math.min(linesAtOnce, attempt.version.totalCount - from) };
-    const blocks = await this.#stored.blocks(attempt, span);
-    if (blocks) return blocks.map(blockLines);
-    const records = await this.#stored.at(attempt, span);
-    return records && [Buffer.concat(records.flatMap((record) => [record, newLine]))];
+    const count = Math.min(linesAtOnce, attempt.version.totalCount - from);
+    return this.#stored.lines(attempt, { from, count });
   }
 
   /** What a search finds, in the order of its results. */
   async search(target: ReadTarget, search: Search, span: Span): Promise<SearchRange> {
     return this.#versions.read(target, async (attempt) => {
       const { version, part } = attempt;
-      const { entries, fences } = part.content(version.stored);
-      const count = Math.ceil(version.entries / pageEntries);
-      const list = { key: fences, name: lastingName(fences, version), count, check: version.fencesCheck };
-      const found = await searchEntries(
-        { hashes: this.#hashes, fences: this.#fences },
-        { index: { pages: entries, fences: list, format: formatOf(version) }, search, span },
-      );
+      const { entries } = part.content(version.stored);
+      const isOlder = search.drug !== undefined && !formatOf(version).hasRanks;
+      const found = isOlder
+        ? await this.#searchOlder(attempt, target.served, { search, span })
+        : await this.#searchIndex(attempt, search, span);
       if (!found) return vanished;
       // What lies where is remembered, so Redis may not have been asked; the records are not.
       if (found.ids.length === 0) await this.#reach(entries);
@@ -185,17 +182,51 @@ export class ReadModel {
     });
   }
 
+  async #searchIndex({ version, part }: Attempt, search: Search, span: Span): Promise<Found | null> {
+    const { entries, fences } = part.content(version.stored);
+    const count = Math.ceil(version.entries / pageEntries);
+    const list = { key: fences, name: lastingName(fences, version), count, check: version.fencesCheck };
+    return searchEntries(
+      { hashes: this.#hashes, fences: this.#fences },
+      { index: { pages: entries, fences: list, format: formatOf(version) }, search, span },
+    );
+  }
+
+  async #searchOlder(
+    attempt: Attempt,
+    { collection }: ServedCollection,
+    { search, span: { from, count } }: { search: Search; span: Span },
+  ): Promise<Found | null> {
+    const { version, part } = attempt;
+    const name = lastingName(part.content(version.stored).records, version);
+    const ids = await this.#olderDrugs.search({ ...attempt, name, collection }, search);
+    return ids && { totalCount: ids.length, ids: ids.slice(from, from + count) };
+  }
+
+  /** The records with these ids, in this order, those that there are. @param ids decimal digits without leading zeros, each once */
+  async byIds(target: ReadTarget, ids: readonly string[], { from, count }: Span): Promise<SearchRange> {
+    return this.#versions.read(target, async (attempt) => {
+      const { version } = attempt;
+      const records = await this.#stored.present(attempt, ids);
+      if (!records || (records.length < ids.length && !(await this.#hasAll(attempt)))) return vanished;
+      return { version, totalCount: records.length, records: records.slice(from, from + count) };
+    });
+  }
+
   /** One record. @param id decimal digits without leading zeros */
   async byId(target: ReadTarget, id: string): Promise<SingleRecord> {
     return this.#versions.read(target, async (attempt) => {
-      const { version, part } = attempt;
+      const { version } = attempt;
       const record = await this.#stored.byId(attempt, id);
       if (record === null) return vanished;
       if (record) return { version, record };
-      // A record that Redis has lost is no record that there is not.
-      const count = await this.#redis.hlen(part.content(version.stored).records);
-      return count === version.totalCount ? { version, record: null } : vanished;
+      return (await this.#hasAll(attempt)) ? { version, record: null } : vanished;
     });
+  }
+
+  /** A record that Redis has lost is no record that there is not. */
+  async #hasAll({ version, part }: Attempt): Promise<boolean> {
+    return (await this.#redis.hlen(part.content(version.stored).records)) === version.totalCount;
   }
 
   /**
@@ -268,8 +299,6 @@ export class ReadModel {
     );
   }
 }
-
-const newLine = Buffer.from('\n');
 
 /** How many records are read at once to be streamed: some blocks. */
 const linesAtOnce = 2 * blockRecords;

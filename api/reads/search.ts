@@ -1,7 +1,20 @@
 // In: a search and a span of its results. Out: how many there are in all, and the ids in the span; work for a page only.
 
 import type { ContentFormat } from '../../shared/formats/content-format.ts';
-import { beyond, bytes, idOf, prefixOf, type Search } from '../../shared/formats/search-entries.ts';
+import {
+  type EntryRange,
+  frequentOver,
+  idOf,
+  isListed,
+  keyOf,
+  listedRange,
+  namesRange,
+  olderRange,
+  type Ranks,
+  rankedRange,
+  rankOf,
+  type Search,
+} from '../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
 import { countBelow, type FenceList, type Fences } from './fences.ts';
 import type { HashReads } from './hash-reads.ts';
@@ -28,19 +41,66 @@ export interface SearchIndex {
   readonly format: ContentFormat;
 }
 
+/** What searches are made by. */
+interface IndexReads {
+  readonly hashes: HashReads;
+  readonly fences: Fences;
+}
+
 /**
- * Searches an index: its fences tell the pages in which the results begin and end, and so how many lie between.
+ * Searches an index. A name, a barcode or a drug alone is a range of it. So are several of them where the barcode, or else
+ * the drug, is a frequent one; of others all entries are read.
  * @returns `null` when a part of the index is not there, or not as it was stored
  */
 export async function searchEntries(
-  { hashes, fences }: { hashes: HashReads; fences: Fences },
+  reads: IndexReads,
   { index, search, span }: SearchRequest,
 ): Promise<Found | null> {
-  const prefix = prefixOf(search);
-  const [least, most] = [bytes(prefix), bytes(beyond(prefix))];
+  const { name, barcode, drug } = search;
+  const inRange = async (range: EntryRange) => asFound(await readRange(reads, index, { range, span }));
+  if (!index.format.hasRanks) return inRange(olderRange(search));
+  const key = keyOf(search);
+  if (key === null) return inRange(namesRange(name as string));
+  // Drugs have more records than barcodes have.
+  const first = barcode === undefined ? key : (keyOf({ barcode }) as string);
+  if (name === undefined && key === first) return inRange(listedRange(key));
+  const [listed, names] = await Promise.all([
+    readRange(reads, index, { range: listedRange(first), span: { from: 0, count: frequentOver } }),
+    name === undefined ? undefined : readRange(reads, index, { range: namesRange(name), span: none }),
+  ]);
+  if (listed === null || names === null) return null;
+  if (listed.count > frequentOver) return inRange(names ? rankedRange(key, names) : listedRange(key));
+  const chosen = listed.entries.filter((entry) => isListed(entry, { drug, ranks: names }));
+  if (names) chosen.sort((a, b) => (rankOf(a) < rankOf(b) ? -1 : 1));
+  const entries = chosen.slice(span.from, span.from + span.count);
+  return { totalCount: chosen.length, ids: entries.map(idOf) };
+}
+
+const none = { from: 0, count: 0 };
+
+/** What a range of an index has. */
+interface FoundRange extends Ranks {
+  readonly count: number;
+  /** The entries in the span. */
+  readonly entries: readonly string[];
+}
+
+function asFound(range: FoundRange | null): Found | null {
+  return range && { totalCount: range.count, ids: range.entries.map(idOf) };
+}
+
+/**
+ * Reads a span of a range: the fences tell the pages in which the range begins and ends, and so how many entries lie
+ * between.
+ */
+async function readRange(
+  { hashes, fences }: IndexReads,
+  index: SearchIndex,
+  { range: { least, beyond }, span }: { range: EntryRange; span: SearchRequest['span'] },
+): Promise<FoundRange | null> {
   const sorted = await fences.get(index.fences);
   if (!sorted) return null;
-  const pagesUpTo = countBelow(sorted, most);
+  const pagesUpTo = countBelow(sorted, beyond);
   if (pagesUpTo === 0) return nothing;
   const firstPage = Math.max(0, countBelow(sorted, least) - 1);
   const lastPage = pagesUpTo - 1;
@@ -54,19 +114,18 @@ export async function searchEntries(
   const pages = await readPages(hashes, index, numbers);
   if (!pages) return null;
   const page = (number: number) => pages.get(number) as readonly string[];
-  const first = firstPage * pageEntries + countBelow(page(firstPage), least);
-  const last = lastPage * pageEntries + countBelow(page(lastPage), most);
-  const ids: string[] = [];
-  const until = Math.min(last, first + span.from + span.count);
-  for (let rank = first + span.from; rank < until; rank += 1) {
+  const from = firstPage * pageEntries + countBelow(page(firstPage), least);
+  const until = lastPage * pageEntries + countBelow(page(lastPage), beyond);
+  const entries: string[] = [];
+  for (let rank = from + span.from; rank < Math.min(until, from + span.from + span.count); rank += 1) {
     const entry = page(Math.floor(rank / pageEntries))[rank % pageEntries];
     if (entry === undefined) return null;
-    ids.push(idOf(entry));
+    entries.push(entry);
   }
-  return { totalCount: last - first, ids };
+  return { from, until, count: until - from, entries };
 }
 
-const nothing: Found = { totalCount: 0, ids: [] };
+const nothing: FoundRange = { from: 0, until: 0, count: 0, entries: [] };
 
 function pagesOf({ first, last }: { first: number; last: number }): number[] {
   const from = Math.floor(first / pageEntries);

@@ -1,7 +1,7 @@
 // The records of a content, as they are stored: by blocks, by their places in the list, by id. What is not as it was
 // stored is told and not given.
 
-import { type Block, blockRecords } from '../../shared/formats/block.ts';
+import { type Block, blockLines, blockRecords } from '../../shared/formats/block.ts';
 import { formatOf } from '../../shared/formats/content-format.ts';
 import type { Version } from '../../shared/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
@@ -68,6 +68,14 @@ export class StoredRecords {
     return ids.length === count ? this.byIds(source, ids) : null;
   }
 
+  /** Whole blocks of records, a line each, in some pieces; `null` when not all of them are there and whole. */
+  async lines(source: Source, span: Span): Promise<Buffer[] | null> {
+    const blocks = await this.blocks(source, span);
+    if (blocks) return blocks.map(blockLines);
+    const records = await this.at(source, span);
+    return records && [Buffer.concat(records.flatMap((record) => [record, newLine]))];
+  }
+
   /** Records by id; `null` when not all of them are there and whole. */
   async byIds(source: Source, ids: readonly string[]): Promise<Buffer[] | null> {
     const records: Buffer[] = [];
@@ -81,6 +89,16 @@ export class StoredRecords {
   /** One record by id: `undefined` when there is none with it, `null` when it is not whole. */
   async byId(source: Source, id: string): Promise<Buffer | null | undefined> {
     return (await this.#open(source, [id]))[0];
+  }
+
+  /** Those of some ids that records have, in the order of the ids; `null` when not all of them are whole. */
+  async present(source: Source, ids: readonly string[]): Promise<Buffer[] | null> {
+    const records: Buffer[] = [];
+    for (const record of await this.#open(source, ids)) {
+      if (record === null) return null;
+      if (record) records.push(record);
+    }
+    return records;
   }
 
   async #open(
@@ -98,6 +116,8 @@ export class StoredRecords {
     });
   }
 }
+
+const newLine = Buffer.from('\n');
 
 /** What a key holds of a version, for ever: also where an operator empties Redis and fills it again. */
 export function lastingName(key: string, { checksum, publishedAt }: Version): string {

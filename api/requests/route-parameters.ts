@@ -3,14 +3,14 @@
 import type { Collection } from '../../shared/collections/collection.ts';
 import { pagingParameters } from './paging.ts';
 import { countTakes, pinParameter } from './parameters.ts';
-import { searchParameters } from './search-parameters.ts';
+import { idsParameter, searchParameters } from './search-parameters.ts';
 
 /** What parameters take, by their names. */
 export type TakenParameters = Readonly<Record<string, string>>;
 
-/** Those of a list, and of a search in it. */
+/** Those of a list, of a search in it, and of some of its records by their ids. */
 export function listParameters(collection: Collection): TakenParameters {
-  return { ...searchParameters(collection), ...pinParameter, ...pagingParameters };
+  return { ...searchParameters(collection), ...idsParameter, ...pinParameter, ...pagingParameters };
 }
 
 /** Those of a whole list as lines. */

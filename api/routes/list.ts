@@ -1,4 +1,4 @@
-// GET /{collection}: a page of a list, or of what a search finds in it.
+// GET /{collection}: a page of a list, of what a search finds in it, or of its records with some ids.
 
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { Logger } from 'pino';
@@ -14,7 +14,7 @@ import { baseUrlOf } from '../requests/base-url.ts';
 import { pagingParameters, readPageRequest } from '../requests/paging.ts';
 import { otherParameters, readParameters, readPin } from '../requests/parameters.ts';
 import { lineParameters, listParameters } from '../requests/route-parameters.ts';
-import { readSearch } from '../requests/search-parameters.ts';
+import { readIds, readSearch } from '../requests/search-parameters.ts';
 
 export function listRoute(
   served: ServedCollection,
@@ -40,6 +40,7 @@ export function listRoute(
       if (prefersNdjson(request)) return streamLines(request, h);
       const parameters = readParameters(request.raw.req.url ?? '', takes);
       const asked = readPageRequest(parameters);
+      const ids = readIds(parameters);
       const search = readSearch(parameters);
       const pin = readPin(parameters);
       const target = await readModel.target(served, pin);
@@ -52,9 +53,11 @@ export function listRoute(
         return notModified(request, h, { version: target.version, validators });
 
       const span = { from: (asked.page - 1) * asked.perPage, count: asked.perPage };
-      const found = search
-        ? await readModel.search(target, search, span)
-        : await readModel.list(target, span);
+      const found = await (ids
+        ? readModel.byIds(target, ids, span)
+        : search
+          ? readModel.search(target, search, span)
+          : readModel.list(target, span));
       const { version } = found;
       const totalCount = 'totalCount' in found ? found.totalCount : version.totalCount;
       const part = 'records' in found ? found : found.part;

@@ -7,7 +7,7 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import { blockRecords, maxBlockLength, packBlock } from '../../shared/formats/block.ts';
 import { checkLength, writeCheck } from '../../shared/formats/checked-bytes.ts';
 import { packIds } from '../../shared/formats/packed-ids.ts';
-import { entriesOf } from '../../shared/formats/search-entries.ts';
+import { entriesAt, unrankedEntryOf } from '../../shared/formats/search-entries.ts';
 import { packEntries, pageEntries } from '../../shared/formats/search-page.ts';
 import type { PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -17,6 +17,7 @@ import { type StagedBlock, stageBlocks } from '../scripts/stage-blocks.ts';
 import { type StagedPage, stagePages } from '../scripts/stage-pages.ts';
 import { type Duplicate, type StagedRecord, stageRecords } from '../scripts/stage-records.ts';
 import { EntrySorter } from './entry-sorter.ts';
+import { FrequentKeys } from './frequent-keys.ts';
 import { partsOf } from './parts.ts';
 import { SetDigest } from './set-digest.ts';
 
@@ -58,7 +59,10 @@ export class ContentWriter {
   readonly #set = new SetDigest();
   #linesLength = 0;
   #fencesCheck = 0;
-  readonly #entries: EntrySorter;
+  /** The entries of the search index: each kind is made of the one before, once that is sorted. */
+  readonly #names: EntrySorter;
+  readonly #listed: EntrySorter;
+  readonly #frequent: EntrySorter;
   #count = 0;
   #blocks = 0;
   /** Of the block that is not full yet: the ids, and the records as JSON texts, `null` when they are too large for one. */
@@ -71,7 +75,9 @@ export class ContentWriter {
     this.#begun = begun;
     this.#part = part;
     this.#collection = collection;
-    this.#entries = new EntrySorter(redis, begun, part);
+    this.#names = new EntrySorter(redis, begun, part, 'names');
+    this.#listed = new EntrySorter(redis, begun, part, 'listed');
+    this.#frequent = new EntrySorter(redis, begun, part, 'frequent');
   }
 
   /** Writes the records of one batch. @returns those whose id came before; they are not written */
@@ -85,17 +91,13 @@ export class ContentWriter {
     const entries: string[] = [];
     const packing: Promise<StagedBlock>[] = [];
     this.#checksum.update(records.map(({ json }) => `${json}\n`).join(''));
-    for (const { json, stored, id, position, record } of records) {
+    for (const { json, stored, id, record } of records) {
       this.#takeLine(stored.subarray(0, stored.length - checkLength));
-      for (const entry of entriesOf(this.#collection, { record, id, position })) entries.push(entry);
+      entries.push(unrankedEntryOf(this.#collection, { record, id, place: this.#count }));
       this.#addToBlock(id, json);
       if (this.#ids.length === blockRecords) packing.push(this.#endBlock());
     }
-    await Promise.all([this.#addEntries(entries), this.#stageBlocks(packing)]);
-  }
-
-  async #addEntries(entries: readonly string[]): Promise<void> {
-    for (const some of partsOf(entries, sortedAtOnce)) await this.#entries.add(some);
+    await Promise.all([addTo(this.#names, entries), this.#stageBlocks(packing)]);
   }
 
   /** Writes what is left, and the search index, sorted. */
@@ -152,7 +154,7 @@ export class ContentWriter {
         writing.catch(() => undefined); // Thrown by the next await.
       }
     };
-    for await (const sorted of this.#entries.sorted()) {
+    for await (const sorted of this.#sortedEntries()) {
       left = left.concat(sorted); // Of many runs these are too many for the arguments of a call.
       for (; left.length >= atOnce; left = left.slice(atOnce)) await write(left.slice(0, atOnce));
     }
@@ -160,6 +162,37 @@ export class ContentWriter {
     await writing;
     return count;
   }
+
+  /** All entries, some at a time: those by name first, which tell the ranks that others have; then those of keys. */
+  async *#sortedEntries(): AsyncGenerator<readonly string[]> {
+    let rank = 0;
+    for await (const sorted of this.#names.sorted()) {
+      const names: string[] = [];
+      const listed: string[] = [];
+      for (const unranked of sorted) {
+        const [name, ...others] = entriesAt(unranked, rank) as [string, ...string[]];
+        rank += 1;
+        names.push(name);
+        for (const entry of others) listed.push(entry);
+        if (listed.length >= sortedAtOnce.count) await addTo(this.#listed, listed.splice(0));
+      }
+      await addTo(this.#listed, listed);
+      yield names;
+    }
+    const frequentKeys = new FrequentKeys();
+    for await (const sorted of this.#listed.sorted()) {
+      await addTo(
+        this.#frequent,
+        sorted.flatMap((entry) => frequentKeys.take(entry)),
+      );
+      yield sorted;
+    }
+    yield* this.#frequent.sorted();
+  }
+}
+
+async function addTo(sorter: EntrySorter, entries: readonly string[]): Promise<void> {
+  for (const some of partsOf(entries, sortedAtOnce)) await sorter.add(some);
 }
 
 function pagesOf(sorted: readonly string[], firstNumber: number): StagedPage[] {

@@ -28,6 +28,7 @@ export class EntrySorter {
   readonly #redis: Redis;
   readonly #begun: BegunVersion;
   readonly #part: PartKeys;
+  readonly #name: string;
   /** As bytes, which the garbage collector need not move: entries with a separator after each batch of them. */
   #waiting: Buffer[] = [];
   #waitingCount = 0;
@@ -35,10 +36,12 @@ export class EntrySorter {
   /** How many pieces each run has. */
   readonly #runs: number[] = [];
 
-  constructor(redis: Redis, begun: BegunVersion, part: PartKeys) {
+  /** @param name tells its runs from those of another sorter of the same part */
+  constructor(redis: Redis, begun: BegunVersion, part: PartKeys, name: string) {
     this.#redis = redis;
     this.#begun = begun;
     this.#part = part;
+    this.#name = name;
   }
 
   /** Takes entries; once there are enough for a run, Redis keeps them. */
@@ -72,7 +75,7 @@ export class EntrySorter {
     this.#waitingBytes = 0;
     const run = this.#runs.length;
     const pieces = [...partsOf(distinct(waiting.sort()), piece)].map(
-      (entries, n): RunPiece => [pieceName(run, n), Buffer.from(entries.join(separator), 'latin1')],
+      (entries, n): RunPiece => [this.#pieceName(run, n), Buffer.from(entries.join(separator), 'latin1')],
     );
     this.#runs.push(pieces.length);
     for (let from = 0; from < pieces.length; from += piecesAtOnce) {
@@ -82,9 +85,13 @@ export class EntrySorter {
 
   async #read(run: number, piece: number): Promise<readonly string[]> {
     const { sorting } = this.#part.workspace(this.#begun.name);
-    const stored = await this.#redis.hgetBuffer(sorting, pieceName(run, piece));
+    const stored = await this.#redis.hgetBuffer(sorting, this.#pieceName(run, piece));
     if (!stored) throw new StagedLostError();
     return entriesIn(stored);
+  }
+
+  #pieceName(run: number, piece: number): string {
+    return `${this.#name}:${run}:${piece}`;
   }
 }
 
@@ -147,10 +154,6 @@ function entriesIn(piece: Buffer): string[] {
     from = to + 1;
   }
   return entries;
-}
-
-function pieceName(run: number, piece: number): string {
-  return `${run}:${piece}`;
 }
 
 function distinct(sorted: readonly string[]): string[] {

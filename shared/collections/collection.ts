@@ -14,6 +14,8 @@ export interface Collection {
   readonly namePath: readonly string[];
   /** The barcodes by which a valid record is searched; absent where a collection has none. */
   readonly barcodesOf?: (record: unknown) => readonly string[];
+  /** The id of the drug by which a valid record is searched; absent where a collection has none. */
+  readonly drugOf?: (record: unknown) => number;
   /** Gives a value with that mended which the contract allows to come in another JSON type; the validator judges it. */
   readonly accept?: (value: unknown) => unknown;
   /** Collections that are made of this one's records, in the same import and under the same version numbers. */

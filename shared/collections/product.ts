@@ -36,6 +36,7 @@ export const products: Collection = {
   idPath: ['product', 'id'],
   namePath: ['product', 'name'],
   barcodesOf: (record) => (record as Product).barcodes.map((it) => it.barcode),
+  drugOf: (record) => (record as Product).drug.id,
   derived: [{ collection: drugs, recordOf: (record): Drug => ({ drug: (record as Product).drug }) }],
   schema: Joi.object<Product, true>({
     product: named,

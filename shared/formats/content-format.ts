@@ -1,5 +1,5 @@
-// How a content is stored, by the number that its version's document has: the format that is written, and the one before
-// it, which is still read.
+// How a content is stored, by the number that its version's document has: the format that is written, and those before
+// it, which are still read.
 
 import { type Block, openBlock } from './block.ts';
 import { checkLength, isIntact } from './checked-bytes.ts';
@@ -16,13 +16,15 @@ export interface ContentFormat {
   openBlock(stored: Buffer, number: number): Block | null;
   /** The entries of a page of the search index. */
   openPage(stored: Buffer, number: number): string[] | null;
+  /** Whether the search index has drugs and ranks, see search-entries.ts; else it has each barcode with each name. */
+  readonly hasRanks: boolean;
 }
 
 /** A content of a format that only a newer release knows. */
 export class UnknownFormatError extends Error {}
 
 /** The format of what is written now. */
-export const currentFormat = 2;
+export const currentFormat = 3;
 
 /** Records and ranges without checks; those of blocks and pages do not say where they belong. */
 const first: ContentFormat = {
@@ -31,6 +33,7 @@ const first: ContentFormat = {
   openRange: (stored) => stored,
   openBlock: (stored) => openBlock(stored, 0),
   openPage: (stored) => openEntries(stored, 0),
+  hasRanks: false,
 };
 
 const second: ContentFormat = {
@@ -39,9 +42,12 @@ const second: ContentFormat = {
   openRange: uncovered,
   openBlock,
   openPage: openEntries,
+  hasRanks: false,
 };
 
-const formats: readonly ContentFormat[] = [first, second];
+const third: ContentFormat = { ...second, hasRanks: true };
+
+const formats: readonly ContentFormat[] = [first, second, third];
 
 /** How a content is stored. @throws UnknownFormatError */
 export function formatOf({ format }: { readonly format: number }): ContentFormat {

@@ -90,6 +90,7 @@ describe('what is stored, as it is verified and repaired', () => {
         '/products/210',
       ],
       ...['/products?name=drug&page=2', '/products?barcode=8690000000009', '/drugs?page=2', '/drugs/9'],
+      '/products?drug=9&name=drug',
       ...versions.map((version) => `/products?version=${version}&page=2`),
       `/products/changes?since=${versions[0]}`,
     ];
@@ -299,6 +300,28 @@ describe('what is stored, as it is verified and repaired', () => {
       `The index ${entries} does not have the entries of its records.`,
     ]);
     expect(isDamaged((await mend()).left)).to.equal(false);
+  });
+
+  it('is told where a further entry of a drug with many products is another one or is missing, and made anew', async () => {
+    const drug = { id: 77, name: 'ONE' };
+    const version = await publish(first.map((it) => ({ ...it, drug })));
+    expect(isDamaged(await look())).to.equal(false);
+    const { entries } = keys.content(version);
+    const last = (await redis.hlen(entries)) - 1;
+    const page = openEntries((await redis.hgetBuffer(entries, String(last))) as Buffer, last) as string[];
+    expect(page.at(-1)).to.match(/^rd/);
+    const found = async (entriesLeft: string[]) => {
+      await redis.hset(entries, String(last), packEntries(entriesLeft, last));
+      return (await look()).contents[0]?.damage.join('\n');
+    };
+    expect(await found([...page.slice(0, -1), `${page.at(-1)}z`])).to.equal(
+      `The index ${entries} does not have the entries of its records.`,
+    );
+    expect(await found(page.slice(0, -1))).to.match(/has \d+ entries, not \d+\./);
+    expect(isDamaged((await mend()).left)).to.equal(false);
+    await endApi();
+    const named = await get('/products?drug=77&name=drug+1&per-page=1');
+    expect(named.json<{ _meta: { totalCount: number } }>()._meta.totalCount).to.equal(111);
   });
 
   it('is told by its first sentences where it is very much', async () => {

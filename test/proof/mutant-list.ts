@@ -229,6 +229,41 @@ export const mutants: readonly Mutant[] = [
     tests: [`${api}/routes/search.test.ts`],
   },
   {
+    what: 'of a drug with many products, the first 200 are all',
+    file: 'api/reads/search.ts',
+    from: 'if (listed.count > frequentOver)',
+    to: 'if (listed.count > 1e9)',
+    tests: [`${api}/routes/search.test.ts`],
+  },
+  {
+    what: 'a search by drug and name forgets the name',
+    file: 'shared/formats/search-entries.ts',
+    from: 'return ranks === undefined ||',
+    to: 'return ranks !== null ||',
+    tests: [`${api}/routes/search.test.ts`, 'test/shared/formats/search-entries.test.ts'],
+  },
+  {
+    what: 'a key of exactly 201 records is no frequent one to the importer',
+    file: 'importer/writing/frequent-keys.ts',
+    from: 'if (this.#first.length <= frequentOver)',
+    to: 'if (this.#first.length <= frequentOver + 1)',
+    tests: [`${api}/routes/search.test.ts`],
+  },
+  {
+    what: 'a record that Redis has lost is an id that no record has',
+    file: 'api/reads/read-model.ts',
+    from: '!records || (records.length < ids.length && !(await this.#hasAll(attempt)))',
+    to: '!records',
+    tests: [`${api}/routes/ids.test.ts`],
+  },
+  {
+    what: 'an id with leading zeros is another one',
+    file: 'api/requests/search-parameters.ts',
+    from: "map((it) => it.replace(/^0+/, ''))",
+    to: 'map(String)',
+    tests: [`${api}/routes/ids.test.ts`],
+  },
+  {
     what: 'fences that are too few are believed',
     file: 'api/reads/fences.ts',
     from: 'if ((await redis.zcard(key)) !== count) throw new NotWholeError();',
@@ -905,8 +940,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a record that Redis has lost is 404',
     file: 'api/reads/read-model.ts',
-    from: 'return count === version.totalCount ? { version, record: null } : vanished;',
-    to: 'return count > 0 ? { version, record: null } : vanished;',
+    from: 'return (await this.#hasAll(attempt)) ? { version, record: null } : vanished;',
+    to: 'return { version, record: null };',
     tests: [`${importer}/verify.test.ts`, `${api}/reads/availability.test.ts`],
   },
   {

@@ -269,8 +269,10 @@ const steppings: readonly (readonly [name: string, weight: number, take: (it: Se
         await it.redis.flushall();
         await it.redis.hset('medref:keys', keys);
         await loadDump(it.redis, dumpFile(currentFormat - 1));
-        for (const [n, list] of storedProducts.entries()) learn(it, productCollection, n + 1, list);
-        learn(it, companyCollection, 1, companies(3));
+        for (const [n, { version }] of (await readKeptVersions(it.redis, productKeys)).entries())
+          learn(it, productCollection, version, storedProducts[n] as readonly Product[]);
+        for (const { version } of await readKeptVersions(it.redis, companyKeys))
+          learn(it, companyCollection, version, companies(3));
         it.products = storedProducts.at(-1) as readonly Product[];
         it.companies = companies(3);
       },

@@ -33,6 +33,8 @@ const dataPaths = [
   '/products?name=drug',
   '/products?name=!',
   '/products?barcode=000000000000',
+  '/products?drug=1',
+  '/products?ids=1,999',
   '/products/1',
   '/products/999',
 ];

@@ -1,4 +1,4 @@
-// GET /{collection}?name=…&barcode=…: what is found, in what order, and what is refused.
+// GET /{collection}?name=…&barcode=…&drug=…: what is found, in what order, and what is refused.
 
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -6,9 +6,11 @@ import { storedRecord } from '../../../importer/writing/content-writer.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { fold } from '../../../shared/formats/fold.ts';
+import { frequentOver } from '../../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../../shared/formats/search-page.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
+import { commandsDuring } from '../../support/commands.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
 import { company, product } from '../../support/records.ts';
@@ -27,6 +29,7 @@ const named = (id: number, name: string, changes: Partial<Product> = {}) =>
 const barcodesOf = (...found: string[]) => ({
   barcodes: found.map((barcode) => ({ barcode, skrsStatus: null })),
 });
+const ofDrug = (id: number) => ({ drug: { id, name: 'One of several products' } });
 const query = (parameters: Record<string, string | number>) =>
   Object.entries(parameters)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
@@ -48,9 +51,9 @@ describe('GET /{collection} with a search', () => {
   const listed = [
     named(900, 'Aspirin 500 mg', barcodesOf(thirteen)),
     named(20, 'BETA\u00a0 BLOCKER', { published: false }),
-    named(7, 'ASPİRİN 100 MG', barcodesOf(twelve, thirteen, twelve)),
+    named(7, 'ASPİRİN 100 MG', { ...barcodesOf(twelve, thirteen, twelve), ...ofDrug(900) }),
     named(1_000_000, 'Aspırın Şurup', barcodesOf('9876543210987')),
-    named(10, 'aspirin  100 mg', barcodesOf(thirteen)),
+    named(10, 'aspirin  100 mg', { ...barcodesOf(thirteen), ...ofDrug(900) }),
     named(9, 'Zinc\u0001Plus'),
     named(11, 'ß-Karoten', barcodesOf('8690000000011')),
     named(12, '%_*[a]\\d+'),
@@ -114,6 +117,25 @@ describe('GET /{collection} with a search', () => {
     expect(idsOf(await search({ barcode: twelve, name: 'beta' }))).to.deep.equal([]);
   });
 
+  it('finds a barcode by the GTIN of 14 digits that begins with 0 before it; links say what was asked', async () => {
+    const { data, _links } = await list(`/products?barcode=0${thirteen}&name=asp`);
+    expect(data.map((it) => it.product.id)).to.deep.equal([7, 10, 900]);
+    expect(_links['self']?.href).to.include(`/products?barcode=0${thirteen}&name=asp&page=1&`);
+    expect(idsOf(await search({ barcode: `00${twelve}` }))).to.deep.equal([]);
+  });
+
+  it('finds the products of a drug in list order, and with name or barcode those that have these, too', async () => {
+    expect(idsOf(await search({ drug: 900 }))).to.deep.equal([900, 7, 10]);
+    expect(idsOf(await search({ drug: '0900', 'per-page': 2, page: 2 }))).to.deep.equal([10]);
+    expect(idsOf(await search({ drug: 900, name: 'aspirin' }))).to.deep.equal([7, 10, 900]);
+    expect(idsOf(await search({ name: 'aspirin 1', drug: 900, 'per-page': 1 }))).to.deep.equal([7]);
+    expect(idsOf(await search({ drug: 900, barcode: twelve }))).to.deep.equal([7]);
+    expect(idsOf(await search({ drug: 900, barcode: thirteen, name: 'aspirin 5' }))).to.deep.equal([900]);
+    expect(idsOf(await search({ drug: 20, barcode: thirteen }))).to.deep.equal([]);
+    expect(idsOf(await search({ drug: 9, name: 'aspirin' }))).to.deep.equal([]);
+    expect(idsOf(await search({ drug: Number.MAX_SAFE_INTEGER }))).to.deep.equal([]);
+  });
+
   it('pages through more than 200 of one name by id, to the last page and beyond', async () => {
     const ids = Array.from({ length: 450 }, (_, i) => 2_000 + i);
     for (const [page, count] of [200, 200, 50, 0].entries()) {
@@ -161,6 +183,16 @@ describe('GET /{collection} with a search', () => {
       `?barcode=${thirteen}&name=aspirin`,
       `?name=aspirin&barcode=${thirteen}`,
       `?name=aspirin&version=${first}`,
+      '?drug=900',
+      '?drug=20',
+      '?drug=900&name=aspirin',
+      `?drug=900&barcode=${thirteen}`,
+      `?barcode=0${thirteen}`,
+      '?ids=7,10',
+      '?ids=10,7',
+      '?ids=07,10',
+      '?ids=7,10&per-page=1',
+      `?ids=7,10&version=${first}`,
     ];
     const tags = new Set<string>();
     for (const asked of queries) {
@@ -199,7 +231,8 @@ describe('GET /{collection} with a search', () => {
     'a name given twice': ['/products?name=a&name=a', 'name'],
     'an empty barcode': ['/products?barcode=', 'barcode'],
     'a barcode of 11 digits': ['/products?barcode=01234567890', 'barcode'],
-    'a barcode of 14 digits': ['/products?barcode=01234567890123', 'barcode'],
+    'a barcode of 14 digits that does not begin with 0': ['/products?barcode=11234567890123', 'barcode'],
+    'a barcode of 15 digits': ['/products?barcode=001234567890123', 'barcode'],
     'a barcode with a space': [`/products?barcode=${thirteen}+`, 'barcode'],
     'a barcode in other digits': [`/products?barcode=${encodeURIComponent('١'.repeat(13))}`, 'barcode'],
     'a barcode given twice': [`/products?barcode=${twelve}&barcode=${twelve}`, 'barcode'],
@@ -209,6 +242,14 @@ describe('GET /{collection} with a search', () => {
     'a name of one record': ['/products/7?name=a', 'name'],
     'a name of changes': ['/products/changes?since=1&name=a', 'name'],
     'a name in capitals': ['/products?NAME=a', 'NAME'],
+    'an empty drug': ['/products?drug=', 'drug'],
+    'a drug that is no number': ['/products?drug=aspirin', 'drug'],
+    'a drug of zero': ['/products?drug=0', 'drug'],
+    'a drug over 2^53-1': ['/products?drug=9007199254740992', 'drug'],
+    'a drug given twice': ['/products?drug=1&drug=1', 'drug'],
+    'a drug of drugs': ['/drugs?drug=1', 'drug'],
+    'a drug of companies': ['/companies?drug=1', 'drug'],
+    'a drug of one record': ['/products/7?drug=1', 'drug'],
     'a page of zero': ['/products?name=a&page=0', 'page'],
   };
   for (const [what, [path, parameter]] of Object.entries(malformed)) {
@@ -232,6 +273,8 @@ describe('GET /{collection} with a search', () => {
     expect(idsOf(await search({ name: 'aspirin' }))).to.deep.equal([7, 10, 901, 1_000_000]);
     expect(idsOf(await search({ barcode: thirteen, version: first }))).to.deep.equal([900, 7, 10]);
     expect(idsOf(await search({ barcode: thirteen }))).to.deep.equal([7, 10, 901]);
+    expect(idsOf(await search({ drug: 900, version: first }))).to.deep.equal([900, 7, 10]);
+    expect(idsOf(await search({ drug: 900 }))).to.deep.equal([7, 10]);
   });
 
   it('is 503, never a wrong or a shorter list, where the index or a record is damaged, and tells of it', async () => {
@@ -270,6 +313,88 @@ describe('GET /{collection} with a search', () => {
     await redis.hset(records, String(lost.product.id), storedRecord(lost.product.id, JSON.stringify(lost)));
     expect((await api().get(path)).text).to.equal(whole.text);
     expect(api().damage.length, 'told of damage').to.be.above(told + 6);
+  });
+});
+
+describe('a search for what many records have', () => {
+  const server = useRedis();
+  const api = useApi(server);
+  const count = 2 * frequentOver + 100;
+  const [all, most, many, few, one] = [1, 2, 3, 4, 5].map((n) => `869000000000${n}`) as [
+    ...[string, string, string, string, string],
+  ];
+  // Neither ids nor names are in list order; some names are the same.
+  const listed = Array.from({ length: count }, (_, n) => {
+    const barcodes = [
+      all,
+      ...(n >= 50 ? [most] : []),
+      ...(n <= frequentOver ? [many] : []),
+      ...(n % 2 === 0 && n < 2 * frequentOver ? [few] : []),
+      ...(n === 7 ? [one] : []),
+    ];
+    const drug = n % 2 === 0 ? 1 : n < 2 * frequentOver + 3 ? 64 : 4_096;
+    const name = `${'çÇaIı'[n % 5]} ${(n * 7) % 90}`;
+    return named(1 + ((n * 77) % 997), name, { ...barcodesOf(...barcodes), drug: { id: drug, name: 'x' } });
+  });
+  before(() => importRecords(listed, productCollection, { redisUrl: server().url }));
+
+  it('finds what a plain filter over the list finds, in order, whatever is asked for together', async () => {
+    const barcodes = [undefined, all, most, many, few, one, '8690000000009'];
+    const drugs = [undefined, 1, 64, 4_096, 9];
+    const names = [undefined, 'c', 'a', 'I', 'ç 6', 'ı 63', 'x'];
+    const asked = barcodes.flatMap((barcode) =>
+      drugs.flatMap((drug) => names.map((name) => ({ barcode, drug, name }))),
+    );
+    for (const [n, { barcode, drug, name }] of asked.slice(1).entries()) {
+      const found = listed.filter(
+        (it) =>
+          (drug === undefined || it.drug.id === drug) &&
+          (barcode === undefined || it.barcodes.some((its) => its.barcode === barcode)) &&
+          (name === undefined || fold(it.product.name).startsWith(fold(name))),
+      );
+      if (name !== undefined) found.sort(byName);
+      const perPage = [200, 7, 40][n % 3] as number;
+      const page = 1 + (n % Math.max(1, Math.ceil(found.length / perPage)));
+      const parameters = Object.entries({ barcode, drug, name }).filter(([, value]) => value !== undefined);
+      const path = `/products?${query({ ...Object.fromEntries(parameters), page, 'per-page': perPage })}`;
+      const answer = (await api().get(path)).json<List>();
+      expect(answer._meta.totalCount, path).to.equal(found.length);
+      const expected = found.slice((page - 1) * perPage, page * perPage);
+      expect(idsOf(answer), path).to.deep.equal(expected.map((it) => it.product.id));
+    }
+  });
+
+  it('is 503, and not what has any name, where the names of the index are damaged', async () => {
+    const redis = await connectForWriting(server().url);
+    const content = Number((await api().get('/products?per-page=1')).headers.get('medref-version'));
+    const { entries } = productKeys.content(content);
+    const stored = (await redis.hgetBuffer(entries, '0')) as Buffer;
+    await redis.hset(entries, '0', 'x');
+    for (const path of ['drug=1&name=a', `barcode=${one}&name=a`])
+      expect((await api().get(`/products?${path}`)).status, path).to.equal(503);
+    await redis.hset(entries, '0', stored);
+    await redis.del(productKeys.damaged);
+    redis.disconnect();
+  });
+
+  it('reads no more of the index for that than for a page of results', async () => {
+    const redis = await connectForWriting(server().url);
+    const content = Number((await api().get('/products?per-page=1')).headers.get('medref-version'));
+    const { entries } = productKeys.content(content);
+    const pages = await redis.hlen(entries);
+    for (const path of [
+      'drug=1',
+      `barcode=${all}`,
+      `barcode=${all}&drug=1`,
+      `barcode=${all}&drug=1&name=c`,
+    ]) {
+      const asked = (await commandsDuring(redis, () => api().get(`/products?${path}&per-page=5&page=3`)))
+        .filter(({ name, key }) => name === 'hmget' && key === entries)
+        .flatMap(({ others }) => others);
+      expect(new Set(asked).size, path).to.be.within(1, frequentOver / pageEntries + 12);
+    }
+    expect(pages).to.be.above(60);
+    redis.disconnect();
   });
 });
 
@@ -384,6 +509,23 @@ describe(`GET /products with a search, on ${whichLists}`, function () {
         },
       ),
       { numRuns: 12 },
+    );
+  });
+
+  it('finds every product of any drug in list order, and with a name those that begin so', async () => {
+    await fc.assert(
+      fc.asyncProperty(index, fc.nat(30), async (n, length) => {
+        const record = recordAt(n);
+        const expected = records.filter((it) => it.drug.id === record.drug.id);
+        expect((await get(`/products?drug=${record.drug.id}`)).data).to.deep.equal(expected);
+        const name = [...record.product.name]
+          .slice(0, length + 1)
+          .join('')
+          .trim();
+        const both = expected.filter((it) => foldedName(it).startsWith(fold(name))).sort(byName);
+        expect((await get(`/products?${query({ drug: record.drug.id, name })}`)).data).to.deep.equal(both);
+      }),
+      { numRuns: 30 },
     );
   });
 

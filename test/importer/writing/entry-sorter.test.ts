@@ -20,7 +20,8 @@ describe('the sorter of entries', () => {
     await redis.set(keys.lock, token);
   });
 
-  const sorter = () => new EntrySorter(redis, { keys, token, name: 1, lifetimeMs: 60_000 }, keys);
+  const sorter = (name = 'names') =>
+    new EntrySorter(redis, { keys, token, name: 1, lifetimeMs: 60_000 }, keys, name);
 
   async function all(its: EntrySorter): Promise<string[]> {
     const entries: string[] = [];
@@ -57,6 +58,16 @@ describe('the sorter of entries', () => {
     expect(await all(its)).to.deep.equal([...new Set(added)].sort());
   });
 
+  it('keeps its entries apart from those of another one of the same content', async () => {
+    const [names, listed] = [sorter('names'), sorter('listed')];
+    await names.add(['a', 'c']);
+    await listed.add(['b']);
+    const some = names.sorted();
+    expect((await some.next()).value).to.deep.equal(['a', 'c']);
+    expect(await all(listed)).to.deep.equal(['b']);
+    expect((await some.next()).done).to.equal(true);
+  });
+
   it('keeps runs and pieces short where entries are long', async () => {
     const its = sorter();
     const name = 'x'.repeat(60_000);
@@ -64,7 +75,7 @@ describe('the sorter of entries', () => {
     for (let from = 0; from < 600; from += 16) await its.add(added.slice(from, from + 16));
     expect(await all(its)).to.deep.equal(added.sort());
     const pieces = await redis.hkeys(sorting);
-    const runs = new Set(pieces.map((piece) => piece.split(':')[0]));
+    const runs = new Set(pieces.map((piece) => piece.split(':')[1]));
     expect([...runs].sort(), '36 MB').to.deep.equal(['0', '1', '2']);
     for (const piece of pieces) expect(await redis.hstrlen(sorting, piece)).to.be.at.most(128_000);
   });
@@ -72,7 +83,7 @@ describe('the sorter of entries', () => {
   it('says so when Redis has lost a part', async () => {
     const its = sorter();
     await its.add(Array.from({ length: 40_000 }, (_, n) => `n${n}`));
-    await redis.hdel(sorting, '0:9');
+    await redis.hdel(sorting, 'names:0:9');
     await all(its).then(
       () => expect.fail('Nothing was thrown.'),
       (error: Error) => expect(error.message).to.include('has lost a part of what was staged'),

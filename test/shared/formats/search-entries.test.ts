@@ -2,7 +2,22 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { fold } from '../../../shared/formats/fold.ts';
-import { beyond, bytes, entriesOf, idOf, prefixOf } from '../../../shared/formats/search-entries.ts';
+import {
+  bytes,
+  type EntryRange,
+  entriesAt,
+  frequentEntriesOf,
+  frequentOver,
+  idOf,
+  isListed,
+  keyIn,
+  keyOf,
+  listedRange,
+  namesRange,
+  rankedRange,
+  rankOf,
+  unrankedEntryOf,
+} from '../../../shared/formats/search-entries.ts';
 import { product } from '../../support/records.ts';
 
 const compareText = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
@@ -27,10 +42,15 @@ const name = fc.oneof(
 
 /** As Redis keeps an entry: the name's is written with its bytes. */
 function nameEntry(ofName: string, ofId: number): string {
-  const record = product(ofId, { product: { id: ofId, name: ofName }, barcodes: [] });
-  const [entry = ''] = entriesOf(productCollection, { record, id: ofId, position: 1 });
-  return Buffer.from(entry).toString('latin1');
+  const record = product(ofId, { product: { id: ofId, name: ofName } });
+  const [entry = ''] = entriesAt(
+    bytes(unrankedEntryOf(productCollection, { record, id: ofId, place: 1 })),
+    7,
+  );
+  return entry;
 }
+
+const isIn = (entry: string, { least, beyond }: EntryRange) => entry >= least && entry < beyond;
 
 describe('the entries of a search index', () => {
   it('has by its bytes the order of folded names in UTF-8, then of ids as numbers', () => {
@@ -63,8 +83,7 @@ describe('the entries of a search index', () => {
     fc.assert(
       fc.property(name, id, typed, (its, number, beginning) => {
         const entry = nameEntry(its, number);
-        const prefix = prefixOf({ name: beginning });
-        const isFound = entry >= bytes(prefix) && entry < bytes(beyond(prefix));
+        const isFound = isIn(entry, namesRange(beginning));
         const whole = fold(its).startsWith(fold(beginning));
         expect(isFound).to.equal(whole);
       }),
@@ -72,39 +91,73 @@ describe('the entries of a search index', () => {
     );
   });
 
-  it('has the whole name once, and beside each barcode as much of it as any search can ask for', () => {
+  const twoBarcodes = ['012345678901', '0123456789012'].map((barcode) => ({ barcode, skrsStatus: null }));
+
+  it('has the name once, and each record by each of its barcodes and by its drug', () => {
     const name = `${'한'.repeat(9_998)}글`;
-    const barcodes = ['012345678901', '0123456789012'].map((barcode) => ({ barcode, skrsStatus: null }));
-    const record = product(5, { product: { id: 5, name }, barcodes });
-    const entries = entriesOf(productCollection, { record, id: 5, position: 1 });
-    expect(entries.filter((entry) => entry.includes(fold(name)))).to.have.length(1);
-    for (const entry of entries.slice(1)) expect([...entry].length).to.be.below(1_050);
-    const asked = prefixOf({ barcode: '012345678901', name: name.slice(0, 200) });
-    expect(entries.filter((entry) => entry >= asked && entry < beyond(asked)).map(idOf)).to.deep.equal(['5']);
-    const pairs = product(6, { product: { id: 6, name: '\u{20000}'.repeat(1_500) }, barcodes });
-    for (const entry of entriesOf(productCollection, { record: pairs, id: 6, position: 1 }))
-      expect(Buffer.from(entry).toString()).to.equal(entry);
+    const record = product(5, { product: { id: 5, name }, barcodes: twoBarcodes });
+    const [first, ...others] = entriesAt(unrankedEntryOf(productCollection, { record, id: 5, place: 0 }), 9);
+    expect(isIn(bytes(first as string), namesRange(name.slice(0, 200)))).to.equal(true);
+    expect(others.map(keyIn)).to.have.members([
+      keyOf({ drug: 5 }),
+      ...twoBarcodes.map(({ barcode }) => keyOf({ barcode })),
+    ]);
+    for (const entry of others) expect([idOf(entry), entry.length < 50]).to.deep.equal(['5', true]);
+    expect(keyIn(first as string)).to.equal(null);
   });
 
-  it('has for each barcode the list’s order, and the order of names', () => {
-    const barcodes = ['012345678901', '0123456789012'].map((barcode) => ({ barcode, skrsStatus: null }));
-    const entries = [9, 10, 1_000].flatMap((position) =>
-      entriesOf(productCollection, {
-        record: product(5_000 - position, { barcodes }),
-        id: 5_000 - position,
-        position,
-      }),
-    );
-    const found = (search: Parameters<typeof prefixOf>[0]) =>
-      entries
-        .filter((entry) => entry >= prefixOf(search) && entry < beyond(prefixOf(search)))
-        .sort(compareBytes)
-        .map(idOf);
-    for (const { barcode } of barcodes) {
-      expect(found({ barcode })).to.deep.equal(['4991', '4990', '4000']);
-      expect(found({ barcode, name: 'drug' })).to.deep.equal(['4000', '4990', '4991']);
-      expect(found({ barcode, name: 'Drug 499' })).to.deep.equal(['4990', '4991']);
+  it('has by each key the list’s order, and tells which records have a drug and a rank, too', () => {
+    // The later in the list, the less the id and the greater the rank, which pass from one digit to two.
+    const places = [0, 1, 62, 63, 64, 4_095, 4_096];
+    const entries = places.flatMap((place) => {
+      const record = product(5_000 - place, {
+        barcodes: twoBarcodes,
+        drug: { id: 1 + (place % 2), name: 'x' },
+      });
+      const unranked = unrankedEntryOf(productCollection, { record, id: 5_000 - place, place });
+      return entriesAt(bytes(unranked), place + 7).slice(1);
+    });
+    const found = (key: string | null) =>
+      entries.filter((entry) => isIn(entry, listedRange(key as string))).sort(compareBytes);
+    const idsAt = (at: readonly number[]) => at.map((place) => String(5_000 - place));
+    for (const { barcode } of twoBarcodes) {
+      const its = found(keyOf({ barcode }));
+      expect(its.map(idOf)).to.deep.equal(idsAt(places));
+      const chosen = (conditions: Parameters<typeof isListed>[1]) =>
+        its.filter((entry) => isListed(entry, conditions)).map(idOf);
+      expect(chosen({ drug: 2 })).to.deep.equal(idsAt([1, 63, 4_095]));
+      expect(chosen({ ranks: { from: 8, until: 71 } })).to.deep.equal(idsAt([1, 62, 63]));
+      expect(chosen({ drug: 1, ranks: { from: 0, until: 71 } })).to.deep.equal(idsAt([0, 62]));
+      expect(its.map(rankOf)).to.deep.equal(its.map(rankOf).sort());
     }
-    expect(found({ barcode: '012345678902' })).to.deep.equal([]);
+    expect(found(keyOf({ drug: 2 })).map(idOf)).to.deep.equal(idsAt([1, 63, 4_095]));
+    expect(found(keyOf({ drug: 3 }))).to.deep.equal([]);
+    expect(found(keyOf({ barcode: '012345678902' }))).to.deep.equal([]);
+  });
+
+  it('has of a frequent key the order of names, and each drug of a barcode', () => {
+    const record = product(9, { barcodes: twoBarcodes, drug: { id: 70, name: 'x' } });
+    const unranked = unrankedEntryOf(productCollection, { record, id: 9, place: 3 });
+    const [, ofDrug = '', ofBarcode = ''] = entriesAt(unranked, 64);
+    const { barcode } = twoBarcodes[0] as { barcode: string };
+    const keys = (entry: string, range: EntryRange) => [idOf(entry), isIn(entry, range)];
+    const at = { from: 64, until: 65 };
+    expect(
+      frequentEntriesOf(ofDrug).map((it) => keys(it, rankedRange(keyOf({ drug: 70 }) as string, at))),
+    ).to.deep.equal([['9', true]]);
+    const both = keyOf({ barcode, drug: 70 }) as string;
+    const [byName = '', listed = '', named = ''] = frequentEntriesOf(ofBarcode);
+    expect(keys(byName, rankedRange(keyOf({ barcode }) as string, at))).to.deep.equal(['9', true]);
+    expect(keys(listed, listedRange(both))).to.deep.equal(['9', true]);
+    expect(keys(named, rankedRange(both, at))).to.deep.equal(['9', true]);
+    for (const ranks of [
+      { from: 0, until: 64 },
+      { from: 65, until: 4_096 },
+    ])
+      expect(isIn(named, rankedRange(both, ranks))).to.equal(false);
+    // All of them come behind those that they are made of.
+    for (const entry of [byName, listed, named]) expect(entry > ofDrug && entry > ofBarcode).to.equal(true);
+    expect([byName, listed, named].map(keyIn)).to.deep.equal([null, null, null]);
+    expect(frequentOver).to.equal(200);
   });
 });
