@@ -1,6 +1,6 @@
 // In: a rejected record as it came, and the JSON path of what was wrong. Out: where in the text that is.
 
-import jsonc from 'jsonc-parser';
+import { findNodeAtLocation, parseTree } from 'jsonc-parser';
 
 /** A place in a text: from an index up to another one. */
 export interface Place {
@@ -14,8 +14,8 @@ const step = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y;
 /** The text may be cut off, and be no JSON at all. @returns `null` where the path leads to nothing that is there */
 export function placeOf(raw: string, path: string): Place | null {
   const steps = stepsOf(path);
-  const root = steps && jsonc.parseTree(raw, [], { disallowComments: true });
-  const node = root && steps && jsonc.findNodeAtLocation(root, steps);
+  const root = steps && parseTree(raw, [], { disallowComments: true });
+  const node = root && steps && findNodeAtLocation(root, steps);
   return node ? { from: node.offset, until: node.offset + node.length } : null;
 }
 
