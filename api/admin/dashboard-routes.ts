@@ -31,12 +31,15 @@ export interface DashboardOptions {
   readonly sources: DashboardSources;
   /** See {@link adminAccess}. */
   readonly token: string | undefined;
+  /** Tests shorten how long a page may take. */
+  readonly withinMs?: number;
 }
 
 /** Serves the dashboard on all paths that no other route has; a path of another route is `besides`, and open to all. */
 export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: string }> = {
   name: 'dashboard-routes',
-  register(server: Server, { sources, token, besides }: DashboardOptions & { readonly besides: string }) {
+  register(server: Server, options: DashboardOptions & { readonly besides: string }) {
+    const { sources, token, withinMs = renderedWithinMs, besides } = options;
     const requireAccess = adminAccess(token);
     server.ext('onRequest', ({ path, raw }, h) => {
       if (path !== besides) requireAccess(raw.req);
@@ -52,7 +55,7 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: stri
         const name = (request.params['page'] as string | undefined) ?? '';
         if (name === 'style.css') return styleSheet(request, h);
         const rendering = renderPage(sources, { name, target: request.raw.req.url ?? '' });
-        const { status, text } = await within(rendering, renderedWithinMs);
+        const { status, text } = await within(rendering, withinMs);
         return h.response(text).code(status).type('text/html');
       },
     });

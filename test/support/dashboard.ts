@@ -23,6 +23,8 @@ export interface TestDashboardOptions {
   /** How many records the comparison of members looks at. */
   readonly most?: number;
   readonly isImported?: boolean;
+  /** How long a page may take, in ms. */
+  readonly withinMs?: number;
 }
 
 /** Starts an admin listener; whoever calls this calls `stop`. */
@@ -32,6 +34,7 @@ export async function startDashboard({
   host = '127.0.0.1',
   most,
   isImported = true,
+  withinMs,
 }: TestDashboardOptions & { readonly redisUrl: string }): Promise<TestDashboard> {
   const keyPrefix = 'medref';
   const redis = connectForServing(redisUrl);
@@ -43,6 +46,7 @@ export async function startDashboard({
     metrics: createMetrics(),
     dashboard: {
       token,
+      ...(withinMs !== undefined && { withinMs }),
       sources: {
         ...{ redis, keyPrefix, readModel, served: servedCollections, isImported: () => isImported },
         schedule: { cron: '0 3 * * *', timezone: 'UTC' },

@@ -75,8 +75,8 @@ describe('the pages of the dashboard in Chromium', function () {
       const ground = await page.evaluate('getComputedStyle(document.body).backgroundColor');
       await page.emulateMedia({ colorScheme: 'dark' });
       expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).not.to.equal(ground);
-      expect(await findings(), 'dark').to.deep.equal([]);
       await page.setViewportSize({ width: 320, height: 640 });
+      expect(await findings(), 'dark').to.deep.equal([]);
       expect(await page.evaluate('document.documentElement.scrollWidth'), 'at 320 px').to.equal(320);
       const ofNetwork = /^console: Failed to load resource: the server responded with a status of 40[04]/;
       expect(witness.complaints.splice(0).filter((it) => !ofNetwork.test(it))).to.deep.equal([]);

@@ -1,5 +1,6 @@
 // The dashboard over HTTP: what each page says, its headers, its errors, what it bounds.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { rollBack } from '../../../importer/rollback.ts';
 import { createApiKey } from '../../../shared/api-keys.ts';
@@ -11,6 +12,7 @@ import { startDashboard, type TestDashboard } from '../../support/dashboard.ts';
 import { type DashboardData, fillDashboard, hostileNames } from '../../support/dashboard-data.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, product, products } from '../../support/records.ts';
+import { startRedisProxy } from '../../support/redis-proxy.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { sendWithoutKey } from '../../support/wire.ts';
 
@@ -300,9 +302,71 @@ describe('the dashboard', function () {
       ([status, text]: [number, string]) =>
         status === 404 && text.includes('No version of companies has been published yet.'),
     );
+    const unaware = await startDashboard({ redisUrl: server().url, isImported: false });
+    const { body } = await sendWithoutKey(unaware, '/');
+    await unaware.stop();
+    expect(plainOf(body.toString()), 'without a URL').to.include('Nothing is wrong');
     await importRecords(companies(2), companyCollection, { redisUrl: server().url });
     await importRecords(products(2), productCollection, { redisUrl: server().url });
     expect(await read('/')).to.include('Nothing is wrong');
+  });
+
+  it('says of a collection that upstream was not found as it is live for longer than the schedule allows', async () => {
+    const checked = (hours: number) =>
+      redis.set(keys.checked, new Date(Date.now() - hours * 3_600_000).toISOString());
+    await checked(24.9);
+    expect(await read('/')).to.include('Nothing is wrong');
+    await checked(25.1);
+    expect(await read('/')).to.match(
+      /1 d 1 h ago, longer than the schedule allows\. .* medref import products /,
+    );
+    await checked(0);
+  });
+
+  it('shows all imports of the history, and keys page by page', async () => {
+    for (let n = 0; n < 24; n += 1) {
+      const report = { endedAt: new Date().toISOString(), outcome: 'unchanged', durationMs: n, warnings: [] };
+      const figures = { read: 0, rejected: 0, added: 0, changed: 0, removed: 0, version: null };
+      await redis.xadd(keys.imports, '*', 'report', JSON.stringify({ ...report, ...figures }));
+    }
+    const took = [...(await read('/imports')).matchAll(/ (\d+) ms /g)].map(([, ms]) => Number(ms));
+    expect(took.slice(0, 24)).to.deep.equal(Array.from({ length: 24 }, (_, n) => 23 - n));
+    expect(took).to.have.length(25);
+    for (let n = 0; n < 101; n += 1)
+      await redis.hset(
+        'medref:keys',
+        `digest ${n}`,
+        JSON.stringify({
+          id: `${n}`,
+          client: `client ${n};`,
+          createdAt: new Date(n).toISOString(),
+          expiresAt: null,
+          rate: null,
+        }),
+      );
+    expect(await read('/keys'))
+      .to.match(/101 keys.*client 0; .*client 99; .*Page 1 of 2/)
+      .and.not.include('client 100;');
+    expect(await read('/keys?page=2'))
+      .to.include('client 100;')
+      .and.not.include('client 99;');
+  });
+
+  it('gives a page up that is not made in time', async () => {
+    const proxy = await startRedisProxy(server().port, ({ name }) =>
+      name === 'XREVRANGE' ? { moment: 'after', act: () => sleep(300) } : undefined,
+    );
+    const late = await startDashboard({ redisUrl: proxy.url, withinMs: 100 });
+    try {
+      const [imports, keysPage] = await Promise.all(
+        ['/imports', '/nothing'].map((path) => sendWithoutKey(late, path)),
+      );
+      expect([imports?.status, keysPage?.status]).to.deep.equal([503, 404]);
+      expect(plainOf(String(imports?.body))).to.include('The data cannot be read quickly enough');
+    } finally {
+      await late.stop();
+      await proxy.close();
+    }
   });
 
   it('says within 2 s that Redis is away, on every page, and comes back with it', async () => {
