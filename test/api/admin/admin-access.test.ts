@@ -30,7 +30,10 @@ describe('the admin listener', () => {
         expect(body.toString()).to.include('ADMIN_TOKEN').and.not.include(token);
       }
       expect((await ask('/', {}, 'POST')).status).to.equal(401);
-      expect((await ask('/metrics')).status).to.equal(200);
+      const metrics = await ask('/metrics');
+      expect(metrics.status).to.equal(200);
+      expect(metrics.headers['content-type']).to.include('text/plain');
+      expect(metrics.headers, 'those of pages').not.to.have.property('content-security-policy');
     });
 
     it('takes it with any user name, and the scheme in any case', async () => {

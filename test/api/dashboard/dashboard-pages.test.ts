@@ -43,6 +43,7 @@ describe('the pages of the dashboard in Chromium', function () {
       ['keys', 'keys'],
       ['a page that there is not', 'nothing'],
       ['a wrong parameter', 'browse?page=x'],
+      ['an id of very many digits', `record?id=${'9'.repeat(400)}`],
     ]);
     page = await browser().newPage();
     witness = await watch(page, dashboard.origin);
@@ -64,7 +65,7 @@ describe('the pages of the dashboard in Chromium', function () {
   for (const name of [
     ...['the overview', 'imports', 'an import', 'versions', 'a diff', 'changed records', 'records'],
     ...['a record with a long name', 'a record that is not there', 'rejects', 'keys'],
-    ...['a page that there is not', 'a wrong parameter'],
+    ...['a page that there is not', 'a wrong parameter', 'an id of very many digits'],
   ]) {
     it(`show ${name} so that axe finds nothing, by light and by dark, and no wider than a phone`, async () => {
       const url = `${dashboard.origin}/${pages.get(name)}`;
