@@ -1,5 +1,7 @@
 // In: figures. Out: plots as SVG text, drawn by hand: readable by light and by dark, and told in words to who cannot see.
 
+import { coordinate, escapedText, type PlotWords, shownNumber, svgFigure } from '../api/plots/svg-figure.ts';
+
 /** A horizontal bar on a logarithmic axis. */
 export interface Bar {
   readonly label: string;
@@ -14,36 +16,10 @@ export interface Curve {
   readonly points: readonly (readonly [share: number, value: number])[];
 }
 
-interface Words {
-  readonly title: string;
-  readonly description: string;
-}
-
 const width = 860;
-/** Blue and orange that differ for every kind of sight, and stand out on white as on near black. */
-const style = `
-    text { font: 13px system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #1f2328; }
-    .title { font-size: 16px; font-weight: 600; }
-    .small, .axis { font-size: 12px; fill: #59636e; }
-    .small { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; }
-    .grid { stroke: #d1d9e0; stroke-width: 1; }
-    .medref { fill: #1f6feb; } .limit { fill: #bf5a00; } .other { fill: #8c959f; }
-    .idle { stroke: #1f6feb; fill: none; } .busy { stroke: #bf5a00; fill: none; }
-    .dot.idle { fill: #1f6feb; } .dot.busy { fill: #bf5a00; }
-    .background { fill: #ffffff; }
-    @media (prefers-color-scheme: dark) {
-      text { fill: #f0f6fc; }
-      .small, .axis { fill: #9198a1; }
-      .small { stroke: #0d1117; }
-      .grid { stroke: #3d444d; }
-      .medref { fill: #4493f8; } .limit { fill: #f0883e; } .other { fill: #6e7681; }
-      .idle { stroke: #4493f8; } .busy { stroke: #f0883e; }
-      .dot.idle { fill: #4493f8; } .dot.busy { fill: #f0883e; }
-      .background { fill: #0d1117; }
-    }`;
 
 /** Bars, the longest first, on an axis whose steps are powers of ten. */
-export function barPlot(bars: readonly Bar[], words: Words & { axis: string }): string {
+export function barPlot(bars: readonly Bar[], words: PlotWords & { axis: string }): string {
   const sorted = [...bars].sort((a, b) => b.value - a.value);
   const labels = { x: 16, end: 396 };
   const plot = { left: 408, right: width - 76, top: 66 };
@@ -58,14 +34,14 @@ export function barPlot(bars: readonly Bar[], words: Words & { axis: string }): 
     const y = plot.top + i * rowHeight;
     const end = axis.at(value);
     return `
-  <text x="${labels.end}" y="${y + 18}" text-anchor="end">${escaped(label)}</text>
-  <rect class="${kind}" x="${plot.left}" y="${y + 4}" width="${number(Math.max(2, end - plot.left))}" height="20" rx="2"/>
-  <text class="small" x="${number(end + 6)}" y="${y + 18}">${shown(value)}</text>`;
+  <text x="${labels.end}" y="${y + 18}" text-anchor="end">${escapedText(label)}</text>
+  <rect class="${kind}" x="${plot.left}" y="${y + 4}" width="${coordinate(Math.max(2, end - plot.left))}" height="20" rx="2"/>
+  <text class="small" x="${coordinate(end + 6)}" y="${y + 18}">${shownNumber(value)}</text>`;
   });
   const grid = axis.ticks.map(
     (tick) => `
-  <line class="grid" x1="${number(axis.at(tick))}" x2="${number(axis.at(tick))}" y1="${plot.top}" y2="${bottom}"/>
-  <text class="axis" x="${number(axis.at(tick))}" y="${bottom + 18}" text-anchor="middle">${shown(tick)}</text>`,
+  <line class="grid" x1="${coordinate(axis.at(tick))}" x2="${coordinate(axis.at(tick))}" y1="${plot.top}" y2="${bottom}"/>
+  <text class="axis" x="${coordinate(axis.at(tick))}" y="${bottom + 18}" text-anchor="middle">${shownNumber(tick)}</text>`,
   );
   const legend = ['medref', 'limit', 'other'].map((kind, i) => {
     const x = plot.left + i * 120;
@@ -76,12 +52,15 @@ export function barPlot(bars: readonly Bar[], words: Words & { axis: string }): 
   });
   return figure(bottom + 46, words, [
     ...[...grid, ...legend, ...rows],
-    `\n  <text class="axis" x="${plot.left}" y="${bottom + 36}">${escaped(words.axis)}</text>`,
+    `\n  <text class="axis" x="${plot.left}" y="${bottom + 36}">${escapedText(words.axis)}</text>`,
   ]);
 }
 
 /** Curves over shares of requests; the nearer to all of them, the more room a share has. */
-export function curvePlot(curves: readonly Curve[], words: Words & { axis: string; unit: string }): string {
+export function curvePlot(
+  curves: readonly Curve[],
+  words: PlotWords & { axis: string; unit: string },
+): string {
   const plot = { left: 84, right: width - 150, top: 66, bottom: 326 };
   const shares = curves[0]?.points.map(([share]) => share) ?? [];
   const x = (index: number) =>
@@ -93,16 +72,16 @@ export function curvePlot(curves: readonly Curve[], words: Words & { axis: strin
   );
   const grid = axis.ticks.map(
     (tick) => `
-  <line class="grid" x1="${plot.left}" x2="${plot.right}" y1="${number(axis.at(tick))}" y2="${number(axis.at(tick))}"/>
-  <text class="axis" x="${plot.left - 10}" y="${number(axis.at(tick) + 4)}" text-anchor="end">${shown(tick)} ${words.unit}</text>`,
+  <line class="grid" x1="${plot.left}" x2="${plot.right}" y1="${coordinate(axis.at(tick))}" y2="${coordinate(axis.at(tick))}"/>
+  <text class="axis" x="${plot.left - 10}" y="${coordinate(axis.at(tick) + 4)}" text-anchor="end">${shownNumber(tick)} ${words.unit}</text>`,
   );
   const below = shares.map(
     (share, i) => `
-  <text class="axis" x="${number(x(i))}" y="${plot.bottom + 22}" text-anchor="middle">${shareName(share)}</text>`,
+  <text class="axis" x="${coordinate(x(i))}" y="${plot.bottom + 22}" text-anchor="middle">${shareName(share)}</text>`,
   );
   const ends = apart(curves.map(({ points }) => axis.at(points[points.length - 1]?.[1] ?? 1)));
   const lines = curves.map(({ label, kind, points }, nth) => {
-    const at = points.map(([, value], i) => `${number(x(i))},${number(axis.at(value))}`);
+    const at = points.map(([, value], i) => `${coordinate(x(i))},${coordinate(axis.at(value))}`);
     const dots = at.map((point) => {
       const [cx, cy] = point.split(',');
       return `<circle class="dot ${kind}" cx="${cx}" cy="${cy}" r="4"/>`;
@@ -110,24 +89,16 @@ export function curvePlot(curves: readonly Curve[], words: Words & { axis: strin
     return `
   <polyline class="${kind}" stroke-width="2.5" stroke-linejoin="round" points="${at.join(' ')}"/>
   ${dots.join('')}
-  <text x="${plot.right + 14}" y="${number((ends[nth] ?? 0) + 5)}">${escaped(label)}</text>`;
+  <text x="${plot.right + 14}" y="${coordinate((ends[nth] ?? 0) + 5)}">${escapedText(label)}</text>`;
   });
   return figure(plot.bottom + 60, words, [
     ...[...grid, ...below, ...lines],
-    `\n  <text class="axis" x="${plot.left}" y="${plot.bottom + 46}">${escaped(words.axis)}</text>`,
+    `\n  <text class="axis" x="${plot.left}" y="${plot.bottom + 46}">${escapedText(words.axis)}</text>`,
   ]);
 }
 
-function figure(height: number, { title, description }: Words, parts: readonly string[]): string {
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title description">
-  <title id="title">${escaped(title)}</title>
-  <desc id="description">${escaped(description)}</desc>
-  <style>${style}
-  </style>
-  <rect class="background" width="${width}" height="${height}" rx="6"/>
-  <text class="title" x="16" y="28">${escaped(title)}</text>${parts.join('')}
-</svg>
-`;
+function figure(height: number, words: PlotWords, parts: readonly string[]): string {
+  return svgFigure({ ...words, width, height, hasOwnStyle: true }, parts);
 }
 
 /** From the power of ten below the least value to the one above the greatest. */
@@ -148,17 +119,5 @@ function apart(heights: readonly number[]): number[] {
 }
 
 function shareName(share: number): string {
-  return share === 1 ? 'longest' : share === 0.5 ? 'median' : `p${number(share * 100)}`;
-}
-
-function shown(value: number): string {
-  return value >= 10 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(2)));
-}
-
-function number(value: number): string {
-  return String(Math.round(value * 10) / 10);
-}
-
-function escaped(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+  return share === 1 ? 'longest' : share === 0.5 ? 'median' : `p${coordinate(share * 100)}`;
 }

@@ -1,10 +1,10 @@
 // In: collections and a connection. Out: the reports of their imports, which went on one after the other.
 
-import { urlSetting } from '../config/settings.ts';
 import { importCollection } from '../importer/import-cycle.ts';
 import { type ImportReport, startReport } from '../importer/job/import-report.ts';
 import type { Webhook } from '../importer/notices/webhook.ts';
 import type { Collection } from '../shared/collections/collection.ts';
+import { urlSetting } from '../shared/collections/collection.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { UsageError } from './exit-codes.ts';
 import type { Logger } from './logger.ts';

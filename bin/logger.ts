@@ -1,7 +1,7 @@
 // Structured logs, as JSON lines; where they go is the caller's.
 
 import { type Logger, pino } from 'pino';
-import { printableJson } from './escapes.ts';
+import { printableJson } from '../shared/escapes.ts';
 import type { CommandContext } from './surroundings.ts';
 
 export type { Logger } from 'pino';

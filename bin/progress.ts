@@ -1,7 +1,7 @@
 // In: how far an import has come. Out: a line on a terminal that keeps up; elsewhere a line of the log now and then.
 
 import type { ImportProgress } from '../importer/job/import-job.ts';
-import { age, count, counted } from './commands/output.ts';
+import { age, count, counted } from '../shared/figures.ts';
 import type { Logger } from './logger.ts';
 import type { CommandContext } from './surroundings.ts';
 

@@ -1,11 +1,11 @@
 // In: a collection that is due. Out: it was imported, by this process or by another one; or it is to be tried again.
 
 import { readLastImportSince } from '../importer/job/import-history.ts';
-import { readLockHolder } from '../importer/job/import-lock.ts';
 import { startReport } from '../importer/job/import-report.ts';
 import type { RunEnd } from '../importer/schedule.ts';
 import type { Collection } from '../shared/collections/collection.ts';
 import { collectionKeys } from '../shared/keys.ts';
+import { readLockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
 import { type Imports, importCollections } from './import-collections.ts';

@@ -1,6 +1,7 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
 import Joi from 'joi';
+import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
 import { isCronLine } from './cron-line.ts';
 
@@ -19,6 +20,7 @@ export interface Settings {
   readonly apiPort: number;
   readonly adminHost: string;
   readonly adminPort: number;
+  readonly adminToken: string | undefined;
   /** Without a trailing slash; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
   /** By collection name; a collection without a URL is absent. */
@@ -91,7 +93,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'ADMIN_HOST',
     default: '127.0.0.1',
-    doc: 'Address of the admin listener, which has the metrics.',
+    doc: 'Address of the admin listener, which has the metrics and the dashboard.',
     takes: 'a host name or IP address',
     rule: host,
   },
@@ -101,6 +103,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'Port of the admin listener.',
     takes: 'an integer from 0 (any free port) to 65535',
     rule: port,
+  },
+  {
+    name: 'ADMIN_TOKEN',
+    doc: 'Password of the dashboard, with any user name. Without it the dashboard is answered on loopback alone.',
+    takes: 'visible ASCII characters without spaces',
+    rule: token,
+    secret: true,
   },
   {
     name: 'BASE_URL',
@@ -221,6 +230,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     apiPort: number('API_PORT'),
     adminHost: text('ADMIN_HOST'),
     adminPort: number('ADMIN_PORT'),
+    adminToken: values.get('ADMIN_TOKEN') as string | undefined,
     baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/(?<!\/)\/+$/, ''),
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
@@ -234,11 +244,6 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),
     webhookSecret: values.get('WEBHOOK_SECRET') as string | undefined,
   });
-}
-
-/** The setting that holds a collection's upstream URL, such as `PRODUCTS_URL`. */
-export function urlSetting(collection: string): string {
-  return `${collection.toUpperCase()}_URL`;
 }
 
 function tokenSetting(collection: string): string {

@@ -16,6 +16,8 @@ import { startSampleUpstream } from './sample-upstream.ts';
 
 const SAMPLE = { seed: 868_869, products: 5_000, companies: 300 };
 const CLIENT = 'demo';
+/** The exit code of an import that a check refused. */
+const REFUSED = 3;
 const FIRST_PORT = 3_000;
 const READY_TIMEOUT_MS = 30_000;
 
@@ -54,8 +56,7 @@ async function demo(): Promise<never> {
   };
   await importSample(environment);
   const key = await makeKey(environment);
-  const address = await startApi(environment);
-  process.stdout.write(welcome(address, key));
+  process.stdout.write(welcome(await startApi(environment), key));
   return untilEnding();
 }
 
@@ -67,17 +68,42 @@ async function startRedis(): Promise<string> {
   return redis.url;
 }
 
-/** Imports the sample catalogue over HTTP, with the command that imports real lists. */
+/**
+ * Imports the sample catalogue over HTTP, with the command that imports real lists. What there is to see of companies was
+ * not always so: the first time, an earlier list comes before it, and one that is refused behind it.
+ */
 async function importSample(environment: Environment): Promise<void> {
   say(`importing ${SAMPLE.products} products and ${SAMPLE.companies} companies over HTTP`);
   const upstream = await startSampleUpstream(SAMPLE);
   stops.push(upstream.stop);
-  const { productsUrl: PRODUCTS_URL, companiesUrl: COMPANIES_URL } = upstream;
+  const { productsUrl: PRODUCTS_URL, companiesUrl, formerCompaniesUrl, shrunkenCompaniesUrl } = upstream;
+  const isFirst = await nothingIsLive(environment);
+  const importCompanies = (COMPANIES_URL: string, ...options: string[]) =>
+    importList({ ...environment, COMPANIES_URL }, ['companies', ...options]);
   // Forced: that an earlier release left another sample here is no reason to refuse this one.
-  const report = await medref(['import', '--force'], { ...environment, PRODUCTS_URL, COMPANIES_URL });
-  const { imports } = report as { imports: { collection: string; outcome: string; version: number }[] };
-  for (const { collection, outcome, version } of imports)
-    say(`${collection}: ${outcome}, version ${version}`);
+  const importHistory = async () => {
+    if (isFirst) await importCompanies(formerCompaniesUrl, '--force');
+    await importCompanies(companiesUrl, '--force');
+    if (isFirst) await importCompanies(shrunkenCompaniesUrl);
+  };
+  // Side by side, since each publication waits until the second of its number is over.
+  await Promise.all([importList({ ...environment, PRODUCTS_URL }, ['products', '--force']), importHistory()]);
+}
+
+/** Imports one list, and says how that ended. */
+async function importList(environment: Environment, args: readonly string[]): Promise<void> {
+  const { imports } = (await medref(['import', ...args], environment, [0, REFUSED])) as {
+    imports: { collection: string; outcome: string; version: number | null }[];
+  };
+  for (const { collection, outcome, version } of imports) {
+    const what = version === null ? 'since the list had shrunk' : `version ${version}`;
+    say(`${collection}: ${outcome}, ${what}`);
+  }
+}
+
+async function nothingIsLive(environment: Environment): Promise<boolean> {
+  const { collections } = (await medref(['status'], environment)) as { collections: { live: unknown }[] };
+  return collections.every(({ live }) => live === null);
 }
 
 /** Makes a key, and revokes those of earlier demos: each was shown once, to who ended that demo. */
@@ -90,8 +116,15 @@ async function makeKey(environment: Environment): Promise<string> {
   return key;
 }
 
-/** Starts the API on the first port that is free; resolves with its address when it is ready. */
-async function startApi(environment: Environment): Promise<string> {
+/** Where the API answers, and where its admin listener does. */
+interface Addresses {
+  readonly address: string;
+  /** `null` where it could not listen. */
+  readonly admin: string | null;
+}
+
+/** Starts the API on the first port that is free; resolves with its addresses when it is ready. */
+async function startApi(environment: Environment): Promise<Addresses> {
   say('starting the API');
   for (let port = Number(process.env['API_PORT']) || FIRST_PORT; ; port++) {
     if (!(await isFree(port))) continue;
@@ -99,7 +132,7 @@ async function startApi(environment: Environment): Promise<string> {
     const api = await startServe({ ...environment, API_PORT: String(port) });
     if (await getsReady(api, address)) {
       watch('API', api);
-      return address;
+      return { address, admin: await adminOf(api) };
     }
     await api.stop();
     const takenMeanwhile = api.output.stderr.includes('EADDRINUSE');
@@ -120,6 +153,17 @@ async function getsReady(api: Child, address: string): Promise<boolean> {
   return false;
 }
 
+/** The address of the admin listener, as the log of the API tells it. */
+async function adminOf({ process: child, output }: Child): Promise<string | null> {
+  for (; child.exitCode === null; await sleep(10)) {
+    ending.signal.throwIfAborted();
+    const [, address] = /"address":"([^"]+)","msg":"The admin listener answers/.exec(output.stderr) ?? [];
+    if (address !== undefined) return address;
+    if (output.stderr.includes('There are no metrics')) return null;
+  }
+  return null;
+}
+
 /** Whether nobody listens on this loopback port. */
 async function isFree(port: number): Promise<boolean> {
   const listener = createServer();
@@ -136,7 +180,11 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 /** Runs a command of medref to its end, within this process, and resolves with its answer. */
-async function medref(args: string[], environment: Environment): Promise<unknown> {
+async function medref(
+  args: string[],
+  environment: Environment,
+  expected: readonly number[] = [0],
+): Promise<unknown> {
   ending.signal.throwIfAborted();
   const { commandLine } = await import('../bin/command-line.ts');
   const said = { stdout: '', stderr: '' };
@@ -158,7 +206,7 @@ async function medref(args: string[], environment: Environment): Promise<unknown
     },
   });
   ending.signal.throwIfAborted();
-  if (code === 0) return JSON.parse(said.stdout);
+  if (expected.includes(code)) return JSON.parse(said.stdout);
   throw new Error(`"medref ${args.join(' ')}" failed (${code}). It said:\n${said.stderr.trimEnd()}`);
 }
 
@@ -193,14 +241,16 @@ async function untilEnding(): Promise<never> {
   throw ending.signal.reason;
 }
 
-function welcome(address: string, key: string): string {
+function welcome({ address, admin }: Addresses, key: string): string {
   const curl = (path: string) => `  curl -s -H 'Authorization: Bearer ${key}' '${address}${path}'`;
   const [first] = sampleProducts({ ...SAMPLE, count: 1 });
   return `
 medref serves ${SAMPLE.products} invented products and ${SAMPLE.companies} invented companies.
 
-  address  ${address}
-  key      ${key}
+  address    ${address}
+  key        ${key}
+  read, try  ${address}/docs
+  dashboard  ${admin ?? 'none: its port is taken'}
 
   export MEDREF_URL=${address} MEDREF_KEY=${key}
 

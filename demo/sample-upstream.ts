@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
+import type { Company } from '../shared/collections/company.ts';
 import { catalogueDocument, sampleCompanies, sampleProducts } from './sample-catalogue.ts';
 
 export interface SampleUpstreamOptions {
@@ -22,6 +23,10 @@ export interface SampleUpstreamOptions {
 export interface SampleUpstream {
   readonly productsUrl: string;
   readonly companiesUrl: string;
+  /** The companies as they were before: some were not there yet, some were others, some have gone since. */
+  readonly formerCompaniesUrl: string;
+  /** A list that has lost most of the companies, as a fault of upstream would send it. */
+  readonly shrunkenCompaniesUrl: string;
   /** Ends it, and every answer that is under way. */
   stop(): Promise<void>;
 }
@@ -37,7 +42,15 @@ export async function startSampleUpstream(options: SampleUpstreamOptions): Promi
   const { seed } = options;
   const documents = new Map([
     ['/products', documentOf((count) => sampleProducts({ seed, count }), options.products)],
-    ['/companies', documentOf((count) => sampleCompanies({ seed, count }), options.companies)],
+    ['/companies', documentOf((count) => withFlaws(sampleCompanies({ seed, count })), options.companies)],
+    ['/former-companies', documentOf((count) => formerCompanies(seed, count), options.companies)],
+    [
+      '/shrunken-companies',
+      documentOf(
+        (count) => withFlaws(sampleCompanies({ seed, count: Math.ceil(count / 3) })),
+        options.companies,
+      ),
+    ],
   ]);
   const server = createServer((request, response) => {
     answer(documents.get(request.url ?? ''), request, response).catch(() => response.destroy());
@@ -48,6 +61,8 @@ export async function startSampleUpstream(options: SampleUpstreamOptions): Promi
   return {
     productsUrl: `${origin}/products`,
     companiesUrl: `${origin}/companies`,
+    formerCompaniesUrl: `${origin}/former-companies`,
+    shrunkenCompaniesUrl: `${origin}/shrunken-companies`,
     async stop() {
       const closed = once(server, 'close');
       server.close();
@@ -55,6 +70,33 @@ export async function startSampleUpstream(options: SampleUpstreamOptions): Promi
       await closed;
     },
   };
+}
+
+/** How many companies came since, how many went, and every how many of the others changed. */
+const CAME = 5;
+const WENT = 4;
+const CHANGED_EVERY = 25;
+
+/** The list before the one that is sent now. */
+function* formerCompanies(seed: number, count: number): Generator<Company, void> {
+  let index = 0;
+  for (const company of sampleCompanies({ seed, count: count + WENT })) {
+    index += 1;
+    if (index > count - CAME && index <= count) continue;
+    const isOther = index % CHANGED_EVERY === 0;
+    yield isOther ? { ...company, phone: null, officialName: `${company.name} LTD. ŞTİ.` } : company;
+  }
+}
+
+/** A list with two records that are rejected: so few that the others are published. */
+function* withFlaws(companies: Iterable<Company>): Generator<unknown, void> {
+  let first: Company | undefined;
+  for (const company of companies) {
+    first ??= company;
+    yield company;
+  }
+  yield { ...first, id: 9_000_001, city: ['İSTANBUL', 'ANKARA'] };
+  yield { ...first, id: '9000002' };
 }
 
 /** A change of the generator shows in its first records: the tag is made of these and the count. */

@@ -6,6 +6,7 @@ import { blockLines } from '../shared/formats/block.ts';
 import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
 import { rangeIds, unpackIds } from '../shared/formats/packed-ids.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
+import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import {
   type ContentFacts,
@@ -15,7 +16,7 @@ import {
   type StoredContent,
   type Version,
 } from '../shared/versions.ts';
-import { type ImportLock, type LockHolder, takeLock } from './job/import-lock.ts';
+import { type ImportLock, takeLock } from './job/import-lock.ts';
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { contentDamage } from './publishing/content-damage.ts';

@@ -2,13 +2,14 @@
 
 import type { Collection } from '../shared/collections/collection.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
+import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import type { Hold } from '../shared/schedule-hold.ts';
 import * as versions from '../shared/versions.ts';
 import { conclusionOf } from './job/import-history.ts';
-import { type ImportLock, type LockHolder, takeLock } from './job/import-lock.ts';
+import { type ImportLock, takeLock } from './job/import-lock.ts';
 import { type ImportReport, startReport } from './job/import-report.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
-import type { Hold } from './publishing/hold.ts';
 import { firstDamage } from './publishing/live-content.ts';
 import { publishVersion } from './publishing/publish-version.ts';
 import { sweepStaged } from './publishing/sweep.ts';

@@ -1,6 +1,6 @@
 // In: two kept versions. Out: what differs between them, record by record, read in bounded batches.
 
-import { isDeepStrictEqual } from 'node:util';
+import { differingMembers } from '../shared/differing-members.ts';
 import { formatOf } from '../shared/formats/content-format.ts';
 import { rangeIds, unpackIds } from '../shared/formats/packed-ids.ts';
 import type { PartKeys } from '../shared/keys.ts';
@@ -95,16 +95,5 @@ async function readRecords(
 }
 
 function changedRecord(id: string, before: unknown, after: unknown): ChangedRecord {
-  return { id: Number(id), fields: differingMembers(before, after, ''), before, after };
-}
-
-function differingMembers(before: unknown, after: unknown, path: string): string[] {
-  if (!isObject(before) || !isObject(after)) return isDeepStrictEqual(before, after) ? [] : [path];
-  return Object.keys(after).flatMap((name) =>
-    differingMembers(before[name], after[name], path === '' ? name : `${path}.${name}`),
-  );
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return { id: Number(id), fields: differingMembers(before, after), before, after };
 }

@@ -3,6 +3,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { apiKeyKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
+import { parseStored } from './redis/damage.ts';
 
 /** What is known of a key; never the key itself. */
 export interface ApiKey {
@@ -40,12 +41,12 @@ export async function createApiKey(
   return { ...known, key };
 }
 
-/** All keys, oldest first. */
+/** All keys, oldest first. @throws DamagedKeyError */
 export async function listApiKeys(redis: Redis, keyPrefix: string): Promise<ListedApiKey[]> {
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
   const [stored, used] = await Promise.all([redis.hvals(keys), redis.hgetall(lastUse)]);
   return stored
-    .map((text) => JSON.parse(text) as ApiKey)
+    .map((text) => parseStored<ApiKey>(keys, text))
     .map((key) => ({ ...key, lastUsedAt: used[key.id] ?? null }))
     .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
 }

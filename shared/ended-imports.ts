@@ -2,6 +2,7 @@
 
 import type { CollectionKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
+import { parseStored } from './redis/damage.ts';
 
 /** How many imports the history keeps. */
 export const historyCap = 100;
@@ -56,12 +57,12 @@ export interface HistoryEntry extends ImportReport {
   readonly validators: KeptValidators | null;
 }
 
-/** The last imports of a collection, latest first. */
+/** The last imports of a collection, latest first. @throws DamagedKeyError */
 export async function readHistory(
   redis: Redis,
   keys: CollectionKeys,
   count: number,
 ): Promise<HistoryEntry[]> {
   const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
-  return entries.map(([, fields]) => JSON.parse(fields[1] as string) as HistoryEntry);
+  return entries.map(([, fields]) => parseStored<HistoryEntry>(keys.imports, fields[1] as string));
 }

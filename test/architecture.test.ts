@@ -140,7 +140,7 @@ describe('the architecture', () => {
       (to) => /^(pg|json-server)$/.test(to),
     ],
     ['bench/ knows of Redis keys no more than a client', inFolder('bench'), (to) => to === 'shared/keys.ts'],
-    ['node-cron stays in one file', (from) => from !== 'importer/schedule.ts', isPackage('node-cron')],
+    ['node-cron stays in one file', (from) => from !== 'shared/due-times.ts', isPackage('node-cron')],
     ['ioredis stays in one file', (from) => from !== 'shared/redis/connections.ts', isPackage('ioredis')],
     ['commander stays in one file', (from) => from !== 'bin/command-line.ts', isPackage('commander')],
     ['no test code is used by what is not a test', () => true, inFolder('test')],

@@ -159,7 +159,8 @@ export async function listOf(digests: ReadonlyMap<number, Digests>): Promise<Cha
   return { ids, kinds };
 }
 
-function kindOf({ before, after }: Digests): ChangeKind {
+/** What became of an id whose digests differ. */
+export function kindOf({ before, after }: Digests): ChangeKind {
   if (before === '-') return 'added';
   return after === '-' ? 'removed' : 'changed';
 }

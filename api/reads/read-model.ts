@@ -266,6 +266,19 @@ export class ReadModel {
     });
   }
 
+  /** Which ids changed since the version `since`, by id, all of them, without their records. */
+  async changedIds(
+    target: ReadTarget,
+    since: number,
+  ): Promise<{ readonly version: Version; readonly list: ChangeList }> {
+    return this.#versions.read(target, async ({ version, keys, part }) => {
+      if (since === version.version) return { version, list: noChanges };
+      await this.#requireChanges(target.served, { since, version, keys });
+      const list = await this.#changeList(target.served, { since, version, keys, part });
+      return { version, list };
+    });
+  }
+
   /** Throws while Redis is away: nothing is said then, not even that there is nothing. */
   async #reach(key: string): Promise<void> {
     await this.#redis.exists(key);

@@ -3,14 +3,15 @@
 import { once } from 'node:events';
 import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { printable, printableJson } from '../../shared/escapes.ts';
+import { count } from '../../shared/figures.ts';
 import { type CollectionKeys, servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
-import { printable, printableJson } from '../escapes.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { collectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions } from './output.ts';
+import type { OutputOptions } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the difference as it is found, however large it is. @returns the exit code */

@@ -1,8 +1,8 @@
 // The report of an import as lines for people.
 
 import type { ImportReport } from '../../importer/job/import-report.ts';
-import { printable } from '../escapes.ts';
-import { count } from './output.ts';
+import { printable } from '../../shared/escapes.ts';
+import { count } from '../../shared/figures.ts';
 
 /** A report as lines for people. */
 export function importText(report: ImportReport): string {

@@ -1,6 +1,6 @@
 // How commands print: one JSON document with --json, else text for people.
 
-import { printableJson } from '../escapes.ts';
+import { printableJson } from '../../shared/escapes.ts';
 import type { CommandContext } from '../surroundings.ts';
 
 /** The option that every command takes. */
@@ -45,16 +45,6 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
   return [heading, ...rows].map(line).join('\n');
 }
 
-/** A whole number with thousands separated. */
-export function count(value: number): string {
-  return value.toLocaleString('en');
-}
-
-/** A number of things: `1 record`, `2,000 records`. @param noun its plural is the noun with an s */
-export function counted(value: number, noun: string): string {
-  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
-}
-
 /** A sentence over as many lines as it takes in 80 columns; those after the first begin with an indent. */
 export function wrapped(sentence: string, indent = ''): string {
   const lines: string[] = [];
@@ -66,29 +56,4 @@ export function wrapped(sentence: string, indent = ''): string {
     } else line = line === '' ? word : `${line} ${word}`;
   }
   return [...lines, line].join('\n');
-}
-
-/** An age in its largest unit: `3 d`. */
-export function age(seconds: number): string {
-  const [value, unit] = unitsOf(seconds).find(([value]) => value > 0) ?? [0, 's'];
-  return `${value} ${unit}`;
-}
-
-/** An age in its two largest units: `3 d 4 h ago`. */
-export function ageText(seconds: number): string {
-  const units = unitsOf(seconds);
-  const first = units.findIndex(([value]) => value > 0);
-  if (first === -1) return 'now';
-  const largest = units.slice(first, first + 2).filter(([value]) => value > 0);
-  const parts = largest.map(([value, unit]) => `${value} ${unit}`);
-  return `${parts.join(' ')} ago`;
-}
-
-function unitsOf(seconds: number): [value: number, unit: string][] {
-  return [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3_600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'min'],
-    [Math.floor(seconds) % 60, 's'],
-  ];
 }

@@ -1,12 +1,13 @@
 // medref rejects: the records that a collection's last import rejected, and why.
 
-import { type LastRejects, readLastRejects } from '../../importer/job/import-history.ts';
+import { printable } from '../../shared/escapes.ts';
+import { count, counted } from '../../shared/figures.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { printable } from '../escapes.ts';
+import { type LastRejects, readLastRejects } from '../../shared/last-rejects.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { count, counted, type OutputOptions, print } from './output.ts';
+import { type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the rejects of a collection's last import. @returns the exit code */

@@ -3,9 +3,10 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AccessLog } from '../../api/admin/access-log.ts';
-import { createAdminServer } from '../../api/admin/admin-server.ts';
+import { type AdminServer, createAdminServer, type DashboardSources } from '../../api/admin/admin-server.ts';
 import { createMetrics, type Metrics } from '../../api/admin/metrics.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
+import { VersionComparison } from '../../api/reads/compared-versions.ts';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
@@ -83,7 +84,11 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
     });
     const address = addressOf(server.listener.address() as AddressInfo);
     logger.info({ address }, 'The API answers.');
-    const admin = await startAdmin(metrics, context.settings, logger);
+    const admin = await startAdmin(
+      { metrics, sources: dashboardSources(context.settings, { redis, readModel }) },
+      context.settings,
+      logger,
+    );
     print(context, { address }, options, () => `The API answers at ${address}`);
     await aborted(signal);
     await Promise.all([server.stop({ timeout: drainMs }), admin?.stop({ timeout: drainMs })]);
@@ -98,11 +103,11 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
 
 /** Consumers are served all the same where the admin listener cannot be. @returns `null` then */
 async function startAdmin(
-  metrics: Metrics,
-  { adminHost: host, adminPort: port }: Settings,
+  { metrics, sources }: { readonly metrics: Metrics; readonly sources: DashboardSources },
+  { adminHost: host, adminPort: port, adminToken: token }: Settings,
   logger: Logger,
-): Promise<ReturnType<typeof createAdminServer> | null> {
-  const admin = createAdminServer({ metrics, host, port });
+): Promise<AdminServer | null> {
+  const admin = await createAdminServer({ metrics, dashboard: { sources, token }, host, port });
   try {
     await admin.start();
     logger.info(
@@ -113,10 +118,21 @@ async function startAdmin(
   } catch (error) {
     const reason = (error as Error).message;
     logger.error(
-      `There are no metrics: ${host}:${port} cannot be listened on: ${reason}. Set ADMIN_HOST or ADMIN_PORT.`,
+      `There are no metrics and no dashboard: ${host}:${port} cannot be listened on: ${reason}. Set ADMIN_HOST or ADMIN_PORT.`,
     );
     return null;
   }
+}
+
+function dashboardSources(
+  { keyPrefix, importCron: cron, importTimezone: timezone, upstreams }: Settings,
+  { redis, readModel }: { readonly redis: Redis; readonly readModel: ReadModel },
+): DashboardSources {
+  return {
+    ...{ redis, keyPrefix, readModel, served: servedCollections, schedule: { cron, timezone } },
+    comparison: new VersionComparison(readModel),
+    isImported: (collection) => upstreams.has(collection),
+  };
 }
 
 /**

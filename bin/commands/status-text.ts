@@ -1,9 +1,10 @@
 // In: the status of all collections. Out: tables that fit 80 columns, what is wrong, and what to run next.
 
+import type { CollectionStatus } from '../../shared/advice.ts';
+import { printable } from '../../shared/escapes.ts';
+import { age, count } from '../../shared/figures.ts';
 import { type Paint, paintFor, type Terminal } from '../colours.ts';
-import { printable } from '../escapes.ts';
-import type { CollectionStatus } from './advice.ts';
-import { age, count, table, wrapped } from './output.ts';
+import { table, wrapped } from './output.ts';
 
 /** A table cell of what there is none of. */
 const none = '-';

@@ -1,11 +1,11 @@
 // medref status: what is live, how old it is, how the last imports ended, who imports now, and what to do next.
 
 import { settingWarnings } from '../../config/setting-warnings.ts';
+import { judged } from '../../shared/advice.ts';
+import { readState } from '../../shared/collection-state.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
-import { judged } from './advice.ts';
-import { readState } from './collection-state.ts';
 import { type OutputOptions, print } from './output.ts';
 import { statusText } from './status-text.ts';
 import { withRedis } from './with-redis.ts';

@@ -4,12 +4,13 @@ import { repair } from '../../importer/repair.ts';
 import { isDamaged, type Verification, verify } from '../../importer/verify.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
+import { counted } from '../../shared/figures.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { exitCodes, LockedError } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { counted, type OutputOptions, print } from './output.ts';
+import { type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** What is damaged: keys that say which versions there are, the content of some versions, or the change set of one. */

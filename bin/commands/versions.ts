@@ -1,11 +1,12 @@
 // medref versions: the kept versions of a collection, latest first.
 
+import { count } from '../../shared/figures.ts';
 import { servedKeys } from '../../shared/keys.ts';
 import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { collectionNamed } from './collection-argument.ts';
-import { count, type OutputOptions, print, table } from './output.ts';
+import { type OutputOptions, print, table } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */

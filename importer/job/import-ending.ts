@@ -1,5 +1,6 @@
 // How an import ends that publishes nothing: what it staged is dropped, and its report stays in the history.
 
+import type { LockHolder } from '../../shared/lock-holder.ts';
 import { plainReason } from '../../shared/redis/failures.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { conclude as concludeImport } from '../scripts/conclude.ts';
@@ -8,7 +9,6 @@ import { discard } from '../scripts/discard.ts';
 import { LockLostError } from '../scripts/held.ts';
 import { conclusionOf } from './import-history.ts';
 import { begunOf, type ImportJob } from './import-job.ts';
-import type { LockHolder } from './import-lock.ts';
 import type { ImportOutcome, ImportReport } from './import-report.ts';
 
 /** How many rejects a dry run tells, since it keeps none. */

@@ -2,25 +2,12 @@
 
 import { type HistoryEntry, historyCap, readHistory } from '../../shared/ended-imports.ts';
 import type { CollectionKeys } from '../../shared/keys.ts';
+import type { Reject, RejectsHeader } from '../../shared/last-rejects.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Validators } from '../upstream/document.ts';
-import type { Reject } from '../writing/version-writer.ts';
 import type { ImportReport } from './import-report.ts';
-
-/** The records that the last import rejected: the first of them, and how many there were. */
-export interface LastRejects {
-  readonly total: number;
-  /** When that import ended, ISO 8601; `null` when there was none yet. */
-  readonly endedAt: string | null;
-  readonly rejects: readonly Reject[];
-}
-
-interface RejectsHeader {
-  readonly total: number;
-  readonly endedAt: string;
-}
 
 /** What a report does not say of its import. */
 export interface ConclusionFacts {
@@ -69,12 +56,4 @@ export async function readLastImportSince(
 function noneOfWrongType(error: unknown): HistoryEntry[] {
   if (isWrongType(error)) return [];
   throw error;
-}
-
-/** What the last import that read anything rejected. */
-export async function readLastRejects(redis: Redis, keys: CollectionKeys): Promise<LastRejects> {
-  const [header, ...rejects] = await redis.lrange(keys.rejects, 0, -1);
-  if (header === undefined) return { total: 0, endedAt: null, rejects: [] };
-  const { total, endedAt } = JSON.parse(header) as RejectsHeader;
-  return { total, endedAt, rejects: rejects.map((text) => JSON.parse(text) as Reject) };
 }

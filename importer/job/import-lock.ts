@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { CollectionKeys, ContentName } from '../../shared/keys.ts';
+import { holderOf, type LockHolder } from '../../shared/lock-holder.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { begin } from '../scripts/begin.ts';
 import type { BegunVersion } from '../scripts/held.ts';
@@ -19,12 +20,6 @@ export interface Lifetimes {
 
 /** The lifetimes that hold outside of tests. */
 export const lifetimes: Lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
-
-/** Who holds a lock, and since when. */
-export interface LockHolder {
-  readonly holder: string;
-  readonly since: string;
-}
 
 /** A lock that is held. */
 export interface ImportLock {
@@ -56,18 +51,7 @@ export async function takeLock(
   const current = taken === 'OK' ? token : await redis.get(keys.lock);
   // The first reply may have been lost, and the repetition refused by our own token.
   if (current === token) return heldLock(redis, keys, token, times);
-  return current === null ? takeLock(redis, keys, times) : holderOf(current);
-}
-
-/** Who holds the lock of a collection, or `null` when it is free. */
-export async function readLockHolder(redis: Redis, keys: CollectionKeys): Promise<LockHolder | null> {
-  const token = await redis.get(keys.lock);
-  return token === null ? null : holderOf(token);
-}
-
-function holderOf(token: string): LockHolder {
-  const { holder, since } = JSON.parse(token) as LockHolder;
-  return { holder, since };
+  return current === null ? takeLock(redis, keys, times) : holderOf(current, keys.lock);
 }
 
 function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Lifetimes): ImportLock {

@@ -3,18 +3,6 @@
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 
-/** Scheduled imports of a collection are skipped since then, because of a rollback to this version. */
-export interface Hold {
-  readonly since: string;
-  readonly version: number;
-}
-
-/** The hold of a collection, or `null` when its schedule runs. */
-export async function readHold(redis: Redis, keys: CollectionKeys): Promise<Hold | null> {
-  const text = await redis.get(keys.hold);
-  return text === null ? null : (JSON.parse(text) as Hold);
-}
-
 /** Lifts the hold of a collection. @returns whether there was one */
 export async function liftHold(redis: Redis, keys: CollectionKeys): Promise<boolean> {
   return (await redis.del(keys.hold)) === 1;

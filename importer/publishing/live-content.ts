@@ -1,11 +1,11 @@
 // What is live as an import finds it: whether it can be compared with, and whether it may stay as it is.
 
+import { datedAheadWarning } from '../../shared/dated-ahead.ts';
 import { currentFormat } from '../../shared/formats/content-format.ts';
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion, type Version } from '../../shared/versions.ts';
 import { contentDamage } from './content-damage.ts';
-import { isDatedAhead } from './publication-time.ts';
 
 /** The live version, `null` where nothing is live. */
 export interface FoundLive {
@@ -40,12 +40,4 @@ export async function firstDamage(
   if (marked !== null) return marked;
   for await (const damage of contentDamage(redis, keys, version)) return damage;
   return null;
-}
-
-/** What an operator should know of a version with a date that lies ahead; nothing of others. */
-export function datedAheadWarning({ version, publishedAt }: Version): string[] {
-  if (!isDatedAhead({ publishedAt }, new Date())) return [];
-  return [
-    `Version ${version} is dated ${publishedAt}, which lies ahead: the clock was wrong as it was published, or is wrong now. The next version is dated by the clock again.`,
-  ];
 }

@@ -1,9 +1,7 @@
 // When a version that is published now became live: its date, by which HTTP tells it from others.
 
+import { isDatedAhead } from '../../shared/dated-ahead.ts';
 import type { Version } from '../../shared/versions.ts';
-
-/** A date that lies further ahead than this was given by a clock that was wrong, in ms. */
-const wrongClockMs = 600_000;
 
 type Dated = Pick<Version, 'publishedAt'>;
 
@@ -19,11 +17,6 @@ export function publicationTime(now: Date, live: Dated | null, kept: readonly Da
   let second = Math.max(secondOf(now), grows ? secondOf(live.publishedAt) + 1 : 0);
   while (taken.has(second)) second += 1;
   return second === secondOf(now) ? now : new Date(second * 1000);
-}
-
-/** Whether a version has a date that lies so far ahead that a clock is or was wrong. */
-export function isDatedAhead({ publishedAt }: Dated, now: Date): boolean {
-  return Date.parse(publishedAt) - now.getTime() > wrongClockMs;
 }
 
 function secondOf(time: Date | string): number {

@@ -2,11 +2,11 @@
 
 import type { ChangeSetFacts } from '../../shared/change-sets.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { Hold } from '../../shared/schedule-hold.ts';
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../../shared/versions.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Held } from '../scripts/held.ts';
 import { publish } from '../scripts/publish.ts';
-import type { Hold } from './hold.ts';
 import { publicationTime } from './publication-time.ts';
 import { graceMs, keptChangeSets, leavingVersions } from './retention.ts';
 import { untilPast } from './version-number.ts';

@@ -1,6 +1,7 @@
 // In: batches of records from upstream. Out: a staged version in Redis with all that is derived, its counts, the rejects.
 
 import type { Collection } from '../../shared/collections/collection.ts';
+import type { Reject } from '../../shared/last-rejects.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';
 import type { ContentFacts, Profile } from '../../shared/versions.ts';
@@ -14,17 +15,6 @@ import { DerivedWriter } from './derived-writer.ts';
 import { createProfiler, type Profiler } from './profile.ts';
 import { createValidator, type Verdict } from './record-validator.ts';
 import { type Repeats, RepeatsFinder } from './repeats.ts';
-
-/** A record refused, with its reason. */
-export interface Reject {
-  /** Position upstream, from 1. */
-  readonly position: number;
-  /** JSON path (RFC 9535) of what was wrong. */
-  readonly path: string;
-  readonly reason: string;
-  /** The record as it came, cut off where it is very long. */
-  readonly raw: string;
-}
 
 /** A version as it was staged. */
 export interface StagedVersion {

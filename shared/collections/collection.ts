@@ -39,3 +39,8 @@ export interface ServedCollection {
 export function valueAt(record: unknown, path: readonly string[]): unknown {
   return path.reduce((value, member) => (value as Record<string, unknown>)[member], record);
 }
+
+/** The setting that holds a collection's upstream URL, such as `PRODUCTS_URL`. */
+export function urlSetting(collection: string): string {
+  return `${collection.toUpperCase()}_URL`;
+}

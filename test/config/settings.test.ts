@@ -21,6 +21,7 @@ describe('settings', () => {
       apiPort: 3000,
       adminHost: '127.0.0.1',
       adminPort: 3001,
+      adminToken: undefined,
       baseUrl: undefined,
       upstreams: new Map(),
       importCron: '0 3 * * *',
@@ -64,6 +65,7 @@ describe('settings', () => {
     API_PORT: ['abc', '-1', '65536', '1.5', '0x50', ' '],
     ADMIN_HOST: ['a b'],
     ADMIN_PORT: ['x'],
+    ADMIN_TOKEN: ['a b', 'ü'],
     BASE_URL: [
       'https://medref.test/api?',
       'https://medref.test/#',

@@ -118,6 +118,20 @@ describe('The demo', function () {
       expect(companies._meta).to.deep.equal({ totalCount: 300, pageCount: 60, currentPage: 2, perPage: 5 });
       expect(companies._links.next.href).to.equal(`${address}/companies?page=3&per-page=5`);
 
+      const [, docs = ''] = /read, try +(\S+)/.exec(demo.output.stdout) ?? [];
+      expect((await fetch(docs)).status).to.equal(200);
+      const [, dashboard = ''] = /dashboard +(\S+)/.exec(demo.output.stdout) ?? [];
+      const shown = async (page: string) => (await fetch(`${dashboard}/${page}?collection=companies`)).text();
+      expect((await shown('imports')).match(/badge (published|refused)"/g)).to.deep.equal([
+        ...['badge refused"', 'badge published"', 'badge published"'],
+      ]);
+      expect(await shown('rejects'))
+        .to.include('rejected 2 records')
+        .and.include('<mark>');
+      const [diff = ''] = /diff\?[^"]+/.exec(await shown('versions')) ?? [];
+      const changes = await (await fetch(`${dashboard}/${diff.replaceAll('&amp;', '&')}`)).text();
+      expect(changes).to.include('5 added').and.include('11 changed').and.include('4 removed');
+
       const another = startDemo(settings);
       expect(await another.ended).to.equal(1);
       expect(another.output.stderr).to.include(
@@ -185,9 +199,7 @@ describe('The demo', function () {
     it('says what a command of it said that failed', async () => {
       const demo = startDemo({ ...settings, API_PORT: 'seven' });
       expect(await demo.ended).to.equal(1);
-      expect(demo.output.stderr).to.match(
-        /"medref import --force" failed \(2\)\. It said:\nAPI_PORT .*seven/,
-      );
+      expect(demo.output.stderr).to.match(/"medref status" failed \(2\)\. It said:\nAPI_PORT .*seven/);
     });
   });
 

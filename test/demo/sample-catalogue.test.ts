@@ -6,6 +6,7 @@ import { catalogueDocument, sampleCompanies, sampleProducts } from '../../demo/s
 import { inventedName } from '../../demo/sample-names.ts';
 import { type SampleUpstream, startSampleUpstream } from '../../demo/sample-upstream.ts';
 import { DRUG_ENDINGS } from '../../demo/sample-words.ts';
+import { createValidator } from '../../importer/writing/record-validator.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { type Company, companies } from '../../shared/collections/company.ts';
 import { type Product, products } from '../../shared/collections/product.ts';
@@ -213,10 +214,13 @@ describe('The sample catalogue', () => {
     });
     after(() => upstream.stop());
 
-    it('serves both lists, whole', async () => {
+    it('serves both lists, whole, and behind the companies two records that are rejected', async () => {
       const { productsUrl, companiesUrl } = upstream;
       expect(await (await fetch(productsUrl)).json()).to.deep.equal({ data: served });
-      expect(await (await fetch(companiesUrl)).json()).to.deep.equal({ data: firms });
+      const { data } = (await (await fetch(companiesUrl)).json()) as { data: Company[] };
+      expect(data.slice(0, -2)).to.deep.equal(firms);
+      const judge = createValidator(companies);
+      expect(data.slice(-2).map((it) => judge(it).valid)).to.deep.equal([false, false]);
     });
 
     it('compresses for those who accept it, and for no others', async () => {

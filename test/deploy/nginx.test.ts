@@ -2,15 +2,13 @@
 
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { createAdminServer } from '../../api/admin/admin-server.ts';
-import { createMetrics } from '../../api/admin/metrics.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';
+import { startDashboard } from '../support/dashboard.ts';
 import { importRecords } from '../support/importing.ts';
 import { productKeys } from '../support/keys.ts';
 import { freePort, publicName, startProxy, type TestProxy, whyNoNginx } from '../support/nginx.ts';
@@ -158,10 +156,9 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
   });
 
   it('does not lead to the admin listener', async () => {
-    const admin = createAdminServer({ metrics: createMetrics(), host: '127.0.0.1', port: 0 });
-    await admin.start();
+    const admin = await startDashboard({ redisUrl: server().url });
     try {
-      const { port } = admin.listener.address() as AddressInfo;
+      const { port } = admin;
       expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 'the listener itself').to.equal(200);
       for (const path of ['/metrics', '/../metrics', '//metrics', '/admin/metrics']) {
         for (const headers of [{}, withKey(), { host: `127.0.0.1:${port}` }]) {

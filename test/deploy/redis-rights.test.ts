@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { startDashboard } from '../support/dashboard.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { productKeys } from '../support/keys.ts';
 import { beginMedref, medref } from '../support/medref.ts';
@@ -101,6 +102,11 @@ describe('the rights in Redis that are documented', function () {
     expect(await ask('/products', { accept: 'application/x-ndjson' })).to.equal('/products 200');
     const listening = Number((await redis.pubsub('NUMSUB', 'medref:{products}:published'))[1]);
     expect(listening, 'subscriptions').to.equal(1);
+    const dashboard = await startDashboard({ redisUrl: urlOf('medref-api') });
+    for (const page of ['', 'imports', 'versions', 'browse', 'record?id=7', 'rejects', 'keys']) {
+      expect((await fetch(`${dashboard.origin}/${page}`)).status, page).to.equal(200);
+    }
+    await dashboard.stop();
     const listed = await medref(['keys', 'list', '--json'], importer());
     const { keys } = listed.json<{ keys: { id: string; lastUsedAt: string | null }[] }>();
     expect(keys.find((it) => it.id === id)?.lastUsedAt).to.be.a('string');

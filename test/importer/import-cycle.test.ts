@@ -2,7 +2,6 @@ import { pbkdf2 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { readLastRejects } from '../../importer/job/import-history.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { contentKeys, workspaceKeys } from '../../importer/scripts/key-lists.ts';
@@ -10,6 +9,7 @@ import { companies as companyCollection } from '../../shared/collections/company
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
 import { collectionKeys } from '../../shared/keys.ts';
+import { readLastRejects } from '../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { documentOf, readKeptVersions, readLiveVersion, type Version } from '../../shared/versions.ts';
 import {

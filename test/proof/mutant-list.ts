@@ -840,14 +840,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'days of the month and of the week must both fit',
-    file: 'importer/schedule.ts',
+    file: 'shared/due-times.ts',
     from: "if (day.startsWith('*') || weekday.startsWith('*')) return [cron];",
     to: 'return [cron];',
     tests: [`${importer}/schedule.test.ts`],
   },
   {
     what: 'a time that the clock is put forward over is left out',
-    file: 'importer/schedule.ts',
+    file: 'shared/due-times.ts',
     from: '(isEachHour ? null : passedOver(plain, timezone, next)) ?? next',
     to: 'next',
     tests: [`${importer}/schedule.test.ts`],
@@ -882,7 +882,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'status takes a list for right that a rollback has made another one',
-    file: 'bin/commands/advice.ts',
+    file: 'shared/advice.ts',
     from: '(checkedAt ?? live.publishedAt)',
     to: 'checkedAt',
     tests: ['test/bin/status.test.ts'],

@@ -142,7 +142,7 @@ describe('parameters', () => {
   for (const query of ['=1', '&', '&&', 'page=1&', '&page=1', 'page=1&&per-page=1', 'page=1&=', '=']) {
     it(`refuses ?${query}, which has a parameter without a name`, async () => {
       expect(await refusal(`/companies?${query}`)).to.equal(
-        'The parameter "" is not known here; it takes name, version, page and per-page.',
+        'The parameter "" is not known here; it takes name, ids, version, page and per-page.',
       );
     });
   }

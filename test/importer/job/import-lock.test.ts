@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type ImportLock, lifetimes, readLockHolder, takeLock } from '../../../importer/job/import-lock.ts';
+import { type ImportLock, lifetimes, takeLock } from '../../../importer/job/import-lock.ts';
 import { contentKeys, workspaceKeys } from '../../../importer/scripts/key-lists.ts';
+import { readLockHolder } from '../../../shared/lock-holder.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { companyKeys, productKeys as keys } from '../../support/keys.ts';
 import { useRedis } from '../../support/redis-server.ts';

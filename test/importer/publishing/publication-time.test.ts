@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { isDatedAhead, publicationTime } from '../../../importer/publishing/publication-time.ts';
+import { publicationTime } from '../../../importer/publishing/publication-time.ts';
+import { isDatedAhead } from '../../../shared/dated-ahead.ts';
 
 const dated = (publishedAt: string) => ({ publishedAt });
 const now = new Date('2026-11-21T10:00:00.500Z');

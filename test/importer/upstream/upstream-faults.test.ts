@@ -3,10 +3,10 @@
 import type { ServerResponse } from 'node:http';
 import { createGzip, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { readLastRejects } from '../../../importer/job/import-history.ts';
 import type { ImportOutcome } from '../../../importer/job/import-report.ts';
 import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
+import { readLastRejects } from '../../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../../shared/versions.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';

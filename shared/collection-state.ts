@@ -1,13 +1,13 @@
 // In: a collection. Out: its state as Redis has it: what is live, its last imports, its lock, its hold, its damage.
 
-import { type LockHolder, readLockHolder } from '../../importer/job/import-lock.ts';
-import { type Hold, readHold } from '../../importer/publishing/hold.ts';
-import { datedAheadWarning } from '../../importer/publishing/live-content.ts';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
-import { type HistoryEntry, readHistory } from '../../shared/ended-imports.ts';
-import { servedKeys } from '../../shared/keys.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
-import { readLiveVersion, type Version, versionOf } from '../../shared/versions.ts';
+import type { ServedCollection } from './collections/collection.ts';
+import { datedAheadWarning } from './dated-ahead.ts';
+import { type HistoryEntry, readHistory } from './ended-imports.ts';
+import { servedKeys } from './keys.ts';
+import { type LockHolder, readLockHolder } from './lock-holder.ts';
+import type { Redis } from './redis/connections.ts';
+import { type Hold, readHold } from './schedule-hold.ts';
+import { readLiveVersion, type Version, versionOf } from './versions.ts';
 
 /** How many imports are shown. */
 const lastImports = 5;

@@ -1,8 +1,8 @@
 // In: the state of a collection. Out: what is wrong with it, and the commands that an operator runs next.
 
-import { urlSetting } from '../../config/settings.ts';
 import type { CollectionState } from './collection-state.ts';
-import { ageText } from './output.ts';
+import { urlSetting } from './collections/collection.ts';
+import { ageText } from './figures.ts';
 
 /** Something that is wrong, and what to run about it, in this order. */
 export interface Advice {
@@ -15,6 +15,8 @@ export interface Advice {
 export interface Asked {
   /** How old the last sign may be that upstream is as it is live, in seconds; `null`: however old. */
   readonly maxAgeSeconds: number | null;
+  /** What allows no more, as sentences name it; `--max-age` unless it is given. */
+  readonly maxAgeOf?: string;
   /** Whether the settings say where the collection comes from. */
   readonly isImported: boolean;
 }
@@ -32,16 +34,32 @@ export interface CollectionStatus extends CollectionState {
 
 /** Judges the state of a collection. */
 export function judged(state: CollectionState, asked: Asked): CollectionStatus {
-  const stale = isStale(state, asked);
-  const advice = [
-    ...ofDamage(state),
-    ...ofAge(state, { ...asked, stale }),
-    ...ofLastImport(state),
-    ...ofHold(state),
-    ...ofClock(state),
-  ];
-  return { ...state, stale, advice: state.derivedFrom === null ? advice : [] };
+  const advice = judgements.flatMap((judge) => judge(state, asked));
+  return { ...state, stale: isStale(state, asked), advice: state.derivedFrom === null ? advice : [] };
 }
+
+/** A collection's state, and what is asked of it. */
+export interface Judgeable {
+  readonly state: CollectionState;
+  readonly asked: Asked;
+}
+
+/** What is wrong with several collections, the worst first, each with the collection that it is about. */
+export function adviceOnAll(
+  all: readonly Judgeable[],
+): readonly (Advice & { readonly collection: string })[] {
+  const own = all.filter(({ state }) => state.derivedFrom === null);
+  return judgements.flatMap((judge) =>
+    own.flatMap(({ state, asked }) =>
+      judge(state, asked).map((advice) => ({ ...advice, collection: state.collection })),
+    ),
+  );
+}
+
+/** Each judges one thing; the worst first. */
+const judgements: readonly ((state: CollectionState, asked: Asked) => Advice[])[] = [
+  ...[ofDamage, ofAge, ofLastImport, ofHold, ofClock],
+];
 
 function isStale(state: CollectionState, { maxAgeSeconds, isImported }: Asked): boolean | null {
   if (maxAgeSeconds === null) return null;
@@ -58,12 +76,14 @@ function ofDamage({ collection, damage }: CollectionState): Advice[] {
   return [{ problem: `A reader has found damage${more}: ${first}`, run }];
 }
 
-function ofAge(state: CollectionState, { isImported, stale }: Asked & { stale: boolean | null }): Advice[] {
+function ofAge(state: CollectionState, asked: Asked): Advice[] {
+  const { isImported, maxAgeOf = '--max-age' } = asked;
+  const stale = isStale(state, asked);
   const { collection, live } = state;
   const age = secondsSinceFound(state);
   const again = [`medref import ${collection}`];
   if (stale && age !== null) {
-    const problem = `Upstream was last found as it is live ${ageText(age)}, longer than --max-age allows.`;
+    const problem = `Upstream was last found as it is live ${ageText(age)}, longer than ${maxAgeOf} allows.`;
     return [{ problem, run: again }];
   }
   if (live === null && isImported && lastEnded(state) === undefined) {

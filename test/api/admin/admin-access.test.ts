@@ -1,0 +1,120 @@
+// Who may read the dashboard: by real requests to a listener with a password, and to one without.
+
+import { request } from 'node:http';
+import { networkInterfaces } from 'node:os';
+import { expect } from 'chai';
+import { useDashboard } from '../../support/dashboard.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { exchange, sendWithoutKey } from '../../support/wire.ts';
+
+const token = 'pass:word';
+const paths = ['/', '/style.css', '/keys', '/nothing', '/metrics/'];
+
+describe('the admin listener', () => {
+  const redis = useRedis();
+
+  describe('with ADMIN_TOKEN', () => {
+    const dashboard = useDashboard(redis, { token });
+    const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+      sendWithoutKey(dashboard(), path, { headers, method });
+    const basic = (credentials: string, scheme = 'Basic') => ({
+      authorization: `${scheme} ${Buffer.from(credentials).toString('base64')}`,
+    });
+
+    it('asks for it as a password on every path but /metrics, also where there is no page', async () => {
+      for (const path of paths) {
+        const { status, headers, body } = await ask(path);
+        expect(status, path).to.equal(401);
+        expect(headers['www-authenticate']).to.equal('Basic realm="medref", charset="UTF-8"');
+        expect(headers['content-type']).to.include('text/html');
+        expect(body.toString()).to.include('ADMIN_TOKEN').and.not.include(token);
+      }
+      expect((await ask('/', {}, 'POST')).status).to.equal(401);
+      const metrics = await ask('/metrics');
+      expect(metrics.status).to.equal(200);
+      expect(metrics.headers['content-type']).to.include('text/plain');
+      expect(metrics.headers, 'those of pages').not.to.have.property('content-security-policy');
+    });
+
+    it('takes it with any user name, and the scheme in any case', async () => {
+      for (const user of ['', 'admin', 'ünal'])
+        expect((await ask('/keys', basic(`${user}:${token}`))).status, user).to.equal(200);
+      expect((await ask('/keys', basic(`x:${token}`, 'bASIC'))).status).to.equal(200);
+      expect((await ask('/keys', { ...basic(`x:${token}`), host: 'medref.example' })).status).to.equal(200);
+    });
+
+    it('takes nothing else', async () => {
+      const others = [
+        `x:${token} `,
+        `x:${token.slice(0, -1)}`,
+        'x:',
+        token,
+        `${token}:`,
+        `x:word`,
+        'x:\0',
+        '',
+      ];
+      for (const credentials of others)
+        expect((await ask('/keys', basic(credentials))).status, credentials).to.equal(401);
+      for (const authorization of [`Bearer ${token}`, 'Basic', 'Basic ?', token, `Basic x:${token}`])
+        expect((await ask('/keys', { authorization })).status, authorization).to.equal(401);
+    });
+  });
+
+  describe('without ADMIN_TOKEN', () => {
+    const dashboard = useDashboard(redis, { host: '0.0.0.0' });
+    const ask = (path: string, headers: Record<string, string>) =>
+      sendWithoutKey(dashboard(), path, { headers });
+
+    it('answers to a Host that names loopback, with or without a port', async () => {
+      const hosts = [
+        'localhost',
+        'LOCALHOST:3001',
+        '127.0.0.1',
+        '127.8.9.10:80',
+        '[::1]',
+        '[::1]:3001',
+        '[0:0:0:0:0:0:0:1]',
+      ];
+      for (const host of hosts) expect((await ask('/keys', { host })).status, host).to.equal(200);
+    });
+
+    it('answers to no other one, since the name of another site may lead here, and says what to do', async () => {
+      const hosts = [
+        'medref.example',
+        'localhost.example',
+        'xlocalhost',
+        'localhost:',
+        '127.0.0.1.example',
+        '128.0.0.1',
+      ];
+      for (const host of [...hosts, '0.0.0.0', '[::2]', '127.1', '2130706433', '127.0.0.1@x', 'a b'])
+        for (const path of paths) {
+          const { status, body } = await ask(path, { host });
+          expect(status, `${host} ${path}`).to.equal(403);
+          expect(body.toString()).to.include('Set ADMIN_TOKEN');
+        }
+      const [unnamed] = await exchange(dashboard(), 'GET /keys HTTP/1.0\r\n\r\n');
+      expect(unnamed?.status).to.equal(403);
+      expect((await ask('/metrics', { host: 'medref.example' })).status).to.equal(200);
+    });
+
+    it('answers nobody who comes by another address than loopback, whatever the Host says', async function () {
+      const other = Object.values(networkInterfaces())
+        .flat()
+        .find((it) => it?.family === 'IPv4' && !it.internal)?.address;
+      if (other === undefined) return this.skip();
+      const statusOf = (path: string) =>
+        new Promise((resolve, reject) => {
+          const { port } = dashboard();
+          const asked = request({ host: other, port, path, headers: { host: 'localhost' } }, (answer) => {
+            answer.resume();
+            resolve(answer.statusCode);
+          });
+          asked.on('error', reject).end();
+        });
+      expect(await statusOf('/keys')).to.equal(403);
+      expect(await statusOf('/metrics')).to.equal(200);
+    });
+  });
+});

@@ -1,0 +1,405 @@
+// The dashboard over HTTP: what each page says, its headers, its errors, what it bounds.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { rollBack } from '../../../importer/rollback.ts';
+import { createApiKey } from '../../../shared/api-keys.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { collectionKeys } from '../../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { startDashboard, type TestDashboard } from '../../support/dashboard.ts';
+import { type DashboardData, fillDashboard, hostileNames } from '../../support/dashboard-data.ts';
+import { importRecords } from '../../support/importing.ts';
+import { companies, product, products } from '../../support/records.ts';
+import { startRedisProxy } from '../../support/redis-proxy.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { sendWithoutKey } from '../../support/wire.ts';
+
+const keys = collectionKeys('medref', productCollection);
+
+describe('the dashboard', function () {
+  this.timeout(30_000);
+  const server = useRedis();
+  let redis: Redis;
+  let dashboard: TestDashboard;
+  let data: DashboardData;
+
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    data = await fillDashboard(redis, server().url);
+    dashboard = await startDashboard({ redisUrl: server().url });
+  });
+  after(async () => {
+    await dashboard.stop();
+    redis.disconnect();
+  });
+
+  const ask = async (path: string, init: { method?: string; headers?: Record<string, string> } = {}) => {
+    const { status, headers, body } = await sendWithoutKey(dashboard, path, init);
+    return { status, headers, text: body.toString() };
+  };
+  /** The text of a page as a reader sees it. */
+  const read = async (path: string) => {
+    const { status, text } = await ask(path);
+    expect(status, text).to.equal(200);
+    return plainOf(text);
+  };
+
+  it('has every page under a policy that lets in nothing but its style sheet, and is kept nowhere', async () => {
+    const id = /id=([\d-]+)/.exec((await ask('/imports')).text)?.[1];
+    const pages = ['', 'imports', `import?id=${id}`, 'versions', `diff?from=${data.first}&to=${data.second}`];
+    for (const page of [...pages, 'browse', 'record?id=7', 'rejects', 'keys', 'nothing', 'browse?page=x']) {
+      const { status, headers, text } = await ask(`/${page}`, { headers: { 'x-request-id': 'mine' } });
+      expect(headers['content-security-policy'], page).to.equal(
+        "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      );
+      expect(headers).to.include({
+        ...{
+          'content-type': 'text/html; charset=utf-8',
+          'cache-control': 'no-store',
+          'x-request-id': 'mine',
+        },
+        ...{ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' },
+      });
+      expect(text)
+        .to.match(/^<!doctype html>/)
+        .and.not.match(/<script|style=|onerror="|http:\/\/(?!www\.w3)/);
+      const head = await ask(`/${page}`, { method: 'HEAD' });
+      expect([head.status, head.text], page).to.deep.equal([status, '']);
+    }
+    const style = await ask('/style.css');
+    expect(style.headers).to.include({
+      'content-type': 'text/css; charset=utf-8',
+      'cache-control': 'no-cache',
+    });
+    const { etag = '' } = style.headers;
+    expect((await ask('/style.css', { headers: { 'if-none-match': etag } })).status).to.equal(304);
+  });
+
+  it('says on the overview what is wrong first, what to run next, and what stands of each collection', async () => {
+    const text = await read('/');
+    expect(text).to.match(
+      /What is wrong products : The last import was refused: .*absent.* medref rejects products medref import products --dry-run/,
+    );
+    expect(text.indexOf('What is wrong')).to.be.below(text.indexOf('Collections'));
+    expect(text).to.include(`Live version ${data.second}`).and.include('Comes and goes with products');
+    expect(text).to.match(/Next run 20\d\d-\d\d-\d\d 03:00:00 UTC \(in /);
+    expect(text).to.include('Lock free Hold no Damage none found');
+  });
+
+  it('shows imports with their figures, and one with its reason and what to do next', async () => {
+    const text = await read('/imports');
+    expect(text).to.match(/refused – 23 3 0 5 40 .*published \d+ 63 3 2 5 2 .*published \d+ 60 0 60 0 0/);
+    const svgs = (await ask('/imports')).text.match(/<svg [^>]*role="img"[\s\S]*?<\/svg>/g) ?? [];
+    expect(svgs).to.have.length(3);
+    for (const svg of svgs)
+      expect(svg)
+        .to.include('class="mark refused"')
+        .and.not.match(/NaN|Infinity|undefined/);
+
+    const [latest, before] = [...(await ask('/imports')).text.matchAll(/id=([\d-]+)"/g)].map(([, id]) => id);
+    const refused = await read(`/import?collection=products&id=${latest}`);
+    expect(refused).to.match(/Outcome refused Reason 40 of the 60 live ids are absent/);
+    expect(refused)
+      .to.include('medref import products --dry-run')
+      .and.include('medref import products --force');
+    const { text: published } = await ask(`/import?collection=products&id=${before}`);
+    expect(published).to.include(`diff?collection=products&amp;from=${data.first}&amp;to=${data.second}`);
+  });
+
+  it('shows two versions in either order: how many records, which members, and each record before and after', async () => {
+    const [{ first, second }, diff] = [data, `/diff?from=${data.first}&to=${data.second}`];
+    expect(await read(diff)).to.match(
+      /2 added 5 changed 2 removed .*product\.name 5 .*61 DRUG 61.*62 DRUG 62/,
+    );
+    expect(await read(`/diff?from=${second}&to=${first}&kind=removed`)).to.match(/59 DRUG 59 .*60 DRUG 60 /);
+    const { text } = await ask(`${diff}&kind=changed`);
+    expect(text).to.include('<del>').and.include('<ins>');
+    expect(plainOf(text)).to.match(/product\.name DRUG 1 10 MG TABLET \(20 TABLET\) <script>alert\(1\)/);
+    expect(await read(`/diff?collection=drugs&from=${first}&to=${second}`)).to.include(
+      '2 added 0 changed 2 removed',
+    );
+    expect(await read(`/diff?from=${second}&to=${second}`)).to.include('0 added 0 changed 0 removed');
+  });
+
+  it('finds records by id, by the beginning of a name, by barcode, in any kept version', async () => {
+    expect(await read('/browse')).to.match(/60 of 60 records .*Page 1 of 2/);
+    expect(await read('/browse?id=7&name=&barcode=')).to.match(/1 of 60 records .*7 DRUG 7 10 MG/);
+    expect(await read('/browse?name=drug+2')).to.match(/10 of 60 records .*20 DRUG 20 .*29 DRUG 29/);
+    expect(await read('/browse?barcode=8690000000061')).to.match(
+      /1 of 60 records .*61 DRUG 61 .*8690000000061/,
+    );
+    expect(await read(`/browse?barcode=8690000000061&version=${data.first}`)).to.include(
+      'No record is found so.',
+    );
+    expect(await read(`/browse?id=60&version=${data.first}`)).to.include('60 DRUG 60');
+    expect(await read('/browse?collection=companies')).to.match(/3 of 3 records .*1 FIRM 1/);
+    expect(await read('/browse?page=2')).to.match(/Id Name Barcodes 41 DRUG 41 .* 62 DRUG 62 /);
+    expect((await ask('/browse?collection=companies')).text).not.to.include('name="barcode"');
+  });
+
+  it('shows a record in words, as JSON that is the same to who reads it, and which versions changed it', async () => {
+    const { text } = await ask('/record?id=3');
+    const json = /<pre><code>([\s\S]*?)<\/code>/.exec(text)?.[1] ?? '';
+    expect(JSON.parse(unescaped(json))).to.deep.equal(
+      product(3, { product: { id: 3, name: hostileNames.controls } }),
+    );
+    expect(plainOf(text)).to.match(
+      /drug name DRUG 3 .*published yes .*8690000000003 Aktif .*latest first .* changed/,
+    );
+    const removed = await ask('/record?id=60');
+    expect(removed.status).to.equal(404);
+    expect(plainOf(removed.text)).to.match(/has no record with the id 60\. .* removed/);
+    expect(await read(`/record?id=60&version=${data.first}`)).to.include('product name DRUG 60');
+    expect(await read('/record?id=7')).to.include('No version has changed it');
+    expect(await read('/record?id=61')).to.match(/What became of it \d+ .* added/);
+  });
+
+  it('shows rejects by path and reason, and marks what was wrong in the text around it', async () => {
+    const text = await read('/rejects');
+    expect(text).to.match(/rejected 3 records\. It ended as refused : 40 of the 60/);
+    expect(text).to.match(/\$\.barcodes\[\*\]\.barcode must be a string of 12 or 13 digits 1 /);
+    const { text: page } = await ask('/rejects');
+    expect(page).to.include('<mark>&quot;&lt;b&gt;12&lt;/b&gt;&quot;</mark>').and.include('<mark>1</mark>');
+    const group = /group=([0-9a-f]+)/.exec(page)?.[1];
+    const [, ofOneKind = ''] = (await read(`/rejects?group=${group}`)).split('Records of one kind');
+    expect(ofOneKind.match(/Position \d+/g)).to.deep.equal(['Position 21']);
+    expect(await read('/rejects?collection=companies')).to.include('rejected 0 records');
+  });
+
+  it('shows whom keys were issued to, and no secret', async () => {
+    const { key, id } = await createApiKey(redis, 'medref', { client: 'Depot', expiresAt: null, rate: null });
+    const { text } = await ask('/keys');
+    expect(plainOf(text)).to.match(/Pharmacy 7 [0-9a-f]{12} 20.* never 10\/s never .*expired 1970-01-01/);
+    expect(text).to.include(id).and.not.include(key);
+    for (const digest of await redis.hkeys('medref:keys')) expect(text).not.to.include(digest);
+  });
+
+  it('shows hostile names as text, and their length where they are long', async () => {
+    for (const path of [
+      '/browse',
+      `/diff?from=${data.first}&to=${data.second}&kind=changed`,
+      '/record?id=4',
+    ]) {
+      const { text } = await ask(path);
+      expect(text, path).not.to.match(/<script|<img|[\p{Cf}\p{Zl}]|(?!\n)\p{Cc}/u);
+      expect(text, path).to.include('(10,000 characters)');
+    }
+    const { text } = await ask('/browse');
+    expect(text).to.include('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&gt;&lt;img');
+    expect(text).to.include('<span class="unseen">U+202E</span>TELBAT');
+    expect(text.length).to.be.below(40_000);
+  });
+
+  it('answers what it does not know with a page that says so', async () => {
+    for (const [path, status, said] of [
+      ['/nothing', 404, 'There is no such page.'],
+      ['/constructor', 404, 'There is no such page.'],
+      ['/%zz', 400, ''],
+      ['/import?id=1-1', 404, 'There is no such page.'],
+      ['/import', 400, 'The parameter id is missing'],
+      ['/import?id=x', 400, 'The parameter id is "x"; it takes'],
+      ['/browse?page=0', 400, 'The parameter page is "0"'],
+      ['/browse?x=1', 400, 'The parameter "x" is not known here'],
+      ['/browse?id=7&id=8', 400, 'The parameter id is given twice'],
+      ['/browse?id=<b>', 400, 'The id "<b>" is not one'],
+      ['/browse?collection=<b>', 400, 'it takes one of products, drugs, companies'],
+      ['/imports?collection=drugs', 400, 'it takes one of products, companies'],
+      ['/browse?version=7', 410, 'Version 7 of products is not kept'],
+      ['/diff?from=7&to=8', 410, 'is not kept'],
+      [`/diff?from=${data.first}&to=${data.second}&kind=x`, 400, 'it takes one of added, changed, removed'],
+      ['/diff', 400, 'The parameter from is missing'],
+      ['/rejects?group=x', 400, 'The parameter group'],
+      ['/keys?collection=products', 400, 'is not known here'],
+    ] as const) {
+      const answer = await ask(path);
+      expect(answer.status, path).to.equal(status);
+      expect(answer.headers['content-type'], path).to.equal('text/html; charset=utf-8');
+      expect(plainOf(answer.text), path).to.include(said);
+      expect(answer.text, path).not.to.include('<b>');
+    }
+    for (const path of ['/', '/nothing', '/metrics']) {
+      const answer = await ask(path, { method: 'POST' });
+      expect([answer.status, answer.headers['allow']], path).to.deep.equal([405, 'GET, HEAD']);
+    }
+  });
+
+  it('gives a bounded page of a diff of any size, and counts the members of the first records', async () => {
+    const other = await startDashboard({ redisUrl: server().url, most: 3 });
+    try {
+      const { body } = await sendWithoutKey(other, `/diff?from=${data.first}&to=${data.second}`);
+      expect(plainOf(body.toString())).to.include(
+        'in the first 3 of 5 changed records Member Records product.name 3',
+      );
+    } finally {
+      await other.stop();
+    }
+    const many = products(130).map((it) => ({ ...it, published: false }));
+    const { version } = await importRecords(many, productCollection, {
+      redisUrl: server().url,
+      force: true,
+      keepVersions: 9,
+    });
+    const diff = `/diff?from=${data.first}&to=${version}&kind=added&page=`;
+    expect(await read(`${diff}1`)).to.match(
+      /70 added 60 changed 0 removed .*61 DRUG 61 .*110 DRUG 110 .*Page 1 of 2/,
+    );
+    expect(await read(`${diff}2`)).to.match(/Id Name 111 DRUG 111 .*130 DRUG 130 /);
+    expect(await read(`${diff}2`)).not.to.include('DRUG 110 ');
+    expect(await read(`${diff}9`)).to.include('Page 9 of 2');
+    await rollBack(productCollection, { redis, keyPrefix: 'medref', to: data.second, maxNumberWaitMs: 0 });
+    expect(await read('/')).to.match(
+      /Scheduled imports are held since .* medref resume products .*Next run held/,
+    );
+  });
+
+  it('shows what is damaged as such, and hides nothing else for it', async () => {
+    const document = await redis.dumpBuffer(keys.live);
+    await redis.set(keys.live, 'not a document');
+    try {
+      const text = await read('/');
+      expect(text).to.match(
+        /What is wrong products : The Redis key medref:\{products\}:live holds .* medref verify products/,
+      );
+      expect(text).to.match(/products damaged .*drugs damaged .*companies live Live version \d+/);
+      const browse = await ask('/browse?collection=products');
+      expect(browse.status).to.be.oneOf([200, 503]);
+      expect((await ask('/versions?collection=companies')).status).to.equal(200);
+      await redis.set(keys.imports, 'not a stream');
+      const imports = await ask('/imports');
+      expect(imports.status).to.equal(503);
+      expect(plainOf(imports.text)).to.include('medref:{products}:imports').and.include('medref verify');
+    } finally {
+      await redis.restore(keys.live, 0, document as Buffer, 'REPLACE');
+      await redis.del(keys.imports);
+    }
+  });
+
+  it('says of versions whose content has gone while they were looked at that they have', async () => {
+    const list = products(30);
+    await redis.flushall();
+    const options = { redisUrl: server().url, force: true };
+    const one = await importRecords(list, productCollection, options);
+    const other = await importRecords(products(31), productCollection, options);
+    await redis.del(keys.content(one.version as number).records);
+    const record = await ask(`/record?id=7&version=${one.version}`);
+    expect(record.status).to.equal(503);
+    expect(plainOf(record.text)).to.include(`of version ${one.version} of products is not whole in Redis`);
+    expect((await ask(`/record?id=7&version=${other.version}`)).status).to.equal(200);
+  });
+
+  it('says before any import what to run', async () => {
+    await redis.flushall();
+    expect(await read('/')).to.match(
+      /products : Nothing is live; PRODUCTS_URL was not imported yet\. .*medref import products/,
+    );
+    expect(await read('/imports?collection=companies')).to.include('medref import companies');
+    expect(await read('/keys')).to.include('medref keys create');
+    expect(await read('/rejects')).to.include('has read anything yet');
+    const versions = await ask('/versions?collection=companies');
+    expect([versions.status, plainOf(versions.text)]).to.satisfy(
+      ([status, text]: [number, string]) =>
+        status === 404 && text.includes('No version of companies has been published yet.'),
+    );
+    const unaware = await startDashboard({ redisUrl: server().url, isImported: false });
+    const { body } = await sendWithoutKey(unaware, '/');
+    await unaware.stop();
+    expect(plainOf(body.toString()), 'without a URL').to.include('Nothing is wrong');
+    await importRecords(companies(2), companyCollection, { redisUrl: server().url });
+    await importRecords(products(2), productCollection, { redisUrl: server().url });
+    expect(await read('/')).to.include('Nothing is wrong');
+  });
+
+  it('says of a collection that upstream was not found as it is live for longer than the schedule allows', async () => {
+    const checked = (hours: number) =>
+      redis.set(keys.checked, new Date(Date.now() - hours * 3_600_000).toISOString());
+    await checked(24.9);
+    expect(await read('/')).to.include('Nothing is wrong');
+    await checked(25.1);
+    expect(await read('/')).to.match(
+      /1 d 1 h ago, longer than the schedule allows\. .* medref import products /,
+    );
+    await checked(0);
+  });
+
+  it('shows all imports of the history, and keys page by page', async () => {
+    for (let n = 0; n < 24; n += 1) {
+      const report = { endedAt: new Date().toISOString(), outcome: 'unchanged', durationMs: n, warnings: [] };
+      const figures = { read: 0, rejected: 0, added: 0, changed: 0, removed: 0, version: null };
+      await redis.xadd(keys.imports, '*', 'report', JSON.stringify({ ...report, ...figures }));
+    }
+    const took = [...(await read('/imports')).matchAll(/ (\d+) ms /g)].map(([, ms]) => Number(ms));
+    expect(took.slice(0, 24)).to.deep.equal(Array.from({ length: 24 }, (_, n) => 23 - n));
+    expect(took).to.have.length(25);
+    for (let n = 0; n < 101; n += 1)
+      await redis.hset(
+        'medref:keys',
+        `digest ${n}`,
+        JSON.stringify({
+          id: `${n}`,
+          client: `client ${n};`,
+          createdAt: new Date(n).toISOString(),
+          expiresAt: null,
+          rate: null,
+        }),
+      );
+    expect(await read('/keys'))
+      .to.match(/101 keys.*client 0; .*client 99; .*Page 1 of 2/)
+      .and.not.include('client 100;');
+    expect(await read('/keys?page=2'))
+      .to.include('client 100;')
+      .and.not.include('client 99;');
+  });
+
+  it('gives a page up that is not made in time', async () => {
+    const proxy = await startRedisProxy(server().port, ({ name }) =>
+      name === 'XREVRANGE' ? { moment: 'after', act: () => sleep(300) } : undefined,
+    );
+    const late = await startDashboard({ redisUrl: proxy.url, withinMs: 100 });
+    try {
+      const [imports, keysPage] = await Promise.all(
+        ['/imports', '/nothing'].map((path) => sendWithoutKey(late, path)),
+      );
+      expect([imports?.status, keysPage?.status]).to.deep.equal([503, 404]);
+      expect(plainOf(String(imports?.body))).to.include('The data cannot be read quickly enough');
+    } finally {
+      await late.stop();
+      await proxy.close();
+    }
+  });
+
+  it('says within 2 s that Redis is away, on every page, and comes back with it', async () => {
+    server().pause();
+    const start = Date.now();
+    try {
+      const answers = await Promise.all(
+        ['/', '/imports', '/browse', '/keys', '/versions'].map((path) => ask(path)),
+      );
+      expect(Date.now() - start).to.be.below(3_500);
+      for (const { status, headers, text } of answers) {
+        expect(status).to.equal(503);
+        expect(headers['retry-after']).to.equal('1');
+        expect(text).to.include('<h1>503 Service Unavailable</h1>');
+      }
+    } finally {
+      server().resume();
+    }
+    for (const deadline = Date.now() + 5_000; (await ask('/')).status !== 200; )
+      expect(Date.now()).to.be.below(deadline);
+  });
+});
+
+/** What a page says, without its tags, with single spaces. */
+function plainOf(page: string): string {
+  const body = page.slice(page.indexOf('<main'));
+  return unescaped(body.replace(/<(title|desc)[ >][\s\S]*?<\/\1>/g, '').replace(/<[^>]*>/g, ' ')).replace(
+    /\s+/g,
+    ' ',
+  );
+}
+
+function unescaped(text: string): string {
+  const marks: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" };
+  return text.replace(/&(lt|gt|quot|amp|#39);/g, (_, name: string) => marks[name] as string);
+}
