@@ -8,7 +8,6 @@ import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { settingDefinitions } from '../config/settings.ts';
-import { type Child, startChild } from './child.ts';
 import { occupyFolder } from './occupied-folder.ts';
 import { startPrivateRedis } from './private-redis.ts';
 import { sampleProducts } from './sample-catalogue.ts';
@@ -20,6 +19,7 @@ const CLIENT = 'demo';
 const REFUSED = 3;
 const FIRST_PORT = 3_000;
 const READY_TIMEOUT_MS = 30_000;
+const REMEMBERED_CHARACTERS = 100_000;
 
 /** Settings that the commands of the demo get. */
 type Environment = Record<string, string>;
@@ -43,6 +43,7 @@ try {
     process.exitCode = 1;
   }
 } finally {
+  ending.abort(ASKED);
   for (const stop of stops.reverse()) await stop();
 }
 
@@ -64,7 +65,9 @@ async function startRedis(): Promise<string> {
   say('starting a private Redis');
   const redis = await startPrivateRedis({ dataFolder: join(folder, 'redis'), appendOnly: true });
   stops.push(redis.stop);
-  watch('private Redis', redis);
+  redis.ended.then((code) => {
+    ending.abort(new Error(`The private Redis of the demo ended by itself (${code}), so the demo ends too.`));
+  });
   return redis.url;
 }
 
@@ -129,22 +132,26 @@ async function startApi(environment: Environment): Promise<Addresses> {
   for (let port = Number(process.env['API_PORT']) || FIRST_PORT; ; port++) {
     if (!(await isFree(port))) continue;
     const address = `http://127.0.0.1:${port}`;
-    const api = await startServe({ ...environment, API_PORT: String(port) });
+    const api = await startCommand(['serve'], { ...environment, API_PORT: String(port) });
     if (await getsReady(api, address)) {
-      watch('API', api);
-      return { address, admin: await adminOf(api) };
+      stops.push(async () => void (await api.ended));
+      return { address, admin: adminOf(api) };
     }
-    await api.stop();
-    const takenMeanwhile = api.output.stderr.includes('EADDRINUSE');
+    const takenMeanwhile = api.said.stderr.includes('EADDRINUSE');
     if (!takenMeanwhile)
-      throw new Error(`The API did not get ready on ${address}. It said:\n${api.output.stderr}`);
+      throw new Error(`The API did not get ready on ${address}. It said:\n${api.said.stderr}`);
   }
 }
 
-async function getsReady(api: Child, address: string): Promise<boolean> {
-  for (const deadline = Date.now() + READY_TIMEOUT_MS; Date.now() < deadline; await sleep(50)) {
+/** Whether the API answers from what is live; `false` when it has ended, or takes too long. */
+async function getsReady(api: Command, address: string): Promise<boolean> {
+  let isOver = false;
+  api.ended.then(() => {
+    isOver = true;
+  });
+  for (const deadline = Date.now() + READY_TIMEOUT_MS; Date.now() < deadline; await sleep(20)) {
     ending.signal.throwIfAborted();
-    if (api.process.exitCode !== null) return false;
+    if (isOver) return false;
     const answer = await fetch(`${address}/health/ready`, { signal: AbortSignal.timeout(1_000) }).catch(
       () => undefined,
     );
@@ -153,15 +160,9 @@ async function getsReady(api: Child, address: string): Promise<boolean> {
   return false;
 }
 
-/** The address of the admin listener, as the log of the API tells it. */
-async function adminOf({ process: child, output }: Child): Promise<string | null> {
-  for (; child.exitCode === null; await sleep(10)) {
-    ending.signal.throwIfAborted();
-    const [, address] = /"address":"([^"]+)","msg":"The admin listener answers/.exec(output.stderr) ?? [];
-    if (address !== undefined) return address;
-    if (output.stderr.includes('There are no metrics')) return null;
-  }
-  return null;
+/** The address of the admin listener, as the log of an API that is ready tells it. */
+function adminOf({ said }: Command): string | null {
+  return /"address":"([^"]+)","msg":"The admin listener answers/.exec(said.stderr)?.[1] ?? null;
 }
 
 /** Whether nobody listens on this loopback port. */
@@ -179,24 +180,28 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** Runs a command of medref to its end, within this process, and resolves with its answer. */
-async function medref(
-  args: string[],
-  environment: Environment,
-  expected: readonly number[] = [0],
-): Promise<unknown> {
+/** A command of medref, within this process. */
+interface Command {
+  /** What it wrote so far; of very much, the end. */
+  readonly said: { stdout: string; stderr: string };
+  /** Resolves with its exit code. */
+  readonly ended: Promise<number>;
+}
+
+/** Starts a command; it is asked to end when the demo ends. */
+async function startCommand(args: readonly string[], environment: Environment): Promise<Command> {
   ending.signal.throwIfAborted();
   const { commandLine } = await import('../bin/command-line.ts');
   const said = { stdout: '', stderr: '' };
   const into = (stream: 'stdout' | 'stderr') =>
     new Writable({
       write(chunk, _encoding, done) {
-        said[stream] += chunk;
+        said[stream] = (said[stream] + chunk).slice(-REMEMBERED_CHARACTERS);
         done();
       },
     });
   const stderr = into('stderr');
-  const code = await commandLine([...args, '--json'], {
+  const ended = commandLine([...args, '--json'], {
     ...{ env: settingsOf(environment), stdout: into('stdout'), stderr, log: (line) => stderr.write(line) },
     ...{
       stopSignal: () => ending.signal,
@@ -205,20 +210,20 @@ async function medref(
       mindResults: () => undefined,
     },
   });
+  return { said, ended };
+}
+
+/** Runs a command to its end, and resolves with its answer. */
+async function medref(
+  args: readonly string[],
+  environment: Environment,
+  expected: readonly number[] = [0],
+): Promise<unknown> {
+  const { said, ended } = await startCommand(args, environment);
+  const code = await ended;
   ending.signal.throwIfAborted();
   if (expected.includes(code)) return JSON.parse(said.stdout);
   throw new Error(`"medref ${args.join(' ')}" failed (${code}). It said:\n${said.stderr.trimEnd()}`);
-}
-
-/** Starts the API from its source, as a process that can be stopped by itself. */
-async function startServe(environment: Environment): Promise<Child> {
-  ending.signal.throwIfAborted();
-  const child = await startChild(process.execPath, ['--import', 'tsx', 'bin/medref.ts', 'serve'], {
-    cwd: project,
-    env: settingsOf(environment),
-  });
-  stops.push(child.stop);
-  return child;
 }
 
 /** These settings and no others of this process but the port, which the commands check. */
@@ -226,13 +231,6 @@ function settingsOf(environment: Environment): Record<string, string | undefined
   const env = { ...process.env };
   for (const { name } of settingDefinitions) if (name !== 'API_PORT') delete env[name];
   return { ...env, ...environment };
-}
-
-/** Ends the demo when a process ends that should not. */
-function watch(what: string, child: Child): void {
-  child.ended.then((code) => {
-    ending.abort(new Error(`The ${what} of the demo ended by itself (${code}), so the demo ends too.`));
-  });
 }
 
 /** Rejects when the demo is to end. */
