@@ -44,10 +44,14 @@ describe('the page of the API in Chromium', function () {
   /** Sends the request of an operation that is open, and gives the status and the body that are shown. */
   async function execute(operation: string): Promise<{ status: string; body: string }> {
     const block = page.locator(`[id$="-${operation}"]`);
-    await block.locator('button.execute').click();
+    const [sent] = await Promise.all([
+      page.waitForResponse((it) => it.request().resourceType() === 'fetch'),
+      block.locator('button.execute').click(),
+    ]);
     const answer = block.locator('.live-responses-table .response');
-    const status = await answer.locator('.response-col_status').first().innerText();
-    return { status: status.trim(), body: await answer.innerText() };
+    // An answer before it is shown until this one is.
+    const shown = answer.locator('.response-col_status', { hasText: String(sent.status()) }).first();
+    return { status: (await shown.innerText()).trim(), body: await answer.innerText() };
   }
 
   it('shows every operation that the document has, dark where the reader has it so, and follows', async () => {

@@ -1,5 +1,6 @@
 // GET /{collection}/changes?since=N: what is listed, exactly; its envelope, paging and links; since when it can be asked.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
@@ -634,7 +635,7 @@ describe('GET /{collection}/changes', () => {
       const newer = (await redis().get(keys.live)) as string;
       for (let n = 0; n < 3; n += 1) {
         await redis().set(keys.live, older);
-        while ((await get('/products')).headers['medref-version'] !== String(first));
+        while ((await get('/products')).headers['medref-version'] !== String(first)) await sleep(20);
         await redis().set(keys.live, newer);
         expect(await changesSince(second)).to.deep.equal([]);
       }

@@ -11,6 +11,7 @@ import { products as productCollection } from '../../../shared/collections/produ
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
+import { keepKeySpace } from '../../support/key-space.ts';
 import { productKeys } from '../../support/keys.ts';
 import { product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
@@ -114,42 +115,50 @@ describe('GET /{collection} as lines', () => {
     expect([head.status, head.text, head.headers.get('etag')]).to.deep.equal([200, '', etag]);
   });
 
-  it('reads no more of Redis than a client takes, and goes on when it takes more', async () => {
-    const list = long(6_000);
-    await publish(list);
-    const response = await open('/products');
-    response.pause();
-    await sleep(200);
-    const commands = async () =>
-      Number(/cmdstat_hmget:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]);
-    const before = await commands();
-    await sleep(500);
-    expect(await commands(), 'reads while the client takes nothing').to.equal(before);
-    let text = '';
-    for await (const chunk of response.setEncoding('utf8')) text += chunk;
-    expect(text === linesOf(list)).to.equal(true);
-    expect(await commands()).to.be.above(before);
-  });
+  describe('longer than what lies between', () => {
+    let list: readonly Product[];
+    let version: number;
+    before(async () => {
+      list = long(6_000);
+      version = await publish(list);
+    });
 
-  it('is reset, and never ends as if it were complete, when its version goes away meanwhile', async () => {
-    for (const [n, encoding] of ['identity', 'gzip'].entries()) {
-      const version = await publish(long(6_001 + n));
-      const response = await open('/products', { 'accept-encoding': encoding });
+    it('reads no more of Redis than a client takes, and goes on when it takes more', async () => {
+      const response = await open('/products');
       response.pause();
-      await sleep(100);
-      await redis.unlink(...contentKeys(productKeys, version));
-      const ended = (async () => {
-        for await (const _chunk of response);
-      })();
-      const error = await ended.then(
-        () => null,
-        (it: NodeJS.ErrnoException) => it,
-      );
-      expect(error?.code, encoding).to.equal('ECONNRESET');
-      expect((await lines('/products')).status, 'when it is gone before it begins').to.equal(503);
-    }
-    await publish(products(7));
-    expect((await lines('/products')).text).to.equal(linesOf(products(7)));
+      await sleep(200);
+      const commands = async () =>
+        Number(/cmdstat_hmget:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]);
+      const before = await commands();
+      await sleep(500);
+      expect(await commands(), 'reads while the client takes nothing').to.equal(before);
+      let text = '';
+      for await (const chunk of response.setEncoding('utf8')) text += chunk;
+      expect(text === linesOf(list)).to.equal(true);
+      expect(await commands()).to.be.above(before);
+    });
+
+    it('is reset, and never ends as if it were complete, when its version goes away meanwhile', async () => {
+      const restore = await keepKeySpace(redis);
+      for (const encoding of ['identity', 'gzip']) {
+        await restore();
+        const response = await open('/products', { 'accept-encoding': encoding });
+        response.pause();
+        await sleep(100);
+        await redis.unlink(...contentKeys(productKeys, version));
+        const ended = (async () => {
+          for await (const _chunk of response);
+        })();
+        const error = await ended.then(
+          () => null,
+          (it: NodeJS.ErrnoException) => it,
+        );
+        expect(error?.code, encoding).to.equal('ECONNRESET');
+        expect((await lines('/products')).status, 'when it is gone before it begins').to.equal(503);
+      }
+      await publish(products(7));
+      expect((await lines('/products')).text).to.equal(linesOf(products(7)));
+    });
   });
 
   it('is put together from the records where a block is corrupted', async () => {

@@ -484,7 +484,7 @@ describe(`GET /products with a search, on ${whichLists}`, function () {
         expect(_meta.totalCount, path).to.equal(expected.length);
         expect(data, path).to.deep.equal(expected.slice(page * 60, page * 60 + 60));
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 
@@ -508,7 +508,7 @@ describe(`GET /products with a search, on ${whichLists}`, function () {
           expect(walked, `${name} by ${perPage}`).to.deep.equal(expected);
         },
       ),
-      { numRuns: 12 },
+      { numRuns: 8 },
     );
   });
 
@@ -525,7 +525,7 @@ describe(`GET /products with a search, on ${whichLists}`, function () {
         const both = expected.filter((it) => foldedName(it).startsWith(fold(name))).sort(byName);
         expect((await get(`/products?${query({ drug: record.drug.id, name })}`)).data).to.deep.equal(both);
       }),
-      { numRuns: 30 },
+      { numRuns: 15 },
     );
   });
 
@@ -544,7 +544,7 @@ describe(`GET /products with a search, on ${whichLists}`, function () {
         const both = expected.filter((it) => foldedName(it).startsWith(fold(name))).sort(byName);
         expect((await get(`/products?${query({ barcode, name })}`)).data).to.deep.equal(both);
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 });
