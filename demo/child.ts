@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { guard } from './guard.ts';
 
 /** A running child process. */
 export interface Child {
@@ -55,23 +55,4 @@ export async function startChild(
       clearTimeout(insist);
     },
   };
-}
-
-/**
- * Ends a process when this one is gone, even by SIGKILL: a shell reads from a pipe that only this
- * process holds open, and at its end does what stop() would have done. Returns the guard's dismissal.
- */
-function guard(pid: number): () => void {
-  const script = `read -r _
-    kill -TERM "$1" && kill -CONT "$1" || exit 0
-    for _ in 1 2 3 4 5; do sleep 1; kill -0 "$1" || exit 0; done
-    kill -KILL "$1"`;
-  const shell = spawn('sh', ['-c', script, 'guard', String(pid)], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  shell.on('error', () => {}); // without a shell there is no guard, and the child works all the same
-  shell.unref();
-  (shell.stdin as Socket).unref();
-  return () => void shell.kill('SIGKILL');
 }

@@ -30,14 +30,17 @@ const PORTS = { from: 20_000, to: 30_000 };
 const TRIES = 20;
 const START_TIMEOUT_MS = 20_000;
 
+/** The server's command, once it was found. */
+let command: string | undefined;
+
 /** Starts a private server and resolves when it has loaded its data and answers. */
 export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateRedis> {
-  const server = findRedisServer();
-  if (server === undefined) throw new Error(NO_SERVER);
+  command ??= findRedisServer();
+  if (command === undefined) throw new Error(NO_SERVER);
   await mkdir(options.dataFolder, { recursive: true });
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? randomInt(PORTS.from, PORTS.to);
-    const child = await startChild(server, serverArguments(options, port));
+    const child = await startChild(command, serverArguments(options, port));
     const outcome = await Promise.race([answers(port, child), child.ended]);
     if (outcome === 'ready') return { ...child, port, url: `redis://127.0.0.1:${port}` };
 

@@ -130,7 +130,7 @@ describe('The demo', function () {
       const children = childrenOf(demo.pid);
       expect(children.some((pid) => /redis-server|valkey-server/.test(commandOf(pid)))).to.equal(true);
       expect(await demo.pressCtrlC()).to.equal(0);
-      expect(children.filter(isRunning)).to.deep.equal([]);
+      await expectGone(children);
       expect(await isListening(port)).to.equal(false);
       firstKey = key;
     });
@@ -141,10 +141,7 @@ describe('The demo', function () {
       const children = childrenOf(demo.pid);
       expect(children).not.to.have.length(0);
       process.kill(demo.pid, 'SIGKILL');
-      for (const deadline = Date.now() + 10_000; children.some(isRunning); await sleep(20)) {
-        if (Date.now() > deadline)
-          expect.fail(`These outlived the demo: ${children.filter(isRunning).map(commandOf)}`);
-      }
+      await expectGone(children, 10_000);
     });
 
     it('serves again what it has, with another key, and says why it ends when its private Redis crashes', async () => {
@@ -165,7 +162,7 @@ describe('The demo', function () {
       expect(demo.output.stderr).to.include(
         'The private Redis of the demo ended by itself (SIGKILL), so the demo ends too.\n',
       );
-      expect(children.filter(isRunning)).to.deep.equal([]);
+      await expectGone(children);
       expect(await isListening(port)).to.equal(false);
     });
 
@@ -184,7 +181,7 @@ describe('The demo', function () {
         expect(demo.output.stderr.trim().split('\n').at(-1)).to.include(
           step === 'starting a private Redis' ? 'demo: ' : step,
         );
-        expect(children.filter(isRunning)).to.deep.equal([]);
+        await expectGone(children);
         expect(readdirSync(settings['DEMO_FOLDER'] as string)).to.deep.equal(['redis']);
       });
     }
@@ -300,6 +297,14 @@ const childrenOf = (parent: number) =>
     .filter((it) => it.parent === parent)
     .map(({ pid }) => pid);
 const isRunning = (pid: number) => processes().some((it) => it.pid === pid && !it.state.startsWith('Z'));
+
+/** What guards the others ends a moment after the demo. */
+async function expectGone(pids: readonly number[], withinMs = 1_000): Promise<void> {
+  for (const deadline = Date.now() + withinMs; pids.some(isRunning); await sleep(20)) {
+    if (Date.now() > deadline)
+      expect.fail(`These outlived the demo: ${pids.filter(isRunning).map(commandOf)}`);
+  }
+}
 
 function commandOf(pid: number): string {
   return existsSync('/proc/self/stat')
