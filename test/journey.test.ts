@@ -1,10 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { contentKeys, workspaceKeys } from '../importer/scripts/key-lists.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
 import { collectionKeys } from '../shared/keys.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
-import { productKeys as keys } from './support/keys.ts';
 import { type CommandResult, type RunningCommand, medref as run, startMedref } from './support/medref.ts';
 import { startTestRedis, type TestRedis } from './support/redis-server.ts';
 import { upstreamServers } from './support/upstream-server.ts';
@@ -34,8 +31,6 @@ describe(`the whole road, with ${whichLists}`, function () {
   let api: RunningCommand;
   let address: string;
   let key: string;
-  /** The numbers of the products and the companies that are live. */
-  let live: (number | null)[];
 
   const medref = (args: string[], settings: Record<string, string> = {}): Promise<CommandResult> =>
     run(args, { REDIS_URL: server.url, ...settings });
@@ -74,7 +69,7 @@ describe(`the whole road, with ${whichLists}`, function () {
     await server.stop();
   });
 
-  it('imports all 28,395 products and 2,417 companies', async () => {
+  it('imports all 28,395 products and 2,417 companies, and the same again is unchanged', async () => {
     const first = await medref(['import', '--json'], lists);
     expect(first.code).to.equal(0);
     expect(
@@ -83,8 +78,10 @@ describe(`the whole road, with ${whichLists}`, function () {
       ['published', 28_395, 0],
       ['published', 2_417, 0],
     ]);
-    live = reports(first).map(({ version }) => version);
+    const live = reports(first).map(({ version }) => version);
     for (const version of live) expect(String(version)).to.match(/^20\d{12}$/);
+    const again = await medref(['import', 'companies', '--json'], lists);
+    expect(reports(again)[0]).to.deep.include({ outcome: 'unchanged', version: live[1] });
   });
 
   for (const [name, perPage] of [
@@ -147,50 +144,6 @@ describe(`the whole road, with ${whichLists}`, function () {
       const listed = await medref(['rejects', name, '--json'], { KEY_PREFIX: 'dirty' });
       expect(listed.json()).to.deep.equal({ total: expected.length, rejects: expected.slice(0, 1_000) });
     }
-  });
-
-  it('goes on answering the same while an import is killed, and the next import finds all unchanged, without help', async () => {
-    const source = readList('products');
-    const changed = JSON.stringify({ data: source.slice(0, 20_000) });
-    const upstream = await startUpstream((response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.write(changed.slice(0, changed.length / 2)); // and nothing more
-    });
-    const before = await (await get('/products?page=3')).text();
-    const doomed = startMedref(['import', 'products'], {
-      REDIS_URL: server.url,
-      PRODUCTS_URL: upstream.url().href,
-    });
-    let staged: string | undefined;
-    do {
-      [staged] = await redis.smembers(keys.staged);
-      await sleep(20);
-    } while (!staged || !(await redis.exists(keys.content(Number(staged)).order)));
-    doomed.process.kill('SIGKILL');
-    expect((await doomed.ended).code).to.equal(null);
-
-    const name = Number(staged);
-    const expiring = [...contentKeys(keys, name), ...workspaceKeys(keys, name)];
-    const there = (await redis.keys('medref:{products}:*')).filter((key) => expiring.includes(key));
-    const { records, order, blocks } = keys.content(name);
-    // The search index is sorted by runs: fewer entries than one are with the importer only.
-    expect(there).to.include.members([records, order, blocks, keys.workspace(name).positions]);
-    for (const key of there) expect(await redis.pttl(key), key).to.be.within(1, 60_000);
-    expect(await (await get('/products?page=3')).text()).to.equal(before);
-
-    expect((await medref(['import', 'products', '--json'], lists)).code).to.equal(4);
-    expect(await (await get('/products?page=3')).text()).to.equal(before);
-    // It falls free by itself; `npm run prove` waits for that.
-    expect(await redis.pttl(keys.lock)).to.be.within(1, 30_000);
-    await redis.pexpire(keys.lock, 100);
-    while (await redis.exists(keys.lock)) await sleep(20);
-    const next = await medref(['import', '--json'], lists);
-    expect(next.code).to.equal(0);
-    expect(reports(next).map(({ outcome, version }) => [outcome, version])).to.deep.equal(
-      live.map((version) => ['unchanged', version]),
-    );
-    expect(await redis.exists(...expiring, keys.staged)).to.equal(0);
-    expect(await (await get('/products?page=3')).text()).to.equal(before);
   });
 });
 
