@@ -1,7 +1,8 @@
 // In: each request that was answered. Out: how many, how fast and how large, by route, by status and by client.
 
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
 import type { AnsweredRequest } from '../answers/traced-response.ts';
+import { talliedHistogram } from './tallied-histogram.ts';
 
 /** Clients that are told apart, those that came first; a series for each name that there is would have no bound. */
 const maxClients = 100;
@@ -23,12 +24,10 @@ export function requestMetrics(registry: Registry): (request: AnsweredRequest) =
     name: 'medref_http_client_requests_total',
     help: 'The same by client, that is whom the key was issued to, and status.',
   });
-  const duration = new Histogram({
+  const duration = talliedHistogram(registry, {
     name: 'medref_http_request_duration_seconds',
     help: 'From the arrival of the head of a request to the beginning of its answer, by route.',
-    labelNames: ['route'],
-    buckets,
-    registers,
+    ...{ label: 'route', buckets },
   });
   const bytes = new Map<string, number>();
   new Counter({
@@ -59,7 +58,7 @@ export function requestMetrics(registry: Registry): (request: AnsweredRequest) =
     const status = it.status ?? none;
     requests(route, status);
     byClient(labelOf(it.client), status);
-    if (it.beganMs !== null) duration.observe({ route }, it.beganMs / 1000);
+    if (it.beganMs !== null) duration(route, it.beganMs / 1000);
     if (it.bytes > 0) bytes.set(route, (bytes.get(route) ?? 0) + it.bytes);
     if (!it.isWhole) cut.inc();
   };

@@ -1,4 +1,4 @@
-// Records of a kept version: all of them in list order, or those with an id, a name that begins so, a barcode.
+// Records of a kept version: all of them in list order, or those with an id, a name that begins so, a barcode, a drug.
 
 import { html, raw } from 'hono/html';
 import type { Collection, ServedCollection } from '../../shared/collections/collection.ts';
@@ -25,13 +25,15 @@ const fields: Readonly<Record<string, string>> = {
   id: 'Id',
   name: 'Name begins with',
   barcode: 'Barcode',
+  drug: 'Id of the drug',
 };
 
 export const browsePage: PageDefinition = {
   label: 'Browse',
   collections: 'served',
   takes: {
-    ...{ id: 'digits 0-9 alone, from 1', name: 'the beginning of a name', barcode: '12 or 13 digits' },
+    ...{ id: 'digits 0-9 alone, from 1', name: 'the beginning of a name' },
+    ...{ barcode: '12 or 13 digits, or 14 that begin with 0', drug: 'the id of a drug' },
     ...pinParameter,
     ...pagesTake,
   },

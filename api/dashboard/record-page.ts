@@ -1,8 +1,10 @@
 // One record of a kept version: in words, as JSON, and which versions changed it.
 
 import { html, raw } from 'hono/html';
+import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { printableJson } from '../../shared/escapes.ts';
 import { servedKeys } from '../../shared/keys.ts';
+import type { Version } from '../../shared/versions.ts';
 import { type RecordHistory, readRecordHistory } from '../reads/record-history.ts';
 import { missingParameter, pinParameter, readId, readPin } from '../requests/parameters.ts';
 import type { PageDefinition } from './page-definition.ts';
@@ -42,6 +44,7 @@ ${
   json === undefined
     ? html`<p>Version ${version.version} of ${name} has no record with the id ${id}.</p>`
     : html`<p class="name">${shownText(listedRecord(its.collection, json).name)}</p>
+${linkToSource(its, id, version)}
 <section aria-labelledby="words"><h2 id="words">In words</h2>${recordInWords(JSON.parse(json))}</section>
 <section aria-labelledby="json"><h2 id="json">As JSON</h2>
 ${shownJson(json)}</section>`
@@ -51,6 +54,13 @@ ${historyTable(history, { name, id, kept: kept.map((it) => it.version) })}`;
     return { title: `Record ${id} of ${name}`, collection: name, status, body };
   },
 };
+
+/** From a drug to the products that have it. */
+function linkToSource({ collection, source }: ServedCollection, id: string, { version }: Version): Html {
+  if (collection === source || !source.drugOf) return html``;
+  const link = pageLink('browse', { collection: source.name, drug: id, version });
+  return html`<p><a href="${link}">The ${source.name} that have it</a></p>`;
+}
 
 /** The JSON text over several lines, folded where it is long. */
 function shownJson(json: string): Html {

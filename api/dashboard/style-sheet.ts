@@ -69,6 +69,7 @@ time, .whole, .whole .text { white-space: nowrap; }
 .facts dd { margin: 0; min-width: 0; }
 .card .facts { margin: 0; }
 .card .facts > div { grid-template-columns: 8rem 1fr; }
+.card .facts time { white-space: normal; }
 .scroll { width: fit-content; max-width: 100%; overflow-x: auto; margin: 0 0 1rem; border: 1px solid var(--line); border-radius: 8px; }
 .scroll pre { margin: 0; padding: .75rem 1rem; overflow-wrap: anywhere; white-space: pre-wrap; }
 table { min-width: min(36rem, calc(100vw - 4rem)); border-collapse: collapse; }

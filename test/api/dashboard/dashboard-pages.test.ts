@@ -85,6 +85,16 @@ describe('the pages of the dashboard in Chromium', function () {
     });
   }
 
+  it('keep what a card tells within it, at any width', async () => {
+    for (const width of [320, 700, 1_120, 1_500]) {
+      await page.setViewportSize({ width, height: 640 });
+      await page.goto(dashboard.origin);
+      const wider = await page.evaluate(`[...document.querySelectorAll('.card, .card *')].filter(
+        (it) => it.getBoundingClientRect().right > it.closest('.card').getBoundingClientRect().right + 0.5).map((it) => it.outerHTML)`);
+      expect(wider, `at ${width} px`).to.deep.equal([]);
+    }
+  });
+
   it('keep names that turn the direction of a line within their own place', async () => {
     await page.goto(`${dashboard.origin}/browse`);
     const places = (await page.evaluate(`[...document.querySelectorAll('tbody tr')].slice(0, 3).map((row) =>
