@@ -1,6 +1,6 @@
 // The response to each request that could be parsed: it carries the request's id, and tells what came of it as it ends.
 
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   type IncomingMessage,
   type OutgoingHttpHeader,
@@ -37,10 +37,15 @@ export interface AnsweredRequest {
 /** What a client may send as the id of its request: 1 to 128 visible ASCII characters. */
 const taken = /^[\x21-\x7e]{1,128}$/;
 
-/** The id of a request: the client's, or one of ours. */
+/** What ids of this process begin with, so that no other process gives the same. */
+const begin = randomBytes(9).toString('base64url');
+
+let given = 0;
+
+/** The id of a request: the client's, or one of ours, which is short since each answer carries it. */
 export function idOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id'];
-  return typeof sent === 'string' && taken.test(sent) ? sent : randomUUID();
+  return typeof sent === 'string' && taken.test(sent) ? sent : `${begin}-${(++given).toString(36)}`;
 }
 
 /** A response that carries its request's id, whoever writes it. */
