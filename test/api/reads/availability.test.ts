@@ -22,7 +22,7 @@ import {
 import { startApi, type TestApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, product, products } from '../../support/records.ts';
-import { type RedisProxy, startRedisProxy } from '../../support/redis-proxy.ts';
+import { startRedisProxy } from '../../support/redis-proxy.ts';
 import { startTestRedis, useRedis } from '../../support/redis-server.ts';
 import { type Asked, exchange, send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
 
@@ -455,34 +455,50 @@ describe('an API started while Redis is away', () => {
   });
 });
 
+/** An API behind a proxy that can hold each reply of Redis back. */
+interface LateApi {
+  readonly api: TestApi;
+  /** How late each reply is, in ms. */
+  lateMs: number;
+  readonly logged: readonly string[];
+  /** Of answers of 503. */
+  readonly causes: readonly string[];
+  stop(): Promise<void>;
+}
+
+async function startLateApi({ port }: { readonly port: number }): Promise<LateApi> {
+  const proxy = await startRedisProxy(port, () =>
+    late.lateMs === 0 ? undefined : { moment: 'after', commandsPass: true, act: () => sleep(late.lateMs) },
+  );
+  const logged: string[] = [];
+  const causes: string[] = [];
+  const late = { lateMs: 0 } as LateApi;
+  const api = await startApi({
+    redisUrl: proxy.url,
+    logger: pino({}, { write: (line: string) => void logged.push(line) }),
+    onTrouble: ({ cause }) => void causes.push(cause),
+  });
+  const stop = async () => {
+    await api.stop();
+    await proxy.close();
+  };
+  return Object.assign(late, { api, logged, causes, stop });
+}
+
 describe('when each reply of Redis comes late', function () {
   this.timeout(20_000);
   const redis = useRedis();
-  let proxy: RedisProxy;
-  let api: TestApi;
-  /** How late each reply is, in ms. */
-  let lateMs = 0;
-  const logged: string[] = [];
   let version: number;
-  const causes: string[] = [];
+  let apis: LateApi[];
   before(async () => {
     const report = await importRecords(products(450), productCollection, { redisUrl: redis().url });
     version = report.version as number;
-    proxy = await startRedisProxy(redis().port, () =>
-      lateMs === 0 ? undefined : { moment: 'after', commandsPass: true, act: () => sleep(lateMs) },
-    );
-    api = await startApi({
-      redisUrl: proxy.url,
-      logger: pino({}, { write: (line: string) => void logged.push(line) }),
-      onTrouble: ({ cause }) => void causes.push(cause),
-    });
+    apis = await Promise.all(asked.map(() => startLateApi(redis())));
   });
-  after(async () => {
-    await api.stop();
-    await proxy.close();
-  });
+  after(() => Promise.all(apis.map((it) => it.stop())));
+  beforeEach(() => sleep(600)); // A key that was found is known for half a second.
   afterEach(() => {
-    lateMs = 0;
+    for (const it of apis) it.lateMs = 0;
   });
 
   const lines = { accept: 'application/x-ndjson' };
@@ -497,33 +513,32 @@ describe('when each reply of Redis comes late', function () {
     ['what the client holds', '/products?version=N', { 'if-none-match': '*' }],
     ['a question whether it is ready', '/health/ready', {}],
   ];
-  for (const [what, template, headers] of asked) {
-    it(`answers 503 within 2 s in all to ${what}, and then goes on with the connection`, async () => {
-      const path = template.replaceAll('N', String(version));
-      await sleep(600); // A key that was found is known for half a second.
-      lateMs = 1_200;
-      const answer = await within(2_100, path, send(api, path, { headers }));
-      lateMs = 0;
-      expectUnavailable(answer, path);
-      expect(causes.splice(0)[0], 'what is told of it').to.equal('late');
-      await until(() => send(api, path, { headers }), answered, 8_000);
-      causes.length = 0;
-      expect(logged, 'what is logged when the answer comes too late').to.deep.equal([]);
-    });
-  }
+  it(`answers 503 within 2 s in all to ${asked.map(([what]) => what).join(', ')}, and then goes on with the connection`, async () => {
+    await Promise.all(
+      asked.map(async ([what, template, headers], n) => {
+        // Each has an API of its own, so that none waits for the replies of another.
+        const late = apis[n] as LateApi;
+        const path = template.replaceAll('N', String(version));
+        late.lateMs = 1_200;
+        const answer = await within(2_100, path, send(late.api, path, { headers }));
+        late.lateMs = 0;
+        expectUnavailable(answer, what);
+        expect(late.causes[0], `what is told of ${what}`).to.equal('late');
+        await until(() => send(late.api, path, { headers }), answered, 8_000);
+        expect(late.logged, `what is logged when the answer to ${what} comes too late`).to.deep.equal([]);
+      }),
+    );
+  });
 
   it('answers as ever where all replies together come within 2 s, and counts nobody late after that', async () => {
-    await sleep(600);
-    lateMs = 300;
+    const { api } = Object.assign(apis[0] as LateApi, { lateMs: 300 });
     for (const path of ['/products/1', '/health/ready']) {
       expect((await within(2_000, path, send(api, path))).status, path).to.equal(200);
     }
-    lateMs = 0;
   });
 
   it('sends the answers after a late one on the same connection in their order', async () => {
-    await sleep(600);
-    lateMs = 1_200;
+    const { api } = Object.assign(apis[0] as LateApi, { lateMs: 1_200 });
     const head = `HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n`;
     const answers = await exchange(
       api,
