@@ -5,6 +5,7 @@ import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { ImportOutcome } from '../../shared/ended-imports.ts';
 import { versionOf } from '../../shared/versions.ts';
 import type { Standing, Standings } from '../reads/standings.ts';
+import { within } from '../reads/within.ts';
 
 /** What the gauges are read from. */
 export interface CollectionMetricsSources {
@@ -30,7 +31,8 @@ type Figures = Iterable<readonly [Labels, number | null | undefined]>;
 
 /** Makes the gauges. */
 export function collectionMetrics(registry: Registry, { served, standings }: CollectionMetricsSources): void {
-  const ask = sharedWhileUnderWay(() => within(standings.read(), readWithinMs));
+  // Nothing is known where Redis is away, or does not answer in time.
+  const ask = sharedWhileUnderWay(() => within(standings.read(), readWithinMs).catch(() => null));
   const gauge = (
     name: string,
     help: string,
@@ -161,19 +163,6 @@ function* liveFigures(
 
 function seconds(time: string | null | undefined): number | null {
   return time ? Date.parse(time) / 1000 : null;
-}
-
-/** What is read; `null` where Redis is away, or does not answer in time. */
-async function within<Value>(reading: Promise<Value>, ms: number): Promise<Value | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, ms, null);
-  });
-  try {
-    return await Promise.race([reading.catch(() => null), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Asks once for all gauges of a scrape, and for all scrapes that come meanwhile. */

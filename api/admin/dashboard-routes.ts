@@ -6,6 +6,8 @@ import type { Plugin, Request, ResponseObject, ResponseToolkit, Server } from '@
 import type { DashboardSources } from '../dashboard/page-definition.ts';
 import { late, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
+import { LateError, within } from '../reads/within.ts';
+import { unreadBody } from '../requests/unread-body.ts';
 import { adminAccess } from './admin-access.ts';
 
 /** A page that is not made within this, in ms, is not made. */
@@ -48,7 +50,7 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: stri
     server.route({
       method: '*',
       path: '/{page*}',
-      options: { payload: unread },
+      options: { payload: unreadBody },
       handler: async (request, h) => {
         if (!['get', 'head'].includes(request.method)) throw notAllowed(request.method);
         const { renderPage, styleSheet } = await import('../dashboard/dashboard.ts');
@@ -70,34 +72,10 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: stri
   },
 };
 
-/** The body is nobody's concern. */
-const unread = {
-  parse: false,
-  output: 'stream',
-  maxBytes: Number.MAX_SAFE_INTEGER,
-  override: 'application/octet-stream',
-} as const;
-
 function notAllowed(method: Request['method']): Boom.Boom {
   const error = Boom.methodNotAllowed(`${method.toUpperCase()} is not possible here; GET and HEAD are.`);
   error.output.headers['Allow'] = 'GET, HEAD';
   return error;
-}
-
-/** The dashboard took too long. */
-class LateError extends Error {}
-
-async function within<Value>(work: Promise<Value>, ms: number): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new LateError()), ms);
-  });
-  try {
-    return await Promise.race([work, tooLate]);
-  } finally {
-    clearTimeout(timer);
-    work.catch(() => undefined);
-  }
 }
 
 async function errorPage(

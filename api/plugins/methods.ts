@@ -2,6 +2,7 @@
 
 import Boom from '@hapi/boom';
 import type { Plugin, Server, ServerRoute } from '@hapi/hapi';
+import { unreadBody } from '../requests/unread-body.ts';
 
 /** Registers read-only routes, each with its 405 for other methods under the same authentication. */
 export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
@@ -14,7 +15,7 @@ export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
         path: route.path,
         options: {
           ...authOf(route),
-          payload: unread,
+          payload: unreadBody,
         },
         handler: (request) => {
           const error = Boom.methodNotAllowed(
@@ -28,21 +29,13 @@ export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
     server.route({
       method: '*',
       path: '/{any*}',
-      options: { auth: false, payload: unread },
+      options: { auth: false, payload: unreadBody },
       handler: () => {
         throw Boom.notFound();
       },
     });
   },
 };
-
-/** The body is nobody's concern, nor is what it says of itself, nor when it comes. */
-const unread = {
-  parse: false,
-  output: 'stream',
-  maxBytes: Number.MAX_SAFE_INTEGER,
-  override: 'application/octet-stream',
-} as const;
 
 function authOf({ options }: ServerRoute) {
   return typeof options === 'object' && options.auth === false ? { auth: false as const } : {};
