@@ -1,6 +1,6 @@
 // What a process that serves counts of itself and of what it serves, for Prometheus (prom-client).
 
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { AnsweredRequest } from '../answers/traced-response.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
 import { type CollectionMetricsSources, collectionMetrics } from './collection-metrics.ts';
@@ -18,6 +18,8 @@ export interface Metrics {
   timeRedis(ms: number): void;
   /** Adds what each scrape reads from Redis. */
   addCollections(sources: CollectionMetricsSources): void;
+  /** Adds how many requests wait for a publication. */
+  addWaiting(count: () => number): void;
   /** Counts one read that met something in Redis that is not as it was stored. */
   countDamage(): void;
   /** Counts one answer of 500 or 503. */
@@ -58,9 +60,21 @@ export function createMetrics(): Metrics {
     registry,
     timeRedis: (ms) => roundTrips.observe(ms / 1000),
     addCollections: (sources) => collectionMetrics(registry, sources),
+    addWaiting: (count) => waitingMetric(registry, count),
     countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),
     countUnavailable: (cause) => unavailable.inc({ cause }),
     countUnauthorized: () => unauthorized.inc(),
   };
+}
+
+function waitingMetric(registry: Registry, count: () => number): void {
+  new Gauge({
+    name: 'medref_waiting_requests',
+    help: 'Requests that wait for a publication (wait=). At a bound, further ones are answered with 503.',
+    registers: [registry],
+    collect() {
+      this.set(count());
+    },
+  });
 }

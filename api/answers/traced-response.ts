@@ -21,10 +21,12 @@ export interface AnsweredRequest {
   readonly route: string | null;
   /** `null` where the client had gone before there was an answer. */
   readonly status: number | null;
-  /** From the arrival of its head to the beginning of its answer, in ms; `null` where there was none. */
+  /** From the arrival of its head to the beginning of its answer, but for what it waited, in ms; `null` where there was none. */
   readonly beganMs: number | null;
   /** From the arrival of its head until the answer was handed over, or cut off, in ms. */
   readonly ms: number;
+  /** For how long of that it waited, as it had asked for, in ms; `null` where it did not. */
+  readonly waitedMs: number | null;
   /** Of the body of the answer, encoded, in bytes. */
   readonly bytes: number;
   /** Whether the whole answer was handed over. */
@@ -48,19 +50,51 @@ export function idOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return typeof sent === 'string' && taken.test(sent) ? sent : `${begin}-${(++given).toString(36)}`;
 }
 
+/** What hapi knows of a request, as far as it is told. */
+interface Routed {
+  readonly route: { readonly path: string };
+  readonly auth: { readonly credentials: Request['auth']['credentials'] };
+}
+
+function routedOf(routed: Routed | undefined): Routed | undefined {
+  return routed && { route: { path: routed.route.path }, auth: { credentials: routed.auth.credentials } };
+}
+
 /** A response that carries its request's id, whoever writes it. */
 export class TracedResponse extends ServerResponse {
   readonly requestId: string;
   /** The request as hapi knows it, once it is routed. */
-  routed: Request | undefined;
+  routed: Routed | undefined;
   readonly #arrivedAt = performance.now();
   #begunAt: number | null = null;
   #bytes = 0;
+  #heldAt: number | null = null;
+  #waitedMs: number | null = null;
+  /** When its wait ended; 0 where it did not wait. */
+  releasedAt = 0;
 
   constructor(...args: ConstructorParameters<typeof ServerResponse>) {
     super(...args);
     this.requestId = idOf(args[0]);
     this.on('close', this.#end);
+  }
+
+  /** Whether it waits, as its client asked for; nobody is late meanwhile. */
+  get isHeld(): boolean {
+    return this.#heldAt !== null;
+  }
+
+  /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */
+  hold(): void {
+    this.#heldAt = performance.now();
+    this.routed = routedOf(this.routed);
+  }
+
+  /** Waits no longer. */
+  release(): void {
+    this.releasedAt = performance.now();
+    this.#waitedMs = (this.#waitedMs ?? 0) + this.releasedAt - (this.#heldAt ?? this.releasedAt);
+    this.#heldAt = null;
   }
 
   /** Takes no reason phrase: the usual ones are sent. */
@@ -100,14 +134,17 @@ export class TracedResponse extends ServerResponse {
     const { req, routed } = this;
     const { key } = (routed?.auth.credentials?.app ?? {}) as { readonly key?: ApiKey };
     const begunAt = this.#begunAt;
+    if (this.isHeld) this.release();
+    const waitedMs = this.#waitedMs;
     this.answered({
       requestId: this.requestId,
       method: req.method ?? null,
       target: req.url ?? null,
       route: routed?.route.path ?? null,
       status: begunAt === null ? null : this.statusCode,
-      beganMs: begunAt === null ? null : begunAt - this.#arrivedAt,
+      beganMs: begunAt === null ? null : begunAt - this.#arrivedAt - (waitedMs ?? 0),
       ms: performance.now() - this.#arrivedAt,
+      waitedMs,
       bytes: this.#bytes,
       isWhole: this.writableFinished,
       client: key?.client ?? null,

@@ -4,8 +4,7 @@ import Boom from '@hapi/boom';
 import type { Plugin, Server } from '@hapi/hapi';
 import { noteRoute } from '../answers/traced-response.ts';
 import type { ApiKeyring } from '../reads/keyring.ts';
-
-const bearer = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
+import { sentKey } from '../requests/sent-key.ts';
 
 /** Makes `bearer` the authentication of every route that does not opt out. */
 export const bearerKeys: Plugin<{ keyring: ApiKeyring }> = {
@@ -14,7 +13,7 @@ export const bearerKeys: Plugin<{ keyring: ApiKeyring }> = {
     server.auth.scheme('bearer-key', () => ({
       async authenticate(request, h) {
         noteRoute(request);
-        const [, sent] = bearer.exec(String(request.headers['authorization'])) ?? [];
+        const sent = sentKey(request.raw.req);
         const key = sent === undefined ? null : await keyring.find(sent);
         if (!key) throw refusal();
         return h.authenticated({ credentials: { app: { key } } });

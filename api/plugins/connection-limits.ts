@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
-import { requestIdOf } from '../answers/traced-response.ts';
+import { requestIdOf, TracedResponse } from '../answers/traced-response.ts';
 import { late, type Trouble } from '../reads/trouble.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
@@ -111,6 +111,7 @@ class Connection {
   }): void {
     for (const { response, at } of this.#begun) {
       if (now - at <= answerWithinMs - lookEveryMs || response.headersSent) continue;
+      if (isHeld(response) || now - releasedAt(response) <= answerWithinMs - lookEveryMs) continue;
       sendError(response, late.status, late.message, { 'retry-after': String(late.retryAfter) });
       onLate(response);
     }
@@ -153,6 +154,16 @@ class Connection {
       this.#socket.resume();
     } else this.#awaitTurn();
   }
+}
+
+/** Whether a client has asked to wait, and still does. */
+function isHeld(response: ServerResponse): boolean {
+  return response instanceof TracedResponse && response.isHeld;
+}
+
+/** When a client that had asked to wait began to wait for its answer. */
+function releasedAt(response: ServerResponse): number {
+  return response instanceof TracedResponse ? response.releasedAt : 0;
 }
 
 const nothingOwed = -1;

@@ -206,7 +206,14 @@ function unseen(
 ): AnsweredRequest {
   return {
     ...{ requestId, method, target: null, route: null, client: null },
-    ...{ status, beganMs: null, ms: 0, bytes: errorEnvelope(status, message).length, isWhole: true },
+    ...{
+      status,
+      beganMs: null,
+      ms: 0,
+      waitedMs: null,
+      bytes: errorEnvelope(status, message).length,
+      isWhole: true,
+    },
     address: socket.remoteAddress ?? null,
   };
 }

@@ -8,6 +8,9 @@ import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 /** Half of the second within which every process answers from a new version. */
 const pollMs = 500;
 
+/** For how long what Redis has told is taken as a sign that it is there, in ms: two polls. */
+const freshMs = 2 * pollMs;
+
 /** What it follows, and by which connections; both are borrowed. */
 export interface LiveVersionsOptions {
   readonly redis: Redis;
@@ -25,6 +28,9 @@ export class LiveVersions {
   readonly #keyPrefix: string;
   readonly #sources: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
+  /** When Redis last told which version is live, by collection, in ms of the process. */
+  readonly #heardAt = new Map<string, number>();
+  readonly #onMove: ((source: Collection) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ redis, listener, keyPrefix, sources }: LiveVersionsOptions) {
@@ -48,6 +54,21 @@ export class LiveVersions {
     this.#listener.removeAllListeners('message');
   }
 
+  /** Has somebody told whenever another version of a collection is live, or none, than was known. */
+  onMove(listener: (source: Collection) => void): void {
+    this.#onMove.push(listener);
+  }
+
+  /** The live version as far as this process knows; Redis is not asked. */
+  known(source: Collection): LiveVersion | undefined {
+    return this.#known.get(source.name);
+  }
+
+  /** Whether Redis has told which version is live within the last second, so that it need not be asked whether it is there. */
+  isFresh(source: Collection): boolean {
+    return performance.now() - (this.#heardAt.get(source.name) ?? Number.NEGATIVE_INFINITY) < freshMs;
+  }
+
   /** The live version of a collection; `null` when nothing was published yet. Throws when Redis has to be asked and is away. */
   async get(source: Collection): Promise<LiveVersion | null> {
     return this.#known.get(source.name) ?? this.refresh(source);
@@ -56,10 +77,12 @@ export class LiveVersions {
   /** Asks Redis which version is live. */
   async refresh(source: Collection): Promise<LiveVersion | null> {
     const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, source));
+    this.#heardAt.set(source.name, performance.now());
     const known = this.#known.get(source.name);
     if (live && live.document === known?.document) return known;
     if (live) this.#known.set(source.name, live);
     else this.#known.delete(source.name);
+    for (const told of this.#onMove) told(source);
     return live;
   }
 

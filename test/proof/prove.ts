@@ -11,6 +11,7 @@ import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
 import { proveMirrors } from './random-mirrors.ts';
 import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
+import { proveWaiting } from './waiting.ts';
 
 type Say = (progress: string) => void;
 
@@ -53,6 +54,7 @@ const proofs: Readonly<Record<string, Proof>> = {
     heading: 'Mirrors through a thousand random steps',
     run: ({ seed }, say) => proveMirrors(seed, say),
   },
+  waiting: { heading: 'Ten thousand clients that wait', run: (_, say) => proveWaiting(say) },
   mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
   million: { heading: 'A million records', run: (_, say) => proveMillionRecords(say) },

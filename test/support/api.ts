@@ -36,19 +36,22 @@ export interface TestApi {
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
   readonly damage: readonly string[];
+  /** How many requests wait for a publication. */
+  waiting(): number;
   stop(): Promise<void>;
 }
 
 /** What may differ from the usual API. */
 export type ApiOptions = Partial<
   Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'>
->;
+> & { readonly maxWaiting?: number };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
   baseUrl,
   logger = pino({ level: 'silent' }),
+  maxWaiting,
   ...limits
 }: ApiOptions & { redisUrl: string }): Promise<TestApi> {
   const keyPrefix = 'medref';
@@ -62,9 +65,10 @@ export async function startApi({
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
+  const readModel = new ReadModel({ redis, live, keyPrefix, onDamage, maxWaiting });
   const server = await createServer({
     collections: servedCollections,
-    readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
+    readModel,
     keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
     whyAway: () => null,
     host: '127.0.0.1',
@@ -88,6 +92,7 @@ export async function startApi({
     port,
     key,
     damage,
+    waiting: () => readModel.waits.count,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {

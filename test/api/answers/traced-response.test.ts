@@ -142,7 +142,7 @@ describe('a request that is answered', function () {
       const { status, body } = await send(api, path, { method, headers });
       const { ms, beganMs, requestId, ...facts } = await only();
       expect(facts).to.deep.equal({
-        ...{ method, target: path, route, status, bytes: body.length },
+        ...{ method, target: path, route, status, waitedMs: null, bytes: body.length },
         ...{ isWhole: true, client: 'tests', address: '127.0.0.1' },
       });
       expect(requestId).to.match(ofOurs);
