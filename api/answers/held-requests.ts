@@ -38,8 +38,6 @@ export class HeldRequests {
     waiting.then(async (end) => {
       res.release();
       if (end === 'left') return;
-      // Its client would ask again on this connection, and be answered at once, until the process has stopped.
-      if (end === 'stopped') res.shouldKeepAlive = false;
       const prepared = prepare();
       prepared.catch(() => undefined);
       await this.#turns.next();

@@ -30,17 +30,12 @@ export interface Wait {
   readonly onWaiting: (leave: () => void) => void;
 }
 
-interface Waiting {
-  readonly since: number;
-  readonly end: (end: WaitEnd) => void;
-}
-
 /** Lets requests wait until another version is live than the one that they know. */
 export class PublicationWaits {
   readonly #live: LiveVersions;
   readonly #max: number;
   /** In the order in which they came, by the collection that is published. */
-  readonly #waiting = new Map<string, Set<Waiting>>();
+  readonly #waiting = new Map<string, Set<(why: WaitEnd) => void>>();
   #count = 0;
   #isOver = false;
 
@@ -64,15 +59,14 @@ export class PublicationWaits {
     this.#waiting.set(source.name, ofSource);
     return new Promise((resolve) => {
       const end = (why: WaitEnd) => {
-        if (!ofSource.delete(waiting)) return;
+        if (!ofSource.delete(end)) return;
         clearTimeout(timer);
         this.#count -= 1;
         resolve(why);
       };
       const timer = setTimeout(() => end('over'), ms);
-      const waiting: Waiting = { since, end };
       this.#count += 1;
-      ofSource.add(waiting);
+      ofSource.add(end);
       onWaiting(() => end('left'));
     });
   }
@@ -80,12 +74,10 @@ export class PublicationWaits {
   /** Ends all waits, those that are yet to come too. */
   stop(): void {
     this.#isOver = true;
-    for (const ofSource of this.#waiting.values()) for (const { end } of ofSource) end('stopped');
+    for (const ofSource of this.#waiting.values()) for (const end of ofSource) end('stopped');
   }
 
   #moved(source: Collection): void {
-    const version = this.#live.known(source)?.version;
-    for (const { since, end } of this.#waiting.get(source.name) ?? [])
-      if (since !== version) end('published');
+    for (const end of this.#waiting.get(source.name) ?? []) end('published');
   }
 }
