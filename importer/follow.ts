@@ -23,7 +23,7 @@ export interface Pauses {
 /** The pauses that hold outside of tests. */
 export const usualPauses: Pauses = Object.freeze({ firstMs: 1_000, longestMs: 300_000 });
 
-/** A wait that was shorter than this is none, in ms: upstream stops, or does not know how to wait. */
+/** What comes sooner than this is followed by a pause, in ms: a wait that is none, or another publication. */
 const shortMs = 10_000;
 
 /** Whom one collection is followed with. */
@@ -126,8 +126,8 @@ export class Follower {
         return;
       case 'published': {
         this.#told = null;
-        // Imported for already, and yet upstream says it again: its answers are of more than one service.
-        if (watched.version === this.#announced?.version) await this.#pause();
+        // So soon after another one, its answers may be of two services by turns.
+        if (this.#announced && Date.now() - this.#announced.at.getTime() < shortMs) await this.#pause();
         else this.#troubles = 0;
         return signal.aborted ? undefined : this.#import(watched.version);
       }
