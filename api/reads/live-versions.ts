@@ -8,9 +8,6 @@ import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 /** Half of the second within which every process answers from a new version. */
 const pollMs = 500;
 
-/** For how long what Redis has told is taken as a sign that it is there, in ms: two polls. */
-const freshMs = 2 * pollMs;
-
 /** What it follows, and by which connections; both are borrowed. */
 export interface LiveVersionsOptions {
   readonly redis: Redis;
@@ -28,8 +25,6 @@ export class LiveVersions {
   readonly #keyPrefix: string;
   readonly #sources: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
-  /** When Redis last told which version is live, by collection, in ms of the process. */
-  readonly #heardAt = new Map<string, number>();
   readonly #onMove: ((source: Collection) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -64,11 +59,6 @@ export class LiveVersions {
     return this.#known.get(source.name);
   }
 
-  /** Whether Redis has told which version is live within the last second, so that it need not be asked whether it is there. */
-  isFresh(source: Collection): boolean {
-    return performance.now() - (this.#heardAt.get(source.name) ?? Number.NEGATIVE_INFINITY) < freshMs;
-  }
-
   /** The live version of a collection; `null` when nothing was published yet. Throws when Redis has to be asked and is away. */
   async get(source: Collection): Promise<LiveVersion | null> {
     return this.#known.get(source.name) ?? this.refresh(source);
@@ -77,7 +67,6 @@ export class LiveVersions {
   /** Asks Redis which version is live. */
   async refresh(source: Collection): Promise<LiveVersion | null> {
     const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, source));
-    this.#heardAt.set(source.name, performance.now());
     const known = this.#known.get(source.name);
     if (live && live.document === known?.document) return known;
     if (live) this.#known.set(source.name, live);

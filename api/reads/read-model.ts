@@ -272,12 +272,9 @@ export class ReadModel {
     });
   }
 
-  /**
-   * Whether nothing was published since the version `since`. Throws where Redis has been away for a second: nobody waits for
-   * what it would tell.
-   */
+  /** Whether nothing was published since the version `since`. */
   async isLatest(served: ServedCollection, since: number): Promise<boolean> {
-    const { version } = await this.#versions.latest(served);
+    const { version } = (await this.target(served, undefined)).version;
     if (since <= version) return since === version;
     // Another process may have answered from a version that this one has not heard of yet.
     return (await this.liveVersions([served])).get(served.collection.name)?.version === since;

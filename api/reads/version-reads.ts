@@ -93,15 +93,6 @@ export class VersionReads {
     );
   }
 
-  /** The live version, as it was told within the last second; else Redis is asked. */
-  async latest(served: ServedCollection): Promise<Version> {
-    return this.#orRefuse(async () => {
-      const { source } = served;
-      const known = this.#live.isFresh(source) ? this.#live.known(source) : undefined;
-      return versionOfLive(served, known ?? (await this.#live.refresh(source)));
-    });
-  }
-
   /** Runs a read against one version; where its content has vanished, asks once more for the version. */
   async read<Result>(
     target: ReadTarget,
