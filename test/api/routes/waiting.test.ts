@@ -4,6 +4,8 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
+import { LiveVersions } from '../../../api/reads/live-versions.ts';
+import { ReadModel } from '../../../api/reads/read-model.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from '../../../shared/api-keys.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
@@ -133,6 +135,21 @@ describe('a request that waits for a publication', () => {
     const { answers } = await begin(path(), { headers: held });
     await publish();
     expect((await answers)[0]?.status).to.equal(200);
+  });
+
+  it('waits from a version that another process has told of, and this one has not heard of yet', async () => {
+    // It is told of no publication, and does not ask for any by itself.
+    const deaf = new LiveVersions({
+      ...{ redis, listener: redis, keyPrefix: 'medref', sources: [productCollection] },
+    });
+    const readModel = new ReadModel({ redis, live: deaf, keyPrefix: 'medref', onDamage: () => undefined });
+    const served = { collection: productCollection, source: productCollection };
+    const before = live;
+    expect(await readModel.isLatest(served, before)).to.equal(true);
+    await publish();
+    expect(await readModel.isLatest(served, live)).to.equal(true);
+    expect(await readModel.isLatest(served, before)).to.equal(false);
+    expect(await readModel.isLatest(served, live + 1)).to.equal(false);
   });
 
   it('is 400 without "since", and with another number of seconds than 1 to 60', async () => {
