@@ -70,7 +70,7 @@ export function dataResponses(
       description: 'The client holds the answer, by what it sent as `If-None-Match` or `If-Modified-Since`.',
       headers: dataHeaders(digests),
     },
-    ...errorResponses([400, 401, ...errors, 500, 503]),
+    ...errorResponses([400, 401, 403, ...errors, 429, 500, 503]),
   };
 }
 
@@ -111,6 +111,11 @@ const errorsTold = {
     message: 'This needs a valid key, sent as "Authorization: Bearer <key>".',
     headers: { 'WWW-Authenticate': header('What the route asks for.', { const: 'Bearer realm="medref"' }) },
   },
+  403: {
+    name: 'Forbidden',
+    description: 'The key was made for other collections. The message names them.',
+    message: 'This key was made for products and drugs, and not for companies.',
+  },
   404: {
     name: 'Not Found',
     description: 'No record has this id.',
@@ -121,6 +126,12 @@ const errorsTold = {
     description:
       'A `version` or a `since` that is not kept, or was never published. The message says what is kept.',
     message: 'Version 20261101030000 is not kept; kept are 20261122030000 and 20261121030000.',
+  },
+  429: {
+    name: 'Too Many Requests',
+    description: 'Too many keys that do not exist came from the address of the client.',
+    message: 'Too many keys that do not exist came from this address. Check the key before you try again.',
+    headers: retryAfter,
   },
   500: {
     name: 'Internal Server Error',

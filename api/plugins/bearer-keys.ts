@@ -1,9 +1,12 @@
-// Bearer keys (RFC 6750): a request is answered when it carries a key that is known, not revoked and not expired.
+// Bearer keys (RFC 6750): a request is answered when it carries a key that is known, not revoked and not expired, and that
+// was made for the collection of its path.
 
 import Boom from '@hapi/boom';
 import type { Plugin, Server } from '@hapi/hapi';
+import type { ApiKey } from '../../shared/api-keys.ts';
 import { noteRoute } from '../answers/traced-response.ts';
 import type { ApiKeyring } from '../reads/keyring.ts';
+import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 
 const bearer = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
@@ -14,10 +17,15 @@ export const bearerKeys: Plugin<{ keyring: ApiKeyring }> = {
     server.auth.scheme('bearer-key', () => ({
       async authenticate(request, h) {
         noteRoute(request);
-        const [, sent] = bearer.exec(String(request.headers['authorization'])) ?? [];
-        const key = sent === undefined ? null : await keyring.find(sent);
+        const { req } = request.raw;
+        const [, sent] = bearer.exec(String(req.headers.authorization)) ?? [];
+        const key =
+          sent === undefined ? null : await keyring.find(sent, () => networkOf(clientAddressOf(req)));
         if (!key) throw refusal();
-        return h.authenticated({ credentials: { app: { key } } });
+        const credentials = { app: { key } };
+        const wrongCollection = otherCollection(key, request.route.path);
+        if (wrongCollection) return h.unauthenticated(wrongCollection, { credentials });
+        return h.authenticated({ credentials });
       },
     }));
     server.auth.strategy('bearer', 'bearer-key');
@@ -30,4 +38,12 @@ function refusal(): Boom.Boom {
   const error = Boom.unauthorized('This needs a valid key, sent as "Authorization: Bearer <key>".');
   error.output.headers['WWW-Authenticate'] = 'Bearer realm="medref"';
   return error;
+}
+
+/** 403 for a key that was made for other collections; the path of every route that asks for a key begins with one. */
+function otherCollection({ collections }: ApiKey, path: string): Boom.Boom | null {
+  if (!collections) return null;
+  const [, collection = ''] = path.split('/');
+  if (collections.includes(collection)) return null;
+  return Boom.forbidden(`This key was made for ${collections.join(' and ')}, and not for ${collection}.`);
 }

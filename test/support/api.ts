@@ -62,10 +62,11 @@ export async function startApi({
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
+  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
     readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
-    keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
+    keyring,
     whyAway: () => null,
     host: '127.0.0.1',
     port: 0,
@@ -80,6 +81,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
+  keyring.follow(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
