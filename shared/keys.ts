@@ -118,6 +118,11 @@ export interface ApiKeyKeys {
   readonly announcements: string;
 }
 
+/** The bucket by which the rate of an API key is kept. */
+export function rateKey(prefix: string, id: string): string {
+  return `${prefix}:{rate:${id}}`;
+}
+
 /** No two of them are in one slot of a cluster: the names of the first two are older than that thought. */
 export function apiKeyKeys(prefix: string): ApiKeyKeys {
   return {

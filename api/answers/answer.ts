@@ -7,6 +7,7 @@ import type { Version } from '../../shared/versions.ts';
 import type { Body } from './body.ts';
 import { isNotModified, type Validators } from './conditional.ts';
 import { bodyRevision } from './envelope.ts';
+import { callerOf, settleCharge } from './rate-fields.ts';
 
 /** Bodies over this many bytes are sent as gzip to clients that accept it. */
 const gzipOver = 4_096;
@@ -81,11 +82,13 @@ export async function answer(
 ): Promise<symbol> {
   if (isHeld(request, its.validators)) return notModified(request, h, its);
   const { req, res } = request.raw;
+  const { charge } = callerOf(request);
+  const ofRate = charge ? await settleCharge(charge) : [];
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
   const bytes = isGzip ? await made.gzip() : made.text();
   const fields = fieldsOf(its);
-  fields.push('content-type', 'application/json', 'content-length', String(bytes.length));
+  fields.push(...ofRate, 'content-type', 'application/json', 'content-length', String(bytes.length));
   if (isGzip) fields.push('content-encoding', 'gzip');
   res.writeHead(200, fields);
   res.end(bytes);

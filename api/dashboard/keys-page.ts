@@ -20,7 +20,7 @@ export const keysPage: PageDefinition = {
   label: 'Keys',
   collections: 'none',
   takes: pagesTake,
-  async render({ sources: { redis, keyPrefix }, parameters }) {
+  async render({ sources: { redis, keyPrefix, defaultRate }, parameters }) {
     const page = readPage(parameters);
     const [keys, events] = await Promise.all([
       listApiKeys(redis, keyPrefix),
@@ -31,7 +31,11 @@ export const keysPage: PageDefinition = {
       keys.length === 0
         ? html`<p>There are no keys. Run <code>medref keys create --client NAME</code>.</p>`
         : html`<p>${shownCount(keys.length)} ${keys.length === 1 ? 'key' : 'keys'}, the oldest first. The keys themselves are stored nowhere.</p>
-${table('API keys', headings, shown.map(row))}
+${table(
+  'API keys',
+  headings,
+  shown.map((key) => row(key, defaultRate)),
+)}
 ${pageLinks({ page, perPage, total: keys.length }, (it) => pageLink('keys', { page: it }))}`;
     const account = html`<h2>Who did what</h2>
 ${table('What was done to keys, the latest first', ['At', 'What', 'Key', 'Client', 'By'], events.map(eventRow))}`;
@@ -39,7 +43,7 @@ ${table('What was done to keys, the latest first', ['At', 'What', 'Key', 'Client
   },
 };
 
-function row(key: ListedApiKey): readonly unknown[] {
+function row(key: ListedApiKey, defaultRate = 'no limit'): readonly unknown[] {
   const { id, client, createdAt, expiresAt, rate, collections, rotatedTo, lastUsedAt } = key;
   const isOver = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
   const used = lastUsedAt === null ? 'never' : shownTime(lastUsedAt);
@@ -50,7 +54,7 @@ function row(key: ListedApiKey): readonly unknown[] {
     expiresAt === null
       ? 'never'
       : html`${isOver ? html`<span class="badge failed">expired</span> ` : ''}${shownTime(expiresAt)}${rotatedTo ? html` rotated to ${shownId(rotatedTo)}` : ''}`,
-    rate === null ? html`<span class="whole">no limit</span>` : shownText(rate, 40),
+    rate === null ? html`<span class="whole">${defaultRate}</span>` : shownText(rate, 40),
     isStillUsed(key) ? html`<span class="badge refused">still used</span> ${used}` : used,
     collections ? shownText(collections.join(', ')) : 'all',
   ];

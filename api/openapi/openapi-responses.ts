@@ -54,6 +54,19 @@ const reprDigest = {
   schema: { type: 'string', pattern: `^sha-256=:${base64}:$` },
 };
 
+/** Of answers to keys that have a rate (draft-ietf-httpapi-ratelimit-headers-10). */
+const rateHeaders = {
+  'RateLimit-Policy': {
+    description: 'How many requests the key may make in a second, where it has a rate.',
+    schema: { type: 'string', pattern: '^"default";q=[1-9][0-9]*;w=1$' },
+  },
+  RateLimit: {
+    description:
+      'How many it may make at once now, and in how many seconds it may make all of a second again.',
+    schema: { type: 'string', pattern: '^"default";r=[0-9]+;t=[1-9][0-9]*$' },
+  },
+};
+
 /** Whether an answer has the digests of its version. */
 export type Digests = 'always' | 'with lines' | 'never';
 
@@ -65,7 +78,11 @@ export function dataResponses(
   const encoded = { 'Content-Encoding': contentEncoding };
   const ofLines = digests === 'with lines' && { 'Repr-Digest': reprDigest };
   return {
-    200: { description, headers: { ...dataHeaders(digests), ...encoded, ...ofLines }, content },
+    200: {
+      description,
+      headers: { ...dataHeaders(digests), ...encoded, ...ofLines, ...rateHeaders },
+      content,
+    },
     304: {
       description: 'The client holds the answer, by what it sent as `If-None-Match` or `If-Modified-Since`.',
       headers: dataHeaders(digests),
@@ -129,9 +146,11 @@ const errorsTold = {
   },
   429: {
     name: 'Too Many Requests',
-    description: 'Too many keys that do not exist came from the address of the client.',
-    message: 'Too many keys that do not exist came from this address. Check the key before you try again.',
-    headers: retryAfter,
+    description:
+      'The key has a rate, and this is beyond it; or it has as many streams under way as it may have; or too many keys ' +
+      'that do not exist came from the address of the client.',
+    message: 'This key may ask 10 times a second. Try again in 1 s.',
+    headers: { ...retryAfter, ...rateHeaders },
   },
   500: {
     name: 'Internal Server Error',

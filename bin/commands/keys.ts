@@ -67,7 +67,7 @@ export async function createKey(
 /** Prints what is known of all keys. @returns the exit code */
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
   return withRedis(context.settings, async (redis) => {
-    const { keyPrefix } = context.settings;
+    const { keyPrefix, defaultRate } = context.settings;
     const [keys, events] = await Promise.all([
       listApiKeys(redis, keyPrefix),
       lastKeyEvents(redis, keyPrefix, shownEvents),
@@ -76,7 +76,7 @@ export async function listKeys(context: CommandContext, options: OutputOptions):
       const tables = [
         table(
           ['id', 'client', 'created', 'expires', 'rate', 'collections', 'last used', 'rotated'],
-          keys.map(keyRow),
+          keys.map((key) => keyRow(key, defaultRate)),
         ),
       ];
       if (events.length > 0) tables.push(table(['at', 'what', 'id', 'client', 'by'], events.map(eventRow)));
@@ -156,9 +156,9 @@ function shown({ id, client, key, expiresAt, rate, collections }: MadeApiKey): P
   return { id, client, key, expiresAt, rate, ...(collections && { collections }) };
 }
 
-function keyRow(key: ListedApiKey): string[] {
+function keyRow(key: ListedApiKey, defaultRate = 'no limit'): string[] {
   return [
-    ...[key.id, key.client, key.createdAt, key.expiresAt ?? 'never', key.rate ?? 'no limit'],
+    ...[key.id, key.client, key.createdAt, key.expiresAt ?? 'never', key.rate ?? defaultRate],
     ...[key.collections?.join(',') ?? 'all', key.lastUsedAt ?? 'never', rotated(key)],
   ];
 }

@@ -70,6 +70,11 @@ describe('medref keys', () => {
     expect(key).to.deep.include(terms);
     expect(Object.keys(key ?? {})).to.deep.equal([...usual, 'collections']);
     expect((await medref('list')).stdout).to.match(/ 10\/s +products,companies +never\n/);
+    await create();
+    expect((await run(['keys', 'list'], { REDIS_URL: server().url, DEFAULT_RATE: '7/s' })).stdout).to.match(
+      / never +7\/s +all +never\n/,
+    );
+    expect((await medref('list')).stdout).to.match(/ never +no limit +all +never\n/);
   });
 
   it('rotates a key: another one on the same terms, and an end for the old one', async () => {

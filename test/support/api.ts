@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
@@ -36,19 +37,25 @@ export interface TestApi {
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
   readonly damage: readonly string[];
+  /** Why it did not hold requests against rates, as sentences. */
+  readonly uncounted: readonly string[];
   stop(): Promise<void>;
 }
 
 /** What may differ from the usual API. */
 export type ApiOptions = Partial<
-  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'>
->;
+  Pick<
+    ServerDependencies,
+    'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
+  >
+> & { readonly defaultRate?: string };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
   baseUrl,
   logger = pino({ level: 'silent' }),
+  defaultRate,
   ...limits
 }: ApiOptions & { redisUrl: string }): Promise<TestApi> {
   const keyPrefix = 'medref';
@@ -61,12 +68,17 @@ export async function startApi({
   await new Promise((resolve) => redis.once('ready', resolve));
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
+  const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
     readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
     keyring,
+    rates: new Rates({
+      ...{ redis, keyPrefix, defaultRate },
+      onUncounted: (message) => void uncounted.push(message),
+    }),
     whyAway: () => null,
     host: '127.0.0.1',
     port: 0,
@@ -90,6 +102,7 @@ export async function startApi({
     port,
     key,
     damage,
+    uncounted,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {
