@@ -3,6 +3,7 @@
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
+import { proveClientMirrors } from './client-mirrors.ts';
 import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
@@ -52,6 +53,10 @@ const proofs: Readonly<Record<string, Proof>> = {
   mirrors: {
     heading: 'Mirrors through a thousand random steps',
     run: ({ seed }, say) => proveMirrors(seed, say),
+  },
+  client: {
+    heading: 'Mirrors by the client library',
+    run: ({ seed }, say) => proveClientMirrors(seed, say),
   },
   mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
