@@ -18,7 +18,7 @@ const encoder = new TextEncoder();
  * @param records as they came, with their members in the order in which they came
  * @example
  * const { set } = digestOf([{ drug: { id: 3, name: 'NÖGEMRÜN' } }]);
- * console.log(set); // nOTnPUuMSjvgD7Qtlo5Tn+5LYj3FP9zhB9oXLGQgUJ8=
+ * console.log(set); // /vSANT/EU5dV97RFs3QjnNP1cWJwdFTw6Coa4J1NXdk=
  */
 export function digestOf(records: Iterable<AnyRecord>): { readonly list: string; readonly set: string } {
   const list = startSha256();

@@ -21,7 +21,7 @@ import { useRedis } from '../support/redis-server.ts';
 import { relaying, type Spoil } from '../support/relay.ts';
 import { closedPort, upstreamServers } from '../support/upstream-server.ts';
 
-const count = 450;
+const count = 250;
 const first = products(count);
 /** The next version: 201 records are others, which is more than a page of changes; one has gone, and one has come. */
 const second = [
@@ -90,7 +90,7 @@ describe('the client library', function () {
     it('pages, with their links and what is in them', async () => {
       const page = await client.products.page({ page: 2, perPage: 100, version: versions[0] });
       expect(page.data).to.deep.equal(first.slice(100, 200));
-      expect(page.meta).to.deep.equal({ totalCount: count, pageCount: 5, currentPage: 2, perPage: 100 });
+      expect(page.meta).to.deep.equal({ totalCount: count, pageCount: 3, currentPage: 2, perPage: 100 });
       expect(page.links.next?.href).to.equal(
         `${api.origin}/products?version=${versions[0]}&page=3&per-page=100`,
       );
@@ -124,7 +124,6 @@ describe('the client library', function () {
       expect(pinned.requests.map(({ url }) => url)).to.deep.equal([
         '/products?name=drug&page=1&per-page=200',
         `/products?name=drug&version=${versions[1]}&page=2&per-page=200`,
-        `/products?name=drug&version=${versions[1]}&page=3&per-page=200`,
       ]);
     });
 
