@@ -203,6 +203,7 @@ describe('the client library', function () {
       for (let id = 2; id < 53; id += 1) expect(await tagged(id), `${id}`).to.equal(false);
       expect(await tagged(3)).to.equal(true);
       expect(await tagged(2)).to.equal(false);
+      expect(await tagged(3), 'asked for not long ago').to.equal(true);
     });
   });
 

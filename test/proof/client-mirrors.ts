@@ -1,6 +1,9 @@
 // Mirrors by the client library that follow a service through faults of every connection, and of the service itself.
 // Out: whether each step was the version that it said, and whether the copy came to be what is live.
 
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
 import {
   createClient,
@@ -20,7 +23,8 @@ import { importRecords } from '../support/importing.ts';
 import { productKeys } from '../support/keys.ts';
 import { product } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
-import { type Finding, inDigits } from './reliability-page.ts';
+import { startLongList } from './long-list.ts';
+import { type Finding, inDigits, type Table } from './reliability-page.ts';
 
 /** What the service goes through while it is followed. */
 const events = ['change', 'same list', 'rollback', 'restart', 'loss of everything'] as const;
@@ -247,10 +251,36 @@ export async function proveClientMirrors(seed: number, say: (progress: string) =
     const fault = `${(errorInstance as Error)?.message} ${JSON.stringify(counterexample)}`;
     return {
       text: `${text} The seed was ${seed}: \`npm run prove -- only=client seed=${seed}\`. ${inDigits(done)} runs.`,
-      tables: [{ head: ['What', 'Times'], rows: [...service.counts].sort(([a], [b]) => (a < b ? -1 : 1)) }],
+      tables: [
+        { head: ['What', 'Times'], rows: [...service.counts].sort(([a], [b]) => (a < b ? -1 : 1)) },
+        await memoryTable(),
+      ],
       faults: failed ? [fault] : [],
     };
   } finally {
     await service.stop();
   }
+}
+
+/** What `all()` takes of memory, by the length of the list: a process for each. */
+async function memoryTable(): Promise<Table> {
+  const rows: [number, number][] = [];
+  for (const length of [10_000, 100_000, 1_000_000]) {
+    const list = await startLongList(length);
+    try {
+      const reader = fileURLToPath(new URL('long-list-reader.ts', import.meta.url));
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        '--import',
+        'tsx',
+        reader,
+        list.origin,
+      ]);
+      const { count, maxRss } = JSON.parse(stdout) as { count: number; maxRss: number };
+      if (count !== length) throw new Error(`all() gave ${count} of ${length} records.`);
+      rows.push([length, Math.round(maxRss / 1024)]);
+    } finally {
+      await list.close();
+    }
+  }
+  return { head: ['Records that `all()` read', 'Peak memory of the process, MiB'], rows };
 }
