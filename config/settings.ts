@@ -3,6 +3,7 @@
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
+import { parseServers } from '../shared/redis/server-url.ts';
 import { isCronLine } from './cron-line.ts';
 
 /** Where one collection comes from. */
@@ -62,12 +63,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server.',
-    takes: 'a redis: or rediss: URL, such as redis://127.0.0.1:6379',
-    rule: url(
-      ['redis:', 'rediss:'],
-      (it) => it.search === '' && it.hash === '' && /^\/?\d*$/.test(it.pathname),
-    ),
+    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    takes:
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+    rule: Joi.string().custom((value: string) => {
+      const servers = parseServers(value);
+      return servers.kind === 'one' ? servers.url : value;
+    }),
   },
   {
     name: 'KEY_PREFIX',

@@ -57,7 +57,9 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   for (const [hash, text] of Object.entries(await redis.hgetall(keys))) {
     const key = JSON.parse(text) as ApiKey;
     if (key.id !== id) continue;
-    await redis.multi().hdel(keys, hash).hdel(lastUse, id).exec();
+    // Two slots of a Cluster, so two steps: a revocation that stops between them can be repeated.
+    await redis.hdel(lastUse, id);
+    await redis.hdel(keys, hash);
     return key;
   }
   return null;

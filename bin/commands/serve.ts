@@ -15,13 +15,9 @@ import { createServer } from '../../api/server.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import {
-  connectForListening,
-  connectForServing,
-  describeServer,
-  type Redis,
-} from '../../shared/redis/connections.ts';
+import { connectForListening, connectForServing, type Redis } from '../../shared/redis/connections.ts';
 import { plainReason } from '../../shared/redis/failures.ts';
+import { describeServer } from '../../shared/redis/server-url.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { aborted } from '../stop-signal.ts';

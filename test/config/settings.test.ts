@@ -59,7 +59,10 @@ describe('settings', () => {
   });
 
   const bad: Record<string, readonly string[]> = {
-    REDIS_URL: ['127.0.0.1:6379', 'http://127.0.0.1', 'redis://host:port', 'redis://h/db', 'redis://h?x=1'],
+    REDIS_URL: [
+      ...['127.0.0.1:6379', 'http://127.0.0.1', 'redis://host:port', 'redis://h/db', 'redis://h?x=1'],
+      ...['redis+sentinel://h:1', 'redis+cluster://h:1/0'],
+    ],
     KEY_PREFIX: ['a:b', 'a b', '{a}', 'ü'],
     API_HOST: ['not a host', 'http://x', '127.0.0.1:80'],
     API_PORT: ['abc', '-1', '65536', '1.5', '0x50', ' '],
@@ -126,12 +129,16 @@ describe('settings', () => {
     expect(errorOf({ PRODUCTS_URL: 'ftp://secret@a.test/' }).message).not.to.include('secret');
     expect(errorOf({ PRODUCTS_URL: 'https://a.test/p?key=secret#x' }).message).not.to.include('secret');
     expect(errorOf({ REDIS_URL: 'redis:user:secret@h:1:2' }).message).not.to.include('secret');
+    expect(errorOf({ REDIS_URL: 'redis+sentinel://u:secret@h:1,g' }).message).not.to.include('secret');
     const withAt = errorOf({ REDIS_URL: 'redis://user:p@rt@secret@h/db' }).message;
     expect(withAt, 'a password with an @').to.include('"redis://***@h/db"');
   });
 
   const good: Record<string, readonly string[]> = {
-    REDIS_URL: ['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
+    REDIS_URL: [
+      ...['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
+      ...['redis+sentinel://user:pass@h:1,[::1]:2/master', 'rediss+cluster://h:1,g'],
+    ],
     API_HOST: ['0.0.0.0', '::1', 'localhost', 'api-1.internal'],
     API_PORT: ['0', '65535'],
     PRODUCTS_URL: ['https://a.test/p?key=1', 'file:///data/p.json.gz', 'http://localhost:8080/'],

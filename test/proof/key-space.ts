@@ -8,6 +8,7 @@ import { rangeIds } from '../../shared/formats/packed-ids.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { masters } from '../support/one-server.ts';
 
 /** How long what is staged, and what has left, may stay at most. */
 const longestExpiryMs = 60_000;
@@ -110,10 +111,12 @@ export async function checkNothingUnderWay(
 /** The keys of a collection with their remaining lifetimes in ms; -1: they stay. */
 async function lifetimes(redis: Redis, collection: string): Promise<Map<string, number>> {
   const found = new Map<string, number>();
-  for await (const batch of redis.scanStream({ match: `medref:{${collection}}:*`, count: 1_000 })) {
-    for (const key of batch as string[]) {
-      const ttl = await redis.pttl(key);
-      if (ttl !== -2) found.set(key, ttl);
+  for (const master of masters(redis)) {
+    for await (const batch of master.scanStream({ match: `medref:{${collection}}:*`, count: 1_000 })) {
+      for (const key of batch as string[]) {
+        const ttl = await master.pttl(key);
+        if (ttl !== -2) found.set(key, ttl);
+      }
     }
   }
   return found;
