@@ -32,6 +32,8 @@ export interface Settings {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** `undefined`: all that are connected. */
+  readonly waitReplicas: number | undefined;
   readonly logLevel: string;
   readonly accessLog: 'off' | 'errors' | 'all';
   readonly webhookUrl: URL | undefined;
@@ -184,6 +186,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.number().integer().min(2).max(1000),
   },
   {
+    name: 'WAIT_REPLICAS',
+    doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that are connected.',
+    takes: 'an integer from 0 to 100',
+    rule: Joi.number().integer().min(0).max(100),
+  },
+  {
     name: 'LOG_LEVEL',
     default: 'info',
     doc: 'Least level of the structured JSON logs on stderr.',
@@ -241,6 +249,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
+    waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),

@@ -24,6 +24,8 @@ export interface KeySpace {
 export interface Expectation {
   /** Whether the last publication was a rollback. */
   readonly rolledBack: boolean;
+  /** As KEEP_VERSIONS. */
+  readonly keepVersions?: number;
 }
 
 /** The keys of a collection. */
@@ -39,7 +41,7 @@ export function keysOf(collection: string): CollectionKeys {
 export async function checkKeySpace(
   redis: Redis,
   collection: string,
-  { rolledBack }: Expectation,
+  { rolledBack, keepVersions = 3 }: Expectation,
 ): Promise<KeySpace> {
   const keys = keysOf(collection);
   const expiring = new Map<string, number>();
@@ -57,7 +59,7 @@ export async function checkKeySpace(
   expect(numbers.at(-1), 'the live version is the last kept one').to.equal(
     live ? String(live.version) : undefined,
   );
-  expect(new Set(kept.map(({ content }) => content)).size, 'kept contents').to.be.at.most(3);
+  expect(new Set(kept.map(({ content }) => content)).size, 'kept contents').to.be.at.most(keepVersions);
 
   for (const version of kept) {
     const { order, records } = keys.content(version.stored);

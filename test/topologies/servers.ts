@@ -28,6 +28,8 @@ export interface Topology {
   masterOf(key: string): Promise<Node>;
   /** The nodes that repeat what that one writes. */
   replicasOf(key: string): Promise<Node[]>;
+  /** Has a replica take over from the master of a key, in order; resolves once it has. */
+  failOver(key: string): Promise<void>;
   /** Waits until every node is up, each replica has all, and all agree. */
   whole(): Promise<void>;
   stop(): Promise<void>;
@@ -82,6 +84,11 @@ export async function startCluster({
     nodes,
     masterOf: async (key) => (await nodesOf(key))[0] as Node,
     replicasOf: async (key) => (await nodesOf(key)).slice(1),
+    async failOver(key) {
+      const [before, next] = await nodesOf(key);
+      await next?.redis.cluster('FAILOVER');
+      await until(async () => (await nodesOf(key))[0] !== before, 'a replica takes over');
+    },
     whole: () =>
       until(async () => {
         const facts = await Promise.all(nodes.map(({ redis }) => redis.cluster('INFO')));
@@ -114,7 +121,9 @@ export async function startSentinels(): Promise<Topology> {
     const answers = await Promise.all(
       asked.map((sentinel) => sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName)),
     );
-    return nodeAt((answers[0] as string[])[1]);
+    const ports = new Set(answers.map((address) => (address as string[])[1]));
+    if (ports.size !== 1) throw new Error('The Sentinels do not agree.');
+    return nodeAt([...ports][0]);
   };
   const topology: Topology = {
     url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${masterName}`,
@@ -123,6 +132,15 @@ export async function startSentinels(): Promise<Topology> {
     replicasOf: async () => {
       const now = await masterNow();
       return nodes.filter((node) => node !== now);
+    },
+    async failOver() {
+      const before = await masterNow();
+      // A Sentinel refuses while the last failover is not long enough ago.
+      await until(
+        async () => (await asked[0]?.call('SENTINEL', 'FAILOVER', masterName)) === 'OK',
+        'it begins',
+      );
+      await until(async () => (await masterNow()) !== before, 'a replica takes over');
     },
     whole: () =>
       until(async () => {
@@ -218,7 +236,8 @@ async function areInStep(nodes: readonly Node[]): Promise<boolean> {
   return facts.every((info) => {
     if (info.includes('role:slave')) return info.includes('master_link_status:up');
     const offset = /master_repl_offset:(\d+)/.exec(info)?.[1];
-    return [...info.matchAll(/offset=(\d+),lag/g)].every(([, of]) => of === offset);
+    // A master pings its replicas, and they tell of it later.
+    return [...info.matchAll(/offset=(\d+),lag/g)].every(([, of]) => Number(offset) - Number(of) < 100);
   });
 }
 

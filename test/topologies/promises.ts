@@ -1,0 +1,194 @@
+// In: Redis as several servers. Out: tests of what is promised on it, through failovers, deaths and standstills, while
+// readers read; and for how long readers had 503.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { ImportReport } from '../../importer/job/import-report.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { readLiveVersion } from '../../shared/versions.ts';
+import { type GenerationUpstream, holdUp, productSubject, startGenerations } from '../proof/generations.ts';
+import { checkKeySpace, keysOf } from '../proof/key-space.ts';
+import { pauses, type Readers, startReaders } from '../proof/readers.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { type ImportChanges, importFrom } from '../support/importing.ts';
+import { journey } from '../support/journey.ts';
+import { startMedref } from '../support/medref.ts';
+import { type Node, type Topology, until } from './servers.ts';
+
+const subject = productSubject(450);
+const { name: collection } = subject.collection;
+const keys = keysOf(collection);
+
+/** Walks of readers may last for as long as several imports do. */
+const keepVersions = 10;
+
+/** The longest that readers may have 503 at a failover, in ms: the others see a death after 1 s, agree, and are found. */
+const maxOutageMs = 15_000;
+
+/** An answer is there after 2 s, be it 503; this machine has other work, too. */
+const maxAnswerMs = 3_000;
+
+/** Declares the tests of what is promised on a topology. */
+export function promises(what: string, start: () => Promise<Topology>): void {
+  journey(start, `, on ${what}`);
+
+  describe(`readers and imports on ${what}`, function () {
+    this.timeout(120_000);
+    let topology: Topology;
+    let redis: Redis;
+    let api: TestApi;
+    let upstream: GenerationUpstream;
+    let readers: Readers;
+    let outages: { stop(): number };
+
+    before(async () => {
+      topology = await start();
+      redis = await connectForWriting(topology.url);
+      api = await startApi({ redisUrl: topology.url });
+      upstream = await startGenerations(subject);
+      for (let n = 0; n < 2; n++) await publishNext();
+    });
+    after(async () => {
+      await Promise.all([api?.stop(), upstream?.close()]);
+      redis?.disconnect();
+      await topology?.stop();
+    });
+    beforeEach(async () => {
+      await topology.whole();
+      readers = startReaders(api, subject, { unavailable: true }, pauses.suite);
+      outages = watchOutages(api);
+    });
+    afterEach(async () => {
+      const ms = outages.stop();
+      process.stderr.write(
+        `      503 for ${(ms / 1_000).toFixed(1)} s; the slowest answer took ${Math.round(readers.counts.slowestMs)} ms\n`,
+      );
+      await readers.stop();
+      expect(ms, 'how long readers had 503').to.be.below(maxOutageMs);
+      expect(readers.counts.slowestMs, 'the slowest answer').to.be.below(maxAnswerMs);
+    });
+
+    async function importNext(changes: ImportChanges = {}): Promise<ImportReport> {
+      upstream.generation += 1;
+      return importFrom(upstream.url(), subject.collection, {
+        ...{ redisUrl: topology.url, maxChangePercent: 100, keepVersions },
+        ...changes,
+      });
+    }
+
+    async function publishNext(changes: ImportChanges = {}): Promise<ImportReport> {
+      const report = await importNext(changes);
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      return report;
+    }
+
+    /** Whatever befell it: readers have the next publication without a restart, and nothing is left of what befell. */
+    async function expectRecovered(): Promise<void> {
+      await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
+      await redis.del(keys.lock);
+      await publishNext();
+      await readers.seen(upstream.generation);
+      await checkKeySpace(redis, collection, { rolledBack: false, keepVersions });
+    }
+
+    /** Starts an import, has something happen in the middle of its list, and lets it go on. */
+    async function importAround(happens: () => Promise<void>): Promise<ImportReport> {
+      const { halfway, goOn } = holdUp(upstream);
+      const report = importNext();
+      await halfway;
+      await happens();
+      goOn();
+      return report;
+    }
+
+    const master = () => topology.masterOf(keys.live);
+    const isAnotherMaster = (than: Node) =>
+      until(async () => (await master()) !== than, 'another node is the master');
+
+    it('outlive a failover in order, in the middle of an import', async () => {
+      const report = await importAround(() => topology.failOver(keys.live));
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      await readers.seen(upstream.generation);
+      await expectRecovered();
+    });
+
+    it('outlive the death of the master in the middle of an import, which goes on with the next one', async () => {
+      const dead = await master();
+      const report = await importAround(() => dead.server.kill());
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      await readers.seen(upstream.generation);
+      expect(await master()).not.to.equal(dead);
+      await dead.server.restart();
+      await topology.whole();
+      await expectRecovered();
+    });
+
+    it('outlive a master that stands still until another one has taken over, and comes back as a replica', async () => {
+      const still = await master();
+      const report = await importAround(async () => {
+        still.server.pause();
+        await isAnotherMaster(still);
+        still.server.resume();
+      });
+      expect(['published', 'failed'], report.reason ?? '').to.include(report.outcome);
+      if (report.outcome === 'failed') expect(report.reason).to.match(/^(The import lost its lock|Redis )/);
+      await topology.whole();
+      await expectRecovered();
+    });
+
+    it('do not notice the death of a replica', async () => {
+      const [replica] = await topology.replicasOf(keys.live);
+      await importAround(() => (replica as Node).server.kill());
+      await readers.seen(upstream.generation);
+      expect(readers.counts.unavailable).to.equal(0);
+      await (replica as Node).server.restart();
+    });
+
+    it('are as before where an import is killed, wherever that is', async () => {
+      for (let ms = 300; ms <= 900; ms += 200) {
+        const live = await readLiveVersion(redis, keys);
+        upstream.generation += 1;
+        const importer = startMedref(['import', collection], {
+          ...{ REDIS_URL: topology.url, MAX_CHANGE_PERCENT: '100', KEEP_VERSIONS: String(keepVersions) },
+          PRODUCTS_URL: upstream.url().href,
+        });
+        await sleep(ms);
+        importer.process.kill('SIGKILL');
+        await importer.ended;
+        await readers.more(4);
+        const now = await readLiveVersion(redis, keys);
+        if (now?.version !== live?.version) await readers.seen(upstream.generation);
+        await expectRecovered();
+      }
+      expect(readers.counts.unavailable).to.equal(0);
+    });
+
+    it('are whole again after all servers have died', async () => {
+      await Promise.all(topology.nodes.map(({ server }) => server.kill()));
+      await sleep(1_000);
+      await Promise.all(topology.nodes.map(({ server }) => server.restart()));
+      await topology.whole();
+      await expectRecovered();
+    });
+  });
+}
+
+/** Asks for a record every 50 ms. @returns what ends it, and tells for how long there was 503 in all, in ms */
+function watchOutages(api: TestApi): { stop(): number } {
+  let isOver = false;
+  let sum = 0;
+  const watch = async () => {
+    for (let before = Date.now(); !isOver; before = Date.now()) {
+      const { status } = await api.get(`/${collection}/${subject.anId}`);
+      await sleep(50);
+      if (status === 503) sum += Date.now() - before;
+    }
+  };
+  watch().catch(() => undefined);
+  return {
+    stop() {
+      isOver = true;
+      return sum;
+    },
+  };
+}
