@@ -32,7 +32,7 @@ export interface Settings {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
-  /** `undefined`: all that are connected. */
+  /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
   readonly logLevel: string;
   readonly accessLog: 'off' | 'errors' | 'all';
@@ -187,7 +187,7 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   },
   {
     name: 'WAIT_REPLICAS',
-    doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that are connected.',
+    doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that there are.',
     takes: 'an integer from 0 to 100',
     rule: Joi.number().integer().min(0).max(100),
   },

@@ -22,7 +22,7 @@ export interface ImportContext {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
-  /** How many replicas a publication is waited for; `undefined`: all that are connected. */
+  /** How many replicas a publication is waited for; `undefined`: all that there are. */
   readonly waitReplicas?: number | undefined;
   /** Publish past the checks and the memory of rollbacks; a version without a valid record is refused even so. */
   readonly force: boolean;

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import type { CollectionKeys } from '../../shared/keys.ts';
-import { beside, type Redis } from '../../shared/redis/connections.ts';
+import { beside, type Redis, replicasOf } from '../../shared/redis/connections.ts';
 import { plainReason } from '../../shared/redis/failures.ts';
 import { NotPublishedError } from '../scripts/publish.ts';
 
@@ -14,7 +14,7 @@ const waitMs = 1_000;
 export interface Awaited {
   readonly keys: CollectionKeys;
   readonly version: number;
-  /** How many replicas; `undefined`: all that are connected. */
+  /** How many replicas; `undefined`: all that there are. */
   readonly replicas: number | undefined;
   readonly logger?: Logger | undefined;
 }
@@ -34,7 +34,7 @@ export async function awaitReplicas(redis: Redis, awaited: Awaited): Promise<str
 }
 
 async function waitFor(redis: Redis, { keys, version, replicas, logger }: Awaited): Promise<string[]> {
-  const wanted = replicas ?? (await connectedReplicas(redis, keys));
+  const wanted = replicas ?? (await replicasOf(redis, keys.live));
   if (wanted === 0) return [];
   const acknowledged = Number(await beside(redis, keys.live, ['WAIT', wanted, waitMs]));
   logger?.info({ version, replicas: wanted, acknowledged }, 'Replicas have acknowledged the publication.');
@@ -43,9 +43,4 @@ async function waitFor(redis: Redis, { keys, version, replicas, logger }: Awaite
     `${acknowledged} of ${wanted} replicas had version ${version} within ${waitMs / 1_000} s. A failover to one that does not ` +
       'have it loses this version: see INFO replication, and where medref status shows an older one, import again.',
   ];
-}
-
-async function connectedReplicas(redis: Redis, { live }: CollectionKeys): Promise<number> {
-  const info = String(await beside(redis, live, ['INFO', 'replication']));
-  return Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0);
 }

@@ -3,7 +3,13 @@
 
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { RedisUnavailableError } from './failures.ts';
-import { describeServer, parseServers, type Servers } from './server-url.ts';
+import {
+  type ClusterServers,
+  describeServer,
+  parseServers,
+  type SentinelServers,
+  type Servers,
+} from './server-url.ts';
 
 /** A connection to one server, be it found by Sentinels, or to the nodes of a Cluster. */
 export type Redis = OneServer | Cluster;
@@ -67,15 +73,21 @@ export function connectForServing(
 
 /** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
 export function connectForListening(url: string): Redis {
-  const retryStrategy = (times: number) => Math.min(50 * times, 500);
-  return connect(parseServers(url), {
-    ofServer: {
-      maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
-      connectTimeout: 2_000,
-      retryStrategy,
-    },
-    ofCluster: { clusterRetryStrategy: retryStrategy, slotsRefreshInterval: lookForNodesMs },
-  });
+  const servers = parseServers(url);
+  const ofServer: ServerOptions = {
+    maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
+    connectTimeout: 2_000,
+    retryStrategy: (times) => Math.min(50 * times, 500),
+  };
+  if (servers.kind !== 'cluster') return connect(servers, { ofServer, ofCluster: {} });
+  // Every node of a Cluster hears all that is announced. The client's own way would look for another node without a pause.
+  const retryStrategy = (times: number) => {
+    Object.assign(redis.options, servers.hosts[times % servers.hosts.length]);
+    return Math.min(50 * times, 500);
+  };
+  const access = { ...credentialsOf(servers), ...(servers.hasTls && { tls: {} }) };
+  const redis = quiet(new OneServer({ ...ofServer, ...access, ...servers.hosts[0], retryStrategy }));
+  return redis;
 }
 
 /**
@@ -159,6 +171,19 @@ export async function beside(
   return reply?.[1];
 }
 
+/**
+ * How many replicas repeat what is written to a key: those that are connected; of a Cluster, those that ought to be; with
+ * Sentinels, which watch nothing without a replica, one at least.
+ */
+export async function replicasOf(redis: Redis, key: string): Promise<number> {
+  const info = String(await beside(redis, key, ['INFO', 'replication']));
+  const connected = Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0);
+  if (!(redis instanceof Cluster)) return redis.options.sentinels ? Math.max(connected, 1) : connected;
+  const nodes = String(await beside(redis, key, ['CLUSTER', 'NODES']));
+  const master = /^(\w+) \S+ myself,/m.exec(nodes)?.[1];
+  return Math.max(connected, nodes.split('\n').filter((node) => node.includes(` ${master} `)).length);
+}
+
 /** How a connection behaves: to one server, also where Sentinels name it, and to a Cluster. */
 interface Behaviour {
   readonly ofServer: ServerOptions;
@@ -169,8 +194,8 @@ type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
 
 function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
   if (servers.kind === 'one') return quiet(new OneServer(servers.url, ofServer));
-  const { hosts, hasTls, username, password } = servers;
-  const credentials = { ...(username && { username }), ...(password && { password }) };
+  const { hosts, hasTls } = servers;
+  const credentials = credentialsOf(servers);
   if (servers.kind === 'sentinel') {
     return askedForCredentials(
       quiet(
@@ -199,6 +224,10 @@ function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
       redisOptions: { ...ofCluster.redisOptions, ...credentials, ...(hasTls && { tls: {} }) },
     }),
   );
+}
+
+function credentialsOf({ username, password }: SentinelServers | ClusterServers): ServerOptions {
+  return { ...(username && { username }), ...(password && { password }) };
 }
 
 /**

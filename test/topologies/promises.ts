@@ -163,6 +163,27 @@ export function promises(what: string, start: () => Promise<Topology>): void {
       expect(readers.counts.unavailable).to.equal(0);
     });
 
+    it('are told of a publication that a failover may lose; and where it does, its number does not come back', async () => {
+      await readers.stop(); // They would take it for a fault that what was live is not any more.
+      const before = await readLiveVersion(redis, keys);
+      const dead = await master();
+      const replicas = await topology.replicasOf(keys.live);
+      for (const { server } of replicas) server.pause();
+      await dead.redis.call('CLIENT', 'KILL', 'TYPE', 'replica');
+      const lost = await publishNext({ maxNumberWaitMs: 10_000 });
+      expect(lost.warnings).to.match(/^0 of 1 replicas had version \d+ within 1 s\. A failover /);
+      await dead.server.kill();
+      for (const { server } of replicas) server.resume();
+      await isAnotherMaster(dead);
+      expect(await readLiveVersion(redis, keys)).to.deep.equal(before);
+      const answered = async () => Number((await api.get(`/${collection}`)).headers.get('medref-version'));
+      await until(async () => (await answered()) === before?.version, 'readers have what is there');
+      const { version } = await publishNext();
+      expect(version).to.be.above(lost.version as number);
+      await until(async () => (await answered()) === version, 'readers have the next one');
+      await dead.server.restart();
+    });
+
     it('are whole again after all servers have died', async () => {
       await Promise.all(topology.nodes.map(({ server }) => server.kill()));
       await sleep(1_000);
