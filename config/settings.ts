@@ -16,6 +16,7 @@ export interface UpstreamSettings {
 /** All settings, typed; see {@link settingDefinitions} for what each means. */
 export interface Settings {
   readonly redisUrl: string;
+  readonly readFrom: 'master' | 'replica';
   readonly keyPrefix: string;
   readonly apiHost: string;
   readonly apiPort: number;
@@ -72,6 +73,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
       const servers = parseServers(value);
       return servers.kind === 'one' ? servers.url : value;
     }),
+  },
+  {
+    name: 'READ_FROM',
+    default: 'master',
+    doc: 'Where the API reads contents: from the master, or each process from one replica. With Sentinel or Cluster only.',
+    takes: 'one of master, replica',
+    rule: Joi.string().valid('master', 'replica'),
   },
   {
     name: 'KEY_PREFIX',
@@ -235,6 +243,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
+    readFrom: text('READ_FROM') as Settings['readFrom'],
     keyPrefix: text('KEY_PREFIX'),
     apiHost: text('API_HOST'),
     apiPort: number('API_PORT'),

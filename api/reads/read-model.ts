@@ -67,7 +67,10 @@ export class ContentGoneError extends Error {}
 
 /** What a read model reads by. */
 export interface ReadModelOptions {
+  /** What contents are read by. */
   readonly redis: Redis;
+  /** What damage is marked by, where that is another one: a replica takes no writes. */
+  readonly master?: Redis | undefined;
   readonly live: LiveVersions;
   readonly keyPrefix: string;
   /** Told of what is not as it was stored, as a sentence; readers are answered all the same where that can be. */
@@ -87,8 +90,8 @@ export class ReadModel {
   readonly #versions: VersionReads;
   readonly #changeLists = new ChangeLists();
 
-  constructor({ redis, live, keyPrefix, onDamage }: ReadModelOptions) {
-    const marks = new DamageMarks(redis, onDamage);
+  constructor({ redis, master = redis, live, keyPrefix, onDamage }: ReadModelOptions) {
+    const marks = new DamageMarks(master, onDamage);
     this.#redis = redis;
     this.#hashes = new HashReads(redis);
     this.#fences = new Fences(redis);

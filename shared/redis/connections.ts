@@ -48,28 +48,72 @@ export function connectForServing(
   url: string,
   { onRoundTrip }: { readonly onRoundTrip?: (ms: number) => void } = {},
 ): Redis {
-  const retryStrategy = (times: number) => Math.min(50 * times, 500);
-  const redis = connect(parseServers(url), {
-    ofServer: {
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      socketTimeout: silenceMs,
-      connectTimeout: 2_000,
-      retryStrategy,
-    },
-    // A slot that moves, or whose master is gone, is asked for a few times within half a second.
-    ofCluster: {
-      enableOfflineQueue: false,
-      maxRedirections: 5,
-      slotsRefreshInterval: lookForNodesMs,
-      redisOptions: { socketTimeout: silenceMs, connectTimeout: 1_000 },
-      clusterRetryStrategy: retryStrategy,
-    },
-  });
+  const redis = connect(parseServers(url), serving);
   gathered(redis);
   return onRoundTrip ? timed(redis, onRoundTrip) : redis;
 }
+
+/**
+ * A connection for serving that reads from one replica; of a Cluster, from one of each master.
+ * @param onLost told when it is away, or is another one from now on
+ * @returns `null` where REDIS_URL names one server, which tells of no replica
+ */
+export function connectToReplica(
+  url: string,
+  { onRoundTrip, onLost }: { readonly onRoundTrip?: (ms: number) => void; readonly onLost: () => void },
+): Redis | null {
+  const servers = parseServers(url);
+  if (servers.kind === 'one') return null;
+  const { ofServer, ofCluster } = serving;
+  const redis = connect(servers, {
+    ofServer: { ...ofServer, role: 'slave' },
+    ofCluster: { ...ofCluster, scaleReads: oneReplicaEach(onLost) },
+  });
+  redis.on('close', onLost);
+  gathered(redis);
+  return onRoundTrip ? timed(redis, onRoundTrip) : redis;
+}
+
+/** Chooses one replica of each master, and another one only where that has gone; the master where none is there. */
+function oneReplicaEach(onLost: () => void): (nodes: (OneServer | undefined)[]) => OneServer | null {
+  const chosen = new Map<OneServer | undefined, OneServer | undefined>();
+  return ([master, ...replicas]) => {
+    const there = replicas.filter((it) => it !== undefined && it.status !== 'end');
+    const before = chosen.get(master);
+    // Which one is by the process, so that those of one machine do not all choose the same.
+    const now = there.includes(before) ? before : there[process.pid % there.length];
+    if (now === before) return now ?? master ?? null;
+    chosen.set(master, now);
+    onLost();
+    return master ?? null; // What this one has is not known yet.
+  };
+}
+
+/** The same connection, whose commands go to another one where there is such. */
+export function routed(redis: Redis, instead: () => Redis | null): Redis {
+  const facade: Cluster = Object.create(redis);
+  facade.sendCommand = (...sent) => ((instead() ?? redis) as Cluster).sendCommand(...sent);
+  return facade;
+}
+
+const serving: Behaviour = {
+  ofServer: {
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    socketTimeout: silenceMs,
+    connectTimeout: 2_000,
+    retryStrategy: (times) => Math.min(50 * times, 500),
+  },
+  // A slot that moves, or whose master is gone, is asked for a few times within half a second.
+  ofCluster: {
+    enableOfflineQueue: false,
+    maxRedirections: 5,
+    slotsRefreshInterval: lookForNodesMs,
+    redisOptions: { socketTimeout: silenceMs, connectTimeout: 1_000 },
+    clusterRetryStrategy: (times) => Math.min(50 * times, 500),
+  },
+};
 
 /** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
 export function connectForListening(url: string): Redis {

@@ -5,10 +5,16 @@ import { pino } from 'pino';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
+import { Replica } from '../../api/reads/replica.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
+import {
+  connectForListening,
+  connectForServing,
+  connectForWriting,
+  type Redis,
+} from '../../shared/redis/connections.ts';
 import { expectAsDescribed } from './openapi.ts';
 
 /** An answer, read to its end. */
@@ -47,10 +53,15 @@ export type ApiOptions = Partial<
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
+  connectReplica = () => null,
   baseUrl,
   logger = pino({ level: 'silent' }),
   ...limits
-}: ApiOptions & { redisUrl: string }): Promise<TestApi> {
+}: ApiOptions & {
+  redisUrl: string;
+  /** Where contents are to be read from a replica. */
+  connectReplica?: (onLost: () => void) => Redis | null;
+}): Promise<TestApi> {
   const keyPrefix = 'medref';
   const writing = await connectForWriting(redisUrl);
   const { key } = await createApiKey(writing, keyPrefix, { client: 'tests', expiresAt: null, rate: null });
@@ -59,12 +70,15 @@ export async function startApi({
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
   await new Promise((resolve) => redis.once('ready', resolve));
-  const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
+  const replicaConnection = connectReplica(() => replica?.forget());
+  const replica =
+    replicaConnection === null ? undefined : new Replica({ master: redis, replica: replicaConnection });
+  const live = new LiveVersions({ redis, listener, replica, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
   const server = await createServer({
     collections: servedCollections,
-    readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
+    readModel: new ReadModel({ redis: replica?.redis ?? redis, master: redis, live, keyPrefix, onDamage }),
     keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
     whyAway: () => null,
     host: '127.0.0.1',
@@ -114,6 +128,7 @@ export async function startApi({
       await server.stop({ timeout: 1_000 });
       redis.disconnect();
       listener.disconnect();
+      replicaConnection?.disconnect();
     },
   };
 }

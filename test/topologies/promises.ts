@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { ImportReport } from '../../importer/job/import-report.ts';
-import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { connectForWriting, connectToReplica, type Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { type GenerationUpstream, holdUp, productSubject, startGenerations } from '../proof/generations.ts';
 import { checkKeySpace, keysOf } from '../proof/key-space.ts';
@@ -31,7 +31,14 @@ const maxAnswerMs = 3_000;
 /** Declares the tests of what is promised on a topology. */
 export function promises(what: string, start: () => Promise<Topology>): void {
   journey(start, `, on ${what}`);
+  readersAndImports(what, { start, isOfReplica: false });
+  readersAndImports(`${what}, reading from a replica,`, { start, isOfReplica: true });
+}
 
+function readersAndImports(
+  what: string,
+  { start, isOfReplica }: { readonly start: () => Promise<Topology>; readonly isOfReplica: boolean },
+): void {
   describe(`readers and imports on ${what}`, function () {
     this.timeout(120_000);
     let topology: Topology;
@@ -44,7 +51,10 @@ export function promises(what: string, start: () => Promise<Topology>): void {
     before(async () => {
       topology = await start();
       redis = await connectForWriting(topology.url);
-      api = await startApi({ redisUrl: topology.url });
+      api = await startApi({
+        redisUrl: topology.url,
+        connectReplica: (onLost) => (isOfReplica ? connectToReplica(topology.url, { onLost }) : null),
+      });
       upstream = await startGenerations(subject);
       for (let n = 0; n < 2; n++) await publishNext();
     });
@@ -136,13 +146,37 @@ export function promises(what: string, start: () => Promise<Topology>): void {
       await expectRecovered();
     });
 
-    it('do not notice the death of a replica', async () => {
-      const [replica] = await topology.replicasOf(keys.live);
-      await importAround(() => (replica as Node).server.kill());
+    it('go on at the death of all replicas, which nobody notices who does not read from one', async () => {
+      const replicas = await topology.replicasOf(keys.live);
+      await importAround(async () => {
+        await Promise.all(replicas.map(({ server }) => server.kill()));
+      });
       await readers.seen(upstream.generation);
-      expect(readers.counts.unavailable).to.equal(0);
-      await (replica as Node).server.restart();
+      if (!isOfReplica) expect(readers.counts.unavailable).to.equal(0);
+      await Promise.all(replicas.map(({ server }) => server.restart()));
     });
+
+    if (isOfReplica) {
+      it('outlive replicas that stand still, and read from one again', async () => {
+        const replicas = await topology.replicasOf(keys.live);
+        for (const { server } of replicas) server.pause();
+        const report = await importNext();
+        expect(report.outcome, report.reason ?? '').to.equal('published');
+        await readers.seen(upstream.generation);
+        for (const { server } of replicas) server.resume();
+        const hmgets = async () => {
+          const facts = await Promise.all(replicas.map(({ redis: it }) => it.info('commandstats')));
+          return facts
+            .join()
+            .split('cmdstat_hmget:calls=')
+            .slice(1)
+            .reduce((sum, it) => sum + Number.parseInt(it, 10), 0);
+        };
+        const before = await hmgets();
+        await until(async () => (await hmgets()) > before + 20, 'a replica is read from');
+      });
+      return;
+    }
 
     it('are as before where an import is killed, wherever that is', async () => {
       for (let ms = 300; ms <= 900; ms += 200) {
