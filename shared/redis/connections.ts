@@ -148,7 +148,8 @@ export async function connectForWriting(
 ): Promise<Redis> {
   const timeouts = { commandTimeout: writeTimeoutMs, socketTimeout: writeSilence, connectTimeout: 5_000 };
   const retryStrategy = (times: number) => Math.min(50 * times, 1_000);
-  const redis = connect(parseServers(url), {
+  const servers = parseServers(url);
+  const redis = connect(servers, {
     ofServer: {
       ...timeouts,
       lazyConnect: true,
@@ -169,7 +170,10 @@ export async function connectForWriting(
   });
   let timer: NodeJS.Timeout | undefined;
   const failure = new Promise<never>((_, reject) => {
-    redis.once('error', reject);
+    // A Sentinel that asks for credentials is told them at the next try.
+    const isToldNext = ({ message }: Error) =>
+      message.includes('NOAUTH') && servers.kind === 'sentinel' && servers.password;
+    redis.on('error', (error: Error) => isToldNext(error) || reject(error));
     signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
     // A Cluster without slots, or one that is down, is no error to its client: it tries again, for ever.
     timer = setTimeout(() => reject(new Error('It was not ready in time')), establishMs);
@@ -331,9 +335,9 @@ function quiet(redis: OneServer): OneServer {
  * bounded as one that waits for a node's reply.
  */
 function quietCluster(redis: Cluster): Cluster {
-  const { commandTimeout } = redis.options.redisOptions ?? {};
   const send = redis.sendCommand.bind(redis);
   redis.sendCommand = (command, stream, node) => {
+    const { commandTimeout } = redis.options.redisOptions ?? {};
     if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
     return send(command, stream, node);
   };

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import type { Cluster } from 'ioredis';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { connectForServing, connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { aheadOfClock, importRecords } from '../support/importing.ts';
 import { medref } from '../support/medref.ts';
@@ -101,6 +103,39 @@ describe('a Cluster of one node', () => {
     await master?.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await serverWarnings(redis)).to.have.length(1);
     await master?.config('SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  it('is served and written to with the rights that are documented', async function () {
+    const version = /^redis_version:(\d+)/m.exec((await masters(redis)[0]?.info('server')) ?? '')?.[1];
+    if (Number(version) < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
+    const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8');
+    const [master] = masters(redis);
+    for (const [, words = ''] of page.matchAll(/^ {4}(ACL SETUSER .+)$/gm))
+      await master?.call(...(words.split(' ') as [string]));
+    const urlOf = (user: string) => cluster.url.replace('://', `://${user}@`);
+    const serving = connectForServing(urlOf('medref-api:api-password'));
+    await new Promise((resolve) => serving.once('ready', resolve));
+    expect(await serving.hget('medref:keys', 'none')).to.equal(null);
+    serving.disconnect();
+    const report = await importRecords(products(270), productCollection, {
+      ...{ redisUrl: urlOf('medref-importer:importer-password'), force: true },
+    });
+    expect([report.reason, report.warnings]).to.deep.equal([null, []]);
+  });
+
+  it('is waited for by an import, and not for ever', async () => {
+    const impatient = (await connectForWriting(cluster.url)) as Cluster;
+    Object.assign(impatient.options.redisOptions ?? {}, { commandTimeout: 400 });
+    const [node] = cluster.nodes;
+    await node?.server.kill();
+    while (impatient.status === 'ready') await impatient.get('x').catch(() => null);
+    const late = await impatient.get('x').catch((error: Error) => error.message);
+    expect(late).to.equal('Command timed out');
+    Object.assign(impatient.options.redisOptions ?? {}, { commandTimeout: 10_000 });
+    const waiting = impatient.get('x');
+    await node?.server.restart();
+    expect(await waiting).to.equal(null);
+    impatient.disconnect();
   });
 
   it('that is not there is told in one sentence, with its addresses', async () => {

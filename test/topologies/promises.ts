@@ -1,10 +1,17 @@
 // In: Redis as several servers. Out: tests of what is promised on it, through failovers, deaths and standstills, while
 // readers read; and for how long readers had 503.
 
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import type { Redis as OneServer } from 'ioredis';
 import type { ImportReport } from '../../importer/job/import-report.ts';
-import { connectForWriting, connectToReplica, type Redis } from '../../shared/redis/connections.ts';
+import {
+  connectForListening,
+  connectForWriting,
+  connectToReplica,
+  type Redis,
+} from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { type GenerationUpstream, holdUp, productSubject, startGenerations } from '../proof/generations.ts';
 import { checkKeySpace, keysOf } from '../proof/key-space.ts';
@@ -195,6 +202,22 @@ function readersAndImports(
         await expectRecovered();
       }
       expect(readers.counts.unavailable).to.equal(0);
+    });
+
+    it('hear of a publication, also after the server has died that they listened to', async () => {
+      const listener = connectForListening(topology.url) as OneServer;
+      const heard: string[] = [];
+      listener.on('message', (_channel, version) => heard.push(version));
+      await listener.subscribe(keys.announcements);
+      const { remotePort } = listener.stream as Socket;
+      const server = topology.nodes.find((node) => node.server.port === remotePort)?.server;
+      await server?.kill();
+      await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
+      await until(async () => listener.status === 'ready', 'another server is listened to');
+      const { version } = await publishNext();
+      await until(async () => heard.includes(String(version)), 'it is heard of');
+      listener.disconnect();
+      await server?.restart();
     });
 
     it('are told of a publication that a failover may lose; and where it does, its number does not come back', async () => {

@@ -41,7 +41,8 @@ const downAfterMs = 1_000;
 /** How long is waited for servers to agree, in ms. */
 const patienceMs = 30_000;
 
-const masterName = 'medref-master';
+/** The name by which Sentinels know the master. */
+export const masterName = 'medref-master';
 
 /** Starts a Cluster of masters with so many replicas each; whoever calls this calls `stop`. */
 export async function startCluster({
@@ -113,7 +114,9 @@ export async function startSentinels(): Promise<Topology> {
   const [master, ...others] = nodes as [Node, Node, Node];
   for (const { redis } of others) await redis.replicaof('127.0.0.1', master.server.port);
   const sentinels = await Promise.all(
-    [1, 2, 3].map((n) => startSentinel(join(folder, `sentinel-${n}.conf`), master.server.port)),
+    [1, 2, 3].map((n) =>
+      startSentinel(join(folder, `sentinel-${n}.conf`), { masterPort: master.server.port, quorum: 2 }),
+    ),
   );
   const asked = sentinels.map(({ port }) => connectTo(port));
   const nodeAt = (port: unknown) => nodes.find(({ server }) => server.port === Number(port)) as Node;
@@ -187,8 +190,10 @@ async function stopNodes(nodes: readonly Node[]): Promise<void> {
   await Promise.all(nodes.map(({ server }) => server.stop()));
 }
 
-function connectTo(port: number): OneServer {
+/** A connection by which a test looks at a server; it gives up soon, and tries again for ever. */
+export function connectTo(port: number, password?: string): OneServer {
   const redis = new OneServer(port, '127.0.0.1', {
+    ...(password && { password }),
     commandTimeout: 1_000,
     maxRetriesPerRequest: 0,
     retryStrategy: () => 50,
@@ -196,22 +201,39 @@ function connectTo(port: number): OneServer {
   return redis.on('error', () => undefined);
 }
 
-async function startSentinel(file: string, masterPort: number): Promise<{ child: Child; port: number }> {
+/** What a Sentinel watches, and how it is set up. */
+interface SentinelOptions {
+  readonly masterPort: number;
+  readonly quorum: number;
+  /** Further lines of its file. */
+  readonly lines?: readonly string[];
+  /** Whether it has a port with TLS too. */
+  readonly hasTls?: boolean;
+}
+
+/** Starts a Sentinel, with its file at a path; whoever calls this stops it. */
+export async function startSentinel(
+  file: string,
+  { masterPort, quorum, lines: others = [], hasTls = false }: SentinelOptions,
+): Promise<{ child: Child; port: number; tlsPort: number }> {
   for (let tries = 1; ; tries++) {
     const port = randomInt(20_000, 30_000);
+    const tlsPort = port + 1;
     const lines = [
       ...[`port ${port}`, 'bind 127.0.0.1', 'daemonize no'],
-      `sentinel monitor ${masterName} 127.0.0.1 ${masterPort} 2`,
+      ...(hasTls ? [`tls-port ${tlsPort}`] : []),
+      `sentinel monitor ${masterName} 127.0.0.1 ${masterPort} ${quorum}`,
       `sentinel down-after-milliseconds ${masterName} ${downAfterMs}`,
       `sentinel failover-timeout ${masterName} 3000`,
       `sentinel parallel-syncs ${masterName} 2`,
+      ...others,
     ];
     await writeFile(file, `${lines.join('\n')}\n`);
     const child = await startChild(findRedisServer() as string, [file, '--sentinel']);
     child.process.unref(); // One that a failed test did not stop does not keep mocha from ending; it ends with mocha.
     for (const stream of [child.process.stdout, child.process.stderr]) (stream as Socket).unref();
     const outcome = await Promise.race([answers(port), child.ended]);
-    if (outcome === 'ready') return { child, port };
+    if (outcome === 'ready') return { child, port, tlsPort };
     await child.stop();
     if (tries === 5) throw new Error(`A Sentinel did not start: ${child.output.stdout}`);
   }
@@ -221,7 +243,8 @@ async function answers(port: number): Promise<'ready' | 'silent'> {
   const sentinel = connectTo(port);
   try {
     for (let tries = 0; tries < 200; tries++) {
-      if ((await sentinel.ping().catch(() => '')) === 'PONG') return 'ready';
+      const answer = await sentinel.ping().catch((error: Error) => error.message);
+      if (/PONG|NOAUTH/.test(answer)) return 'ready';
       await sleep(20);
     }
     return 'silent';
