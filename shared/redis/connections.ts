@@ -74,18 +74,23 @@ export function connectToReplica(
   return onRoundTrip ? timed(redis, onRoundTrip) : redis;
 }
 
-/** Chooses one replica of each master, and another one only where that has gone; the master where none is there. */
+/**
+ * Chooses one replica of each master, and another one only where that has gone; the master where none is there. While there
+ * is no master, the replica stays.
+ */
 function oneReplicaEach(onLost: () => void): (nodes: (OneServer | undefined)[]) => OneServer | null {
-  const chosen = new Map<OneServer | undefined, OneServer | undefined>();
+  const chosen = new Map<OneServer, OneServer>();
   return ([master, ...replicas]) => {
     const there = replicas.filter((it) => it !== undefined && it.status !== 'end');
-    const before = chosen.get(master);
+    const before = master ? chosen.get(master) : [...chosen.values()].find((it) => there.includes(it));
+    if (before && there.includes(before)) return before;
     // Which one is by the process, so that those of one machine do not all choose the same.
-    const now = there.includes(before) ? before : there[process.pid % there.length];
-    if (now === before) return now ?? master ?? null;
+    const now = there[process.pid % there.length];
+    if (!master || !now) return master ?? null;
+    for (const [of, { status }] of chosen) if (status === 'end') chosen.delete(of);
     chosen.set(master, now);
     onLost();
-    return master ?? null; // What this one has is not known yet.
+    return master; // What the replica has is not known yet.
   };
 }
 
