@@ -1,10 +1,11 @@
 // What a process that serves counts of itself and of what it serves, for Prometheus (prom-client).
 
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import type { AnsweredRequest } from '../answers/traced-response.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
 import { type CollectionMetricsSources, collectionMetrics } from './collection-metrics.ts';
 import { requestMetrics } from './request-metrics.ts';
+import { talliedHistogram } from './tallied-histogram.ts';
 
 /** Upper ends of round trips, in s. */
 const roundTripBuckets = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 2];
@@ -14,7 +15,7 @@ export interface Metrics {
   readonly registry: Registry;
   /** Counts one request as its answer ends. */
   countRequest(request: AnsweredRequest): void;
-  /** Notes how long Redis took to begin its reply to what was asked in one turn of the event loop, in ms. */
+  /** Notes how long Redis took to reply to a command, in ms. */
   timeRedis(ms: number): void;
   /** Adds what each scrape reads from Redis. */
   addCollections(sources: CollectionMetricsSources): void;
@@ -48,15 +49,14 @@ export function createMetrics(): Metrics {
     help: 'Answers of 401: requests without a valid key.',
     registers: [registry],
   });
-  const roundTrips = new Histogram({
+  const timeRedis = talliedHistogram(registry, {
     name: 'medref_redis_round_trip_seconds',
-    help: 'From a write to Redis, with all that was asked in one turn of the event loop, to its first reply.',
+    help: 'From a command to Redis to its reply, of one command in eight.',
     buckets: roundTripBuckets,
-    registers: [registry],
   });
   return {
     registry,
-    timeRedis: (ms) => roundTrips.observe(ms / 1000),
+    timeRedis: (ms) => timeRedis('', ms / 1000),
     addCollections: (sources) => collectionMetrics(registry, sources),
     countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),

@@ -25,7 +25,7 @@ export class ApiKeyring {
   readonly #onDamage: (message: string) => void;
   readonly #stored: ReturnType<typeof apiKeyKeys>;
   readonly #noted = new Map<string, number>();
-  /** Keys that were found, by their digests; one that is asked for at the moment is a promise for all who ask. */
+  /** Keys that were found, as they were sent; one that is asked for at the moment is a promise for all who ask. */
   readonly #found = new Map<string, { readonly key: Promise<ApiKey | null>; readonly until: number }>();
 
   /** @param onDamage told of keys that are not as they were stored, as a sentence */
@@ -38,23 +38,23 @@ export class ApiKeyring {
   /** The key that a client sent, if it is known, not revoked and not expired; throws while Redis is away. */
   async find(sent: string): Promise<ApiKey | null> {
     const now = Date.now();
-    const key = await this.#lookUp(digestOf(sent), now);
+    const key = await this.#lookUp(sent, now);
     if (key === null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= now)) return null;
     this.#noteUse(key.id, now);
     return key;
   }
 
-  /** What is stored under a digest; asked for anew when it was asked for half a second ago. */
-  #lookUp(digested: string, now: number): Promise<ApiKey | null> {
-    const found = this.#found.get(digested);
+  /** What is stored of a key; asked for anew when it was asked for half a second ago. */
+  #lookUp(sent: string, now: number): Promise<ApiKey | null> {
+    const found = this.#found.get(sent);
     if (found && found.until > now) return found.key;
     const key = this.#redis
-      .hget(this.#stored.keys, digested)
+      .hget(this.#stored.keys, digestOf(sent))
       .then((text) => (text === null ? null : parseStored<ApiKey>(this.#stored.keys, text)))
       .catch((error) => this.#refuse(error));
-    this.#found.set(digested, { key, until: now + knownForMs });
+    this.#found.set(sent, { key, until: now + knownForMs });
     // Only keys that there are stay known, so that what is sent at random is not kept.
-    const forget = () => this.#found.get(digested)?.key === key && this.#found.delete(digested);
+    const forget = () => this.#found.get(sent)?.key === key && this.#found.delete(sent);
     key.then((it) => it ?? forget(), forget);
     return key;
   }
