@@ -174,7 +174,10 @@ export async function connectForWriting(
     },
   });
   let timer: NodeJS.Timeout | undefined;
-  const failure = new Promise<never>((_, reject) => {
+  const established = new Promise<void>((resolve, reject) => {
+    // A Cluster that is ready at its second try does not settle what the first one gave.
+    redis.once('ready', resolve);
+    redis.connect().catch((error) => redis instanceof Cluster || reject(error));
     // A Sentinel that asks for credentials is told them at the next try.
     const isToldNext = ({ message }: Error) =>
       message.includes('NOAUTH') && servers.kind === 'sentinel' && servers.password;
@@ -184,7 +187,7 @@ export async function connectForWriting(
     timer = setTimeout(() => reject(new Error('It was not ready in time')), establishMs);
   });
   try {
-    await Promise.race([redis.connect(), failure]);
+    await established;
   } catch (error) {
     redis.disconnect();
     // Of a Cluster, the last node that was asked says more than that none could be.

@@ -108,6 +108,12 @@ function readersAndImports(
       await checkKeySpace(redis, collection, { rolledBack: false, keepVersions });
     }
 
+    /** A Cluster of which a part has no master refuses all. */
+    async function canBeWritten(): Promise<boolean> {
+      (await connectForWriting(topology.url)).disconnect();
+      return true;
+    }
+
     /** Starts an import, has something happen in the middle of its list, and lets it go on. */
     async function importAround(happens: () => Promise<void>): Promise<ImportReport> {
       const { halfway, goOn } = holdUp(upstream);
@@ -215,6 +221,7 @@ function readersAndImports(
         await dead.server.kill();
         await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
         await until(async () => listener.status === 'ready', 'another server is listened to');
+        await until(canBeWritten, 'another node has the slots of that one');
         const { version } = await publishNext();
         await until(async () => heard.includes(String(version)), 'it is heard of');
         await topology.revive([dead]);
