@@ -226,7 +226,8 @@ describe('a mirror', () => {
   it('gives up before it has anything where nothing answers, and never afterwards', async () => {
     let away = 0;
     service.spoil = (response) => {
-      if (away > 0) response.writeHead(503).end();
+      // Once it wants to be left alone for longer than a single request would wait.
+      if (away > 0) response.writeHead(503, away === 6 ? { 'retry-after': '61' } : {}).end();
       away -= 1;
       return away >= 0;
     };
@@ -264,6 +265,17 @@ describe('a mirror', () => {
     await next(mirror);
     ending.abort();
     expect((await mirror.next()).done).to.equal(true);
+  });
+
+  it('ends at once where it is told of trouble, and ended then', async () => {
+    const ending = new AbortController();
+    const startedAt = Date.now();
+    service.spoil = (response) => response.writeHead(503, { 'retry-after': '60' }).end() === response;
+    const timing = { ...quickTiming, secondMs: 1_000 };
+    client = createClient({ baseUrl: server.origin, key: 'key' }, timing);
+    const mirror = mirrorOf({ signal: ending.signal, onTrouble: () => ending.abort() });
+    expect((await mirror.next()).done).to.equal(true);
+    expect(Date.now() - startedAt).to.be.below(5_000);
   });
 
   it('ends where the signal of its client does', async () => {
