@@ -250,7 +250,7 @@ function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
   const { hosts, hasTls } = servers;
   const credentials = credentialsOf(servers);
   if (servers.kind === 'sentinel') {
-    return askedForCredentials(
+    return quietAboutSentinels(
       quiet(
         new OneServer({
           ...ofServer,
@@ -260,7 +260,7 @@ function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
           name: servers.master,
           sentinelCommandTimeout: sentinelSilenceMs,
           sentinelRetryStrategy: (times) => Math.min(50 * times, 500),
-          failoverDetector: true, // A master that hangs does not close its connections.
+          failoverDetector: true, // A master that hangs, or is none any more, does not close its connections by itself.
           disconnectTimeout: sentinelSilenceMs,
           // What a master of before refuses is asked of the one that Sentinels name now.
           reconnectOnError: ({ message }) =>
@@ -347,8 +347,16 @@ function quietCluster(redis: Cluster): Cluster {
   return redis.on('error', () => undefined);
 }
 
-/** Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. */
-function askedForCredentials(redis: OneServer): OneServer {
+/**
+ * Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. What
+ * watches for failovers has no listener for its errors, so that ioredis would write them to stderr.
+ */
+function quietAboutSentinels(redis: OneServer): OneServer {
+  const { connector } = redis as unknown as {
+    connector: { connectToSentinel(...how: unknown[]): OneServer };
+  };
+  const connectToSentinel = connector.connectToSentinel.bind(connector);
+  connector.connectToSentinel = (...how) => connectToSentinel(...how).on('error', () => undefined);
   return redis.on('sentinelError', ({ message }: Error) => {
     const { options } = redis;
     if (/\bNOAUTH\b/.test(message)) {
