@@ -12,7 +12,9 @@ import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
+import type { Rates } from './reads/rates.ts';
 import type { ReadModel } from './reads/read-model.ts';
+import { Streams } from './reads/streams.ts';
 import type { Trouble } from './reads/trouble.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
@@ -27,6 +29,10 @@ export interface ServerDependencies {
   readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly keyring: ApiKeyring;
+  /** Without it, no key has a rate. */
+  readonly rates?: Rates;
+  /** How many streams a key may have under way at once; 20 unless it is given. */
+  readonly maxStreams?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
@@ -45,12 +51,25 @@ export interface ServerDependencies {
 
 /** Builds the server; starting it is the caller's. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
-  const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger, stallMs } = deps;
+  const {
+    collections,
+    readModel,
+    keyring,
+    rates,
+    maxStreams = 20,
+    whyAway,
+    host,
+    port,
+    baseUrl,
+    logger,
+    stallMs,
+  } = deps;
   const {
     onAnswered = () => undefined,
     onTrouble = () => undefined,
     onUnauthorized = () => undefined,
   } = deps;
+  const streams = new Streams(maxStreams);
   const server = hapiServer({
     host,
     port,
@@ -67,12 +86,12 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
-    { plugin: bearerKeys, options: { keyring } },
+    { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,
       options: {
         routes: [
-          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
+          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger, streams })),
           ...collections.map((collection) => changesRoute(collection, { readModel, keyring, held, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),

@@ -33,6 +33,9 @@ export interface Settings {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** Such as `10/s`. */
+  readonly defaultRate: string | undefined;
+  readonly maxStreams: number;
   readonly logLevel: string;
   readonly accessLog: 'off' | 'errors' | 'all';
   readonly webhookUrl: URL | undefined;
@@ -191,6 +194,19 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.number().integer().min(2).max(1000),
   },
   {
+    name: 'DEFAULT_RATE',
+    doc: 'How many requests a second a key may make that has no rate of its own. Without it, such keys have no limit.',
+    takes: 'a number of requests a second, such as 10/s',
+    rule: Joi.string().pattern(/^[1-9][0-9]{0,8}\/s$/),
+  },
+  {
+    name: 'MAX_STREAMS',
+    default: 20,
+    doc: 'How many lists as JSON Lines each API process sends to one key at once.',
+    takes: 'an integer from 1 to 10000',
+    rule: Joi.number().integer().min(1).max(10_000),
+  },
+  {
     name: 'LOG_LEVEL',
     default: 'info',
     doc: 'Least level of the structured JSON logs on stderr.',
@@ -249,6 +265,8 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
+    defaultRate: values.get('DEFAULT_RATE') as string | undefined,
+    maxStreams: number('MAX_STREAMS'),
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),

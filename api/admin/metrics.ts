@@ -25,6 +25,8 @@ export interface Metrics {
   countDamage(): void;
   /** Counts one answer of 500 or 503. */
   countUnavailable(cause: TroubleCause): void;
+  /** Counts requests that Redis could not hold against their rate, once for each turn of the event loop. */
+  countUncounted(): void;
   /** Counts one answer of 401. */
   countUnauthorized(): void;
 }
@@ -51,6 +53,11 @@ export function createMetrics(): Metrics {
     help: 'Answers of 401: requests without a valid key.',
     registers: [registry],
   });
+  const uncounted = new Counter({
+    name: 'medref_uncounted_rates_total',
+    help: 'Times that Redis refused to count requests against the rate of their key; they were answered.',
+    registers: [registry],
+  });
   const timeRedis = talliedHistogram(registry, {
     name: 'medref_redis_round_trip_seconds',
     help: 'From a command to Redis to its reply, of one command in eight.',
@@ -64,6 +71,7 @@ export function createMetrics(): Metrics {
     countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),
     countUnavailable: (cause) => unavailable.inc({ cause }),
+    countUncounted: () => uncounted.inc(),
     countUnauthorized: () => unauthorized.inc(),
   };
 }

@@ -19,12 +19,15 @@ import { digestFields } from '../answers/digests.ts';
 import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
 import type { HeldRequests } from '../answers/held-requests.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
+import { callerOf } from '../answers/rate-fields.ts';
 import { SharedWork } from '../answers/shared-work.ts';
 import { TracedResponse } from '../answers/traced-response.ts';
 import type { ApiKeyring } from '../reads/keyring.ts';
+import type { Charge } from '../reads/rates.ts';
 import type { ChangeRange, ReadModel } from '../reads/read-model.ts';
 import type { ReadTarget } from '../reads/version-reads.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
+import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 import { type PageRequest, readPageRequest } from '../requests/paging.ts';
 import {
   countTakes,
@@ -82,15 +85,16 @@ export function changesRoute(
   const hold = (
     req: IncomingMessage,
     res: TracedResponse,
-    { asked, ms }: { asked: ChangesAsked; ms: number },
+    { asked, ms, charge }: { asked: ChangesAsked; ms: number; charge: Charge | null },
   ) =>
     held.hold({
       ...{ req, res, wait: { source: served.source, since: asked.since, ms } },
       prepare: async () => {
         const made = await make(asked, await readModel.target(served, undefined));
         return async () => {
-          if (!(await keyring.find(sentKey(req) ?? ''))) throw new Error('The key was revoked.');
-          await write({ raw: { req, res } }, made);
+          if (!(await keyring.find(sentKey(req) ?? '', () => networkOf(clientAddressOf(req)))))
+            throw new Error('The key was revoked.');
+          await write({ raw: { req, res } }, made, charge);
         };
       },
     });
@@ -106,7 +110,8 @@ export function changesRoute(
       const pin = readPin(parameters);
       const asked = { address: addressOf(request, name, baseUrl), since, ...page };
       if (await isToWait(request, { since, wait, pin })) {
-        hold(request.raw.req, request.raw.res as TracedResponse, { asked, ms: Number(wait) * 1_000 });
+        const { charge } = callerOf(request);
+        hold(request.raw.req, request.raw.res as TracedResponse, { asked, ms: Number(wait) * 1_000, charge });
         return h.abandon;
       }
       const target = await readModel.target(served, pin);

@@ -4,6 +4,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { proveChain } from './chain.ts';
+import { proveClientMirrors } from './client-mirrors.ts';
 import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
@@ -57,6 +58,10 @@ const proofs: Readonly<Record<string, Proof>> = {
   },
   chain: { heading: 'A chain of services that is killed', run: ({ seed }, say) => proveChain(seed, say) },
   waiting: { heading: 'Ten thousand clients that wait', run: (_, say) => proveWaiting(say) },
+  client: {
+    heading: 'Mirrors by the client library',
+    run: ({ seed }, say) => proveClientMirrors(seed, say),
+  },
   mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
   million: { heading: 'A million records', run: (_, say) => proveMillionRecords(say) },

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
@@ -38,13 +39,18 @@ export interface TestApi {
   readonly damage: readonly string[];
   /** How many requests wait for a publication. */
   waiting(): number;
+  /** Why it did not hold requests against rates, as sentences. */
+  readonly uncounted: readonly string[];
   stop(): Promise<void>;
 }
 
 /** What may differ from the usual API. */
 export type ApiOptions = Partial<
-  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'>
-> & { readonly maxWaiting?: number };
+  Pick<
+    ServerDependencies,
+    'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
+  >
+> & { readonly defaultRate?: string; readonly maxWaiting?: number };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
@@ -52,6 +58,7 @@ export async function startApi({
   baseUrl,
   logger = pino({ level: 'silent' }),
   maxWaiting,
+  defaultRate,
   ...limits
 }: ApiOptions & { redisUrl: string }): Promise<TestApi> {
   const keyPrefix = 'medref';
@@ -64,12 +71,18 @@ export async function startApi({
   await new Promise((resolve) => redis.once('ready', resolve));
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
+  const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
   const readModel = new ReadModel({ redis, live, keyPrefix, onDamage, maxWaiting });
+  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
     readModel,
-    keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
+    keyring,
+    rates: new Rates({
+      ...{ redis, keyPrefix, defaultRate },
+      onUncounted: (message) => void uncounted.push(message),
+    }),
     whyAway: () => null,
     host: '127.0.0.1',
     port: 0,
@@ -84,6 +97,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
+  keyring.follow(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
@@ -93,6 +107,7 @@ export async function startApi({
     key,
     damage,
     waiting: () => readModel.waits.count,
+    uncounted,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {
