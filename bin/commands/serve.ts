@@ -95,7 +95,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       onUnauthorized: metrics.countUnauthorized,
     });
     live.start();
-    keyring.follow(listener);
+    keyring.listenTo(listener);
     await firstAttempt(redis);
     await server.start().catch((error) => {
       throw new Error(
