@@ -83,12 +83,14 @@ export async function answer(
   if (isHeld(request, its.validators)) return notModified(request, h, its);
   const { req, res } = request.raw;
   const { charge } = callerOf(request);
-  const ofRate = charge ? await settleCharge(charge) : [];
+  const settled = charge && settleCharge(charge);
+  const ofRate = settled instanceof Promise ? await settled : settled;
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
   const bytes = isGzip ? await made.gzip() : made.text();
   const fields = fieldsOf(its);
-  fields.push(...ofRate, 'content-type', 'application/json', 'content-length', String(bytes.length));
+  if (ofRate) fields.push(...ofRate);
+  fields.push('content-type', 'application/json', 'content-length', String(bytes.length));
   if (isGzip) fields.push('content-encoding', 'gzip');
   res.writeHead(200, fields);
   res.end(bytes);
