@@ -4,11 +4,13 @@ import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
+import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { Rates } from './reads/rates.ts';
 import type { ReadModel } from './reads/read-model.ts';
@@ -79,8 +81,10 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     routes: { response: { ranges: false }, state: { parse: false, failAction: 'ignore' } },
     debug: false,
   });
+  const held = new HeldRequests(readModel.waits);
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
+    { plugin: waitingRequests, options: { held } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
     { plugin: bearerKeys, options: { keyring, rates } },
     {
@@ -88,7 +92,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
       options: {
         routes: [
           ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger, streams })),
-          ...collections.map((collection) => changesRoute(collection, readModel, baseUrl)),
+          ...collections.map((collection) => changesRoute(collection, { readModel, keyring, held, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, whyAway),

@@ -27,6 +27,8 @@ export interface Settings {
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   readonly importCron: string;
   readonly importTimezone: string;
+  /** Whether the schedule imports as soon as an upstream that is a medref publishes. */
+  readonly follow: boolean;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
@@ -157,6 +159,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().custom((value: string) => new Intl.DateTimeFormat('en', { timeZone: value }) && value),
   },
   {
+    name: 'FOLLOW',
+    default: 'false',
+    doc: '`true`: `medref schedule` also imports as soon as an upstream that is a medref publishes.',
+    takes: 'one of true, false',
+    rule: Joi.string().valid('true', 'false'),
+  },
+  {
     name: 'MAX_SHRINK_PERCENT',
     default: 20,
     doc: 'An import is refused when more of the live ids than this are absent.',
@@ -251,6 +260,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
+    follow: text('FOLLOW') === 'true',
     maxShrinkPercent: number('MAX_SHRINK_PERCENT'),
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
     maxChangePercent: number('MAX_CHANGE_PERCENT'),

@@ -107,6 +107,7 @@ describe('the documentation', () => {
 
   it('lists every metric of our own, and no other', async () => {
     const metrics = createMetrics();
+    metrics.addWaiting(() => 0);
     metrics.addCollections({ served: servedCollections, standings: { read: async () => [] } });
     const own = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('medref_'));
     const documented = table(read('docs/OPERATIONS.md'), 'Metrics')
@@ -140,10 +141,11 @@ describe('the documentation', () => {
     const map = read('docs/ARCHITECTURE.md');
     const mapped = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
     for (const path of mapped) expect(existsSync(join(root, path)), path).to.equal(true);
-    const sources = ['api', 'bench', 'bin', 'config', 'demo', 'importer', 'shared'].flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
-        .map((file) => `${folder}/${file}`),
+    const sources = ['api', 'bench', 'bin', 'client', 'config', 'demo', 'importer', 'shared'].flatMap(
+      (folder) =>
+        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+          .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
+          .map((file) => `${folder}/${file}`),
     );
     const folders = mapped.filter((path) => path.endsWith('/'));
     const unmapped = sources.filter(

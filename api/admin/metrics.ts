@@ -1,10 +1,11 @@
 // What a process that serves counts of itself and of what it serves, for Prometheus (prom-client).
 
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { AnsweredRequest } from '../answers/traced-response.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
 import { type CollectionMetricsSources, collectionMetrics } from './collection-metrics.ts';
 import { requestMetrics } from './request-metrics.ts';
+import { talliedHistogram } from './tallied-histogram.ts';
 
 /** Upper ends of round trips, in s. */
 const roundTripBuckets = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 2];
@@ -14,10 +15,12 @@ export interface Metrics {
   readonly registry: Registry;
   /** Counts one request as its answer ends. */
   countRequest(request: AnsweredRequest): void;
-  /** Notes how long Redis took to begin its reply to what was asked in one turn of the event loop, in ms. */
+  /** Notes how long Redis took to reply to a command, in ms. */
   timeRedis(ms: number): void;
   /** Adds what each scrape reads from Redis. */
   addCollections(sources: CollectionMetricsSources): void;
+  /** Adds how many requests wait for a publication. */
+  addWaiting(count: () => number): void;
   /** Counts one read that met something in Redis that is not as it was stored. */
   countDamage(): void;
   /** Counts one answer of 500 or 503. */
@@ -55,20 +58,31 @@ export function createMetrics(): Metrics {
     help: 'Times that Redis refused to count requests against the rate of their key; they were answered.',
     registers: [registry],
   });
-  const roundTrips = new Histogram({
+  const timeRedis = talliedHistogram(registry, {
     name: 'medref_redis_round_trip_seconds',
-    help: 'From a write to Redis, with all that was asked in one turn of the event loop, to its first reply.',
+    help: 'From a command to Redis to its reply, of one command in eight.',
     buckets: roundTripBuckets,
-    registers: [registry],
   });
   return {
     registry,
-    timeRedis: (ms) => roundTrips.observe(ms / 1000),
+    timeRedis: (ms) => timeRedis('', ms / 1000),
     addCollections: (sources) => collectionMetrics(registry, sources),
+    addWaiting: (count) => waitingMetric(registry, count),
     countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),
     countUnavailable: (cause) => unavailable.inc({ cause }),
     countUncounted: () => uncounted.inc(),
     countUnauthorized: () => unauthorized.inc(),
   };
+}
+
+function waitingMetric(registry: Registry, count: () => number): void {
+  new Gauge({
+    name: 'medref_waiting_requests',
+    help: 'Requests that wait for a publication (wait=). At a bound, further ones are answered with 503.',
+    registers: [registry],
+    collect() {
+      this.set(count());
+    },
+  });
 }

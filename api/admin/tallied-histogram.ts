@@ -1,4 +1,4 @@
-// A histogram by one label that is quick to observe: prom-client's own took 3 % of the processor's time of a request for one
+// A histogram, by one label or by none, that is quick to observe: prom-client's own took 3 % of the processor's time of a request for one
 // record. What was counted is put into words when it is scraped.
 
 import type { Metric, Registry } from 'prom-client';
@@ -14,17 +14,24 @@ interface Tally {
 export interface HistogramDescription {
   readonly name: string;
   readonly help: string;
-  readonly label: string;
+  /** What values are told apart by; without it all are one. */
+  readonly label?: string;
   /** Upper ends of buckets, from the least. */
   readonly buckets: readonly number[];
 }
 
-/** Registers a histogram. @returns what takes one observation, by the value of the label */
+/** Registers a histogram. @returns what takes one observation, by the value of the label, `''` where it has none */
 export function talliedHistogram(
   registry: Registry,
   { name, help, label, buckets }: HistogramDescription,
 ): (value: string, observed: number) => void {
   const tallies = new Map<string, Tally>();
+  const tallyOf = (value: string): Tally => {
+    const tally: Tally = { counts: new Array<number>(buckets.length + 1).fill(0), sum: 0 };
+    tallies.set(value, tally);
+    return tally;
+  };
+  if (label === undefined) tallyOf('');
   const described = { name, help, type: 'histogram', aggregator: 'sum' };
   const metric = {
     ...described,
@@ -38,12 +45,12 @@ export function talliedHistogram(
   registry.registerMetric(metric as unknown as Metric);
 
   function linesOf(value: string, { counts, sum }: Tally) {
+    const labels = label === undefined ? {} : { [label]: value };
     let count = 0;
     const ofBuckets = [...buckets, '+Inf'].map((le, n) => {
       count += counts[n] as number;
-      return { metricName: `${name}_bucket`, labels: { le, [label]: value }, value: count };
+      return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
     });
-    const labels = { [label]: value };
     return [
       ...ofBuckets,
       { metricName: `${name}_sum`, labels, value: sum },
@@ -52,11 +59,7 @@ export function talliedHistogram(
   }
 
   return (value, observed) => {
-    let tally = tallies.get(value);
-    if (!tally) {
-      tally = { counts: new Array<number>(buckets.length + 1).fill(0), sum: 0 };
-      tallies.set(value, tally);
-    }
+    const tally = tallies.get(value) ?? tallyOf(value);
     let n = 0;
     while (n < buckets.length && observed > (buckets[n] as number)) n += 1;
     tally.counts[n] = (tally.counts[n] as number) + 1;

@@ -10,8 +10,7 @@ import { noteRoute } from '../answers/traced-response.ts';
 import type { ApiKeyring } from '../reads/keyring.ts';
 import type { Rates } from '../reads/rates.ts';
 import { clientAddressOf, networkOf } from '../requests/client-address.ts';
-
-const bearer = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
+import { sentKey } from '../requests/sent-key.ts';
 
 /** What the plugin is given. */
 export interface BearerKeyOptions {
@@ -28,7 +27,7 @@ export const bearerKeys: Plugin<BearerKeyOptions> = {
       async authenticate(request, h) {
         noteRoute(request);
         const { req } = request.raw;
-        const [, sent] = bearer.exec(String(req.headers.authorization)) ?? [];
+        const sent = sentKey(req);
         const key =
           sent === undefined ? null : await keyring.find(sent, () => networkOf(clientAddressOf(req)));
         if (!key) throw refusal();

@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
-import { requestIdOf } from '../answers/traced-response.ts';
+import { arrivalOf, awaitedSince, requestIdOf } from '../answers/traced-response.ts';
 import { late, type Trouble } from '../reads/trouble.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
@@ -95,7 +95,7 @@ class Connection {
     // Answers go out in order, so with the last one all are sent: this is how most requests come.
     if (this.last?.writableFinished) this.#begun.length = 0;
     this.last = asked.response;
-    if (this.#waiting.length === 0 && this.#mayBegin()) this.#begin(asked);
+    if (this.#waiting.length === 0 && this.#mayBegin()) this.#begin(asked, arrivalOf(asked.response));
     else if (this.#waiting.push(asked) === 1) this.#hold();
   }
 
@@ -111,6 +111,8 @@ class Connection {
   }): void {
     for (const { response, at } of this.#begun) {
       if (now - at <= answerWithinMs - lookEveryMs || response.headersSent) continue;
+      const since = awaitedSince(response, at) ?? now;
+      if (now - since <= answerWithinMs - lookEveryMs) continue;
       sendError(response, late.status, late.message, { 'retry-after': String(late.retryAfter) });
       onLate(response);
     }
@@ -128,8 +130,8 @@ class Connection {
     return unsent < maxUnsent;
   }
 
-  #begin({ serve, request, response }: Asked): void {
-    this.#begun.push({ response, at: performance.now() });
+  #begin({ serve, request, response }: Asked, at: number): void {
+    this.#begun.push({ response, at });
     for (const listen of serve) listen(request, response);
   }
 
@@ -147,7 +149,8 @@ class Connection {
 
   #next(): void {
     if (!this.#socket.writable) this.#waiting = []; // That answer was the last one of the connection.
-    while (this.#waiting.length > 0 && this.#mayBegin()) this.#begin(this.#waiting.shift() as Asked);
+    while (this.#waiting.length > 0 && this.#mayBegin())
+      this.#begin(this.#waiting.shift() as Asked, performance.now());
     if (this.#waiting.length === 0) {
       this.#isHeld = false;
       this.#socket.resume();

@@ -215,7 +215,8 @@ function unseen(
 ): AnsweredRequest {
   return {
     ...{ requestId, method, target: null, route: null, client: null },
-    ...{ status, beganMs: null, ms: 0, bytes: errorEnvelope(status, message).length, isWhole: true },
+    ...{ status, beganMs: null, ms: 0, waitedMs: null, isWhole: true },
+    bytes: errorEnvelope(status, message).length,
     address: socket.remoteAddress ?? null,
   };
 }

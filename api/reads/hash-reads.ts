@@ -2,7 +2,7 @@
 // a command costs the client several µs, whether it asks for one field or for many.
 
 import type { Redis } from '../../shared/redis/connections.ts';
-import { atEndOfTurn } from './turns.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 
 /** A command is sent once it has this many fields: a longer one would hold up others in Redis. */
 const maxFields = 500;

@@ -38,7 +38,7 @@ export class ApiKeyring {
   readonly #onDamage: (message: string) => void;
   readonly #stored: ApiKeyKeys;
   readonly #noted = new LRUCache<string, number>({ max: maxKnown });
-  /** By their digests. */
+  /** As they were sent: to make a digest for each request would cost 2 % of it. */
   readonly #known = new LRUCache<string, Known>({ max: maxKnown });
   /** Those that Redis is asked for at the moment, for all who ask. */
   readonly #asked = new Map<string, Promise<ApiKey | null>>();
@@ -67,50 +67,47 @@ export class ApiKeyring {
    * @throws TooManyUnknownKeysError where too many came from there
    */
   async find(sent: string, network: () => string): Promise<ApiKey | null> {
-    if (!isKeyText(sent)) return null;
     const now = Date.now();
-    const digested = digestOf(sent);
-    const known = this.#known.get(digested);
+    const known = this.#known.get(sent);
+    if (!known && !isKeyText(sent)) return null;
     const isFresh = known !== undefined && known.until > now;
-    const key = isFresh
-      ? known.key
-      : await (known ? this.#ask(digested, now) : this.#meet(digested, network(), now));
+    const key = isFresh ? known.key : await (known ? this.#ask(sent, now) : this.#meet(sent, network(), now));
     if (key === null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= now)) return null;
     this.#noteUse(key.id, now);
     return key;
   }
 
   /** A key that this process has not seen yet, or not for long; most of those that do not exist are met here. */
-  async #meet(digested: string, network: string, now: number): Promise<ApiKey | null> {
-    const isCounted = await this.#unknown.mind(network, digested);
-    const key = await this.#ask(digested, now);
+  async #meet(sent: string, network: string, now: number): Promise<ApiKey | null> {
+    const isCounted = await this.#unknown.mind(network, digestOf(sent));
+    const key = await this.#ask(sent, now);
     if (isCounted && key) this.#unknown.forgive(network);
     return key;
   }
 
-  /** What is stored under a digest; kept for a while, unless a change is announced before Redis has answered. */
-  #ask(digested: string, now: number): Promise<ApiKey | null> {
-    const underWay = this.#asked.get(digested);
+  /** What is stored of a key; kept for a while, unless a change is announced before Redis has answered. */
+  #ask(sent: string, now: number): Promise<ApiKey | null> {
+    const underWay = this.#asked.get(sent);
     if (underWay) return underWay;
-    const isCurrent = () => this.#asked.get(digested) === asked;
-    const asked: Promise<ApiKey | null> = this.#read(digested)
+    const isCurrent = () => this.#asked.get(sent) === asked;
+    const asked: Promise<ApiKey | null> = this.#read(sent)
       .then((key) => {
-        if (isCurrent()) this.#keep(digested, key, now);
+        if (isCurrent()) this.#keep(sent, key, now);
         return key;
       })
-      .finally(() => isCurrent() && this.#asked.delete(digested));
-    this.#asked.set(digested, asked);
+      .finally(() => isCurrent() && this.#asked.delete(sent));
+    this.#asked.set(sent, asked);
     return asked;
   }
 
-  #keep(digested: string, key: ApiKey | null, askedAt: number): void {
-    if (key) this.#known.set(digested, { key, until: askedAt + knownForMs });
-    else this.#known.delete(digested);
+  #keep(sent: string, key: ApiKey | null, askedAt: number): void {
+    if (key) this.#known.set(sent, { key, until: askedAt + knownForMs });
+    else this.#known.delete(sent);
   }
 
-  #read(digested: string): Promise<ApiKey | null> {
+  #read(sent: string): Promise<ApiKey | null> {
     return this.#redis
-      .hget(this.#stored.keys, digested)
+      .hget(this.#stored.keys, digestOf(sent))
       .then((text) => (text === null ? null : parseStored<ApiKey>(this.#stored.keys, text)))
       .catch((error) => this.#refuse(error));
   }
@@ -118,8 +115,8 @@ export class ApiKeyring {
   /** That there was such a key stays known: it is asked for again before it is taken for one that does not exist. */
   #doubt(id: string): void {
     this.#asked.clear();
-    for (const [digested, { key }] of this.#known.entries())
-      if (key.id === id) this.#known.set(digested, { key, until: 0 });
+    for (const [sent, { key }] of this.#known.entries())
+      if (key.id === id) this.#known.set(sent, { key, until: 0 });
   }
 
   /** Keys that Redis cannot tell are not keys that there are not. */

@@ -7,7 +7,7 @@ import type { ApiKey } from '../../shared/api-keys.ts';
 import { rateKey } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
-import { atEndOfTurn } from './turns.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 
 /** Buckets that a process remembers. */
 const maxBuckets = 10_000;

@@ -55,6 +55,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       troubles.meetDamage(message);
     };
     const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
+    metrics.addWaiting(() => readModel.waits.count);
     const standings = new Standings({ redis, keyPrefix, sources: importedCollections });
     metrics.addCollections({ served: servedCollections, standings });
     const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });

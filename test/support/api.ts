@@ -37,6 +37,8 @@ export interface TestApi {
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
   readonly damage: readonly string[];
+  /** How many requests wait for a publication. */
+  waiting(): number;
   /** Why it did not hold requests against rates, as sentences. */
   readonly uncounted: readonly string[];
   stop(): Promise<void>;
@@ -48,13 +50,14 @@ export type ApiOptions = Partial<
     ServerDependencies,
     'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
   >
-> & { readonly defaultRate?: string };
+> & { readonly defaultRate?: string; readonly maxWaiting?: number };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
   baseUrl,
   logger = pino({ level: 'silent' }),
+  maxWaiting,
   defaultRate,
   ...limits
 }: ApiOptions & { redisUrl: string }): Promise<TestApi> {
@@ -70,10 +73,11 @@ export async function startApi({
   const damage: string[] = [];
   const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
+  const readModel = new ReadModel({ redis, live, keyPrefix, onDamage, maxWaiting });
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
-    readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
+    readModel,
     keyring,
     rates: new Rates({
       ...{ redis, keyPrefix, defaultRate },
@@ -102,6 +106,7 @@ export async function startApi({
     port,
     key,
     damage,
+    waiting: () => readModel.waits.count,
     uncounted,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,

@@ -15,6 +15,14 @@ import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { exchange, send, sendWithoutKey } from '../../support/wire.ts';
 
+/** What is told of a request, as it is when that is told. */
+function factsOf(it: AnsweredRequest): AnsweredRequest {
+  const { requestId, method, target, route, status, beganMs, ms, waitedMs, bytes, isWhole, client, address } =
+    it;
+  const times = { beganMs, ms, waitedMs };
+  return { requestId, method, target, route, status, ...times, bytes, isWhole, client, address };
+}
+
 describe('a request that is answered', function () {
   this.timeout(30_000);
   const redis = useRedis();
@@ -30,7 +38,7 @@ describe('a request that is answered', function () {
     api = await startApi({
       redisUrl: redis().url,
       logger: pino({}, { write: (line: string) => void logged.push(JSON.parse(line)) }),
-      onAnswered: (it) => void told.push(it),
+      onAnswered: (it) => void told.push(factsOf(it)),
       onTrouble: ({ cause }, requestId) => void troubles.push([cause, requestId]),
     });
   });
@@ -142,7 +150,7 @@ describe('a request that is answered', function () {
       const { status, body } = await send(api, path, { method, headers });
       const { ms, beganMs, requestId, ...facts } = await only();
       expect(facts).to.deep.equal({
-        ...{ method, target: path, route, status, bytes: body.length },
+        ...{ method, target: path, route, status, waitedMs: null, bytes: body.length },
         ...{ isWhole: true, client: 'tests', address: '127.0.0.1' },
       });
       expect(requestId).to.match(ofOurs);

@@ -152,9 +152,13 @@ describe('rates', () => {
       expect(changed.status, path).to.equal(429);
     }
     const next = await makeKey('9/s');
-    for (const [path, headers] of paths.slice(0, 5))
-      await get(next, { path, headers: { ...headers, 'if-none-match': '"x"' } });
-    expect((await get(next)).headers.get('ratelimit')).to.match(/^"default";r=[34];t=1$/);
+    await Promise.all(
+      paths
+        .slice(0, 5)
+        .map(([path, headers]) => get(next, { path, headers: { ...headers, 'if-none-match': '"x"' } })),
+    );
+    // It would be 8 if none of them counted; some may have come back meanwhile.
+    expect((await get(next)).headers.get('ratelimit')).to.match(/^"default";r=[3-6];t=1$/);
   });
 
   it('count errors of requests, too', async () => {

@@ -58,30 +58,30 @@ describe('a connection to a database that the server does not have', () => {
 describe('a connection for serving', () => {
   const server = useRedis();
 
-  it('tells how long each round trip took: one for all that is asked in a turn, none for what is not answered', async () => {
+  it('tells how long one command in eight took, and of none that is not answered', async () => {
     const trips: number[] = [];
     const redis = connectForServing(server().url, { onRoundTrip: (ms) => trips.push(ms) });
+    const askEight = (ask: () => Promise<unknown>) =>
+      Promise.all(Array.from({ length: 8 }, () => ask().catch(() => null)));
     try {
       await new Promise((resolve) => redis.once('ready', resolve));
       await sleep(50);
       trips.length = 0;
-      await Promise.all(Array.from({ length: 50 }, (_, n) => redis.get(`medref:${n}`)));
-      expect(trips, 'asked together').to.have.length(1);
-      await redis.get('medref:x');
-      await redis.hget('medref:x', 'y');
-      await redis.call('NONSENSE').catch(() => null);
-      expect(trips, 'asked one after the other; a refusal is a reply').to.have.length(4);
+      for (let turn = 0; turn < 5; turn += 1) await askEight(() => redis.get('medref:x'));
+      expect(trips).to.have.length(5);
+      await askEight(() => redis.call('NONSENSE'));
+      expect(trips, 'a refusal is a reply').to.have.length(6);
 
       server().pause();
-      const asked = redis.get('medref:x');
+      const asked = askEight(() => redis.get('medref:x'));
       await sleep(300);
       server().resume();
       await asked;
       expect(trips.at(-1)).to.be.within(250, 1_400);
 
       await server().kill();
-      await redis.get('medref:x').catch(() => null);
-      expect(trips, 'without a reply').to.have.length(5);
+      await askEight(() => redis.get('medref:x'));
+      expect(trips, 'without a reply').to.have.length(7);
     } finally {
       redis.disconnect();
     }
