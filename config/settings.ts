@@ -3,6 +3,7 @@
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
+import { parseServers } from '../shared/redis/server-url.ts';
 import { isCronLine } from './cron-line.ts';
 
 /** Where one collection comes from. */
@@ -15,6 +16,7 @@ export interface UpstreamSettings {
 /** All settings, typed; see {@link settingDefinitions} for what each means. */
 export interface Settings {
   readonly redisUrl: string;
+  readonly readFrom: 'master' | 'replica';
   readonly keyPrefix: string;
   readonly apiHost: string;
   readonly apiPort: number;
@@ -27,10 +29,17 @@ export interface Settings {
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   readonly importCron: string;
   readonly importTimezone: string;
+  /** Whether the schedule imports as soon as an upstream that is a medref publishes. */
+  readonly follow: boolean;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** Such as `10/s`. */
+  readonly defaultRate: string | undefined;
+  readonly maxStreams: number;
+  /** `undefined`: all that there are. */
+  readonly waitReplicas: number | undefined;
   readonly logLevel: string;
   readonly accessLog: 'off' | 'errors' | 'all';
   readonly webhookUrl: URL | undefined;
@@ -62,12 +71,20 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server.',
-    takes: 'a redis: or rediss: URL, such as redis://127.0.0.1:6379',
-    rule: url(
-      ['redis:', 'rediss:'],
-      (it) => it.search === '' && it.hash === '' && /^\/?\d*$/.test(it.pathname),
-    ),
+    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    takes:
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+    rule: Joi.string().custom((value: string) => {
+      const servers = parseServers(value);
+      return servers.kind === 'one' ? servers.url : value;
+    }),
+  },
+  {
+    name: 'READ_FROM',
+    default: 'master',
+    doc: 'Where the API reads contents: from the master, or each process from one replica. With Sentinel or Cluster only.',
+    takes: 'one of master, replica',
+    rule: Joi.string().valid('master', 'replica'),
   },
   {
     name: 'KEY_PREFIX',
@@ -154,6 +171,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().custom((value: string) => new Intl.DateTimeFormat('en', { timeZone: value }) && value),
   },
   {
+    name: 'FOLLOW',
+    default: 'false',
+    doc: '`true`: `medref schedule` also imports as soon as an upstream that is a medref publishes.',
+    takes: 'one of true, false',
+    rule: Joi.string().valid('true', 'false'),
+  },
+  {
     name: 'MAX_SHRINK_PERCENT',
     default: 20,
     doc: 'An import is refused when more of the live ids than this are absent.',
@@ -180,6 +204,25 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'Contents kept of each collection, the live one among them; versions that hold the same content, as a rollback’s, count once.',
     takes: 'an integer from 2 to 1000',
     rule: Joi.number().integer().min(2).max(1000),
+  },
+  {
+    name: 'DEFAULT_RATE',
+    doc: 'How many requests a second a key may make that has no rate of its own. Without it, such keys have no limit.',
+    takes: 'a number of requests a second, such as 10/s',
+    rule: Joi.string().pattern(/^[1-9][0-9]{0,8}\/s$/),
+  },
+  {
+    name: 'MAX_STREAMS',
+    default: 20,
+    doc: 'How many lists as JSON Lines each API process sends to one key at once.',
+    takes: 'an integer from 1 to 10000',
+    rule: Joi.number().integer().min(1).max(10_000),
+  },
+  {
+    name: 'WAIT_REPLICAS',
+    doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that there are.',
+    takes: 'an integer from 0 to 100',
+    rule: Joi.number().integer().min(0).max(100),
   },
   {
     name: 'LOG_LEVEL',
@@ -225,6 +268,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
+    readFrom: text('READ_FROM') as Settings['readFrom'],
     keyPrefix: text('KEY_PREFIX'),
     apiHost: text('API_HOST'),
     apiPort: number('API_PORT'),
@@ -235,10 +279,14 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
+    follow: text('FOLLOW') === 'true',
     maxShrinkPercent: number('MAX_SHRINK_PERCENT'),
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
+    defaultRate: values.get('DEFAULT_RATE') as string | undefined,
+    maxStreams: number('MAX_STREAMS'),
+    waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),

@@ -21,6 +21,7 @@ import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';
 import type { LiveVersions } from './live-versions.ts';
 import { OlderDrugs } from './older-drugs.ts';
+import { PublicationWaits } from './publication-waits.ts';
 import { type Found, searchEntries } from './search.ts';
 import { lastingName, type Span, StoredRecords } from './stored-records.ts';
 import { type Attempt, type ReadTarget, VersionGoneError, VersionReads, vanished } from './version-reads.ts';
@@ -67,11 +68,16 @@ export class ContentGoneError extends Error {}
 
 /** What a read model reads by. */
 export interface ReadModelOptions {
+  /** What contents are read by. */
   readonly redis: Redis;
+  /** What damage is marked by, where that is another one: a replica takes no writes. */
+  readonly master?: Redis | undefined;
   readonly live: LiveVersions;
   readonly keyPrefix: string;
   /** Told of what is not as it was stored, as a sentence; readers are answered all the same where that can be. */
   readonly onDamage: (message: string) => void;
+  /** How many requests may wait at once; tests lower it. */
+  readonly maxWaiting?: number | undefined;
 }
 
 /**
@@ -86,15 +92,18 @@ export class ReadModel {
   readonly #olderDrugs: OlderDrugs;
   readonly #versions: VersionReads;
   readonly #changeLists = new ChangeLists();
+  /** Those who wait until another version is live. */
+  readonly waits: PublicationWaits;
 
-  constructor({ redis, live, keyPrefix, onDamage }: ReadModelOptions) {
-    const marks = new DamageMarks(redis, onDamage);
+  constructor({ redis, master = redis, live, keyPrefix, onDamage, maxWaiting }: ReadModelOptions) {
+    const marks = new DamageMarks(master, onDamage);
     this.#redis = redis;
     this.#hashes = new HashReads(redis);
     this.#fences = new Fences(redis);
     this.#stored = new StoredRecords(this.#hashes, marks);
     this.#olderDrugs = new OlderDrugs(this.#stored);
     this.#versions = new VersionReads({ redis, live, keyPrefix, marks });
+    this.waits = new PublicationWaits(live, maxWaiting);
   }
 
   /** The version that a read is to be answered from. */
@@ -264,6 +273,14 @@ export class ReadModel {
       });
       return { version, totalCount: list.ids.length, changes };
     });
+  }
+
+  /** Whether nothing was published since the version `since`. */
+  async isLatest(served: ServedCollection, since: number): Promise<boolean> {
+    const { version } = (await this.target(served, undefined)).version;
+    if (since <= version) return since === version;
+    // Another process may have answered from a version that this one has not heard of yet.
+    return (await this.liveVersions([served])).get(served.collection.name)?.version === since;
   }
 
   /** Which ids changed since the version `since`, by id, all of them, without their records. */

@@ -22,6 +22,8 @@ export interface ImportContext {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** How many replicas a publication is waited for; `undefined`: all that there are. */
+  readonly waitReplicas?: number | undefined;
   /** Publish past the checks and the memory of rollbacks; a version without a valid record is refused even so. */
   readonly force: boolean;
   /** Go the whole way up to publishing, and leave nothing behind. */
@@ -59,6 +61,8 @@ export interface ImportJob {
   readonly startedAt: Date;
   /** What upstream gave to tell its list from a later one. */
   validators: Validators | null;
+  /** The version of a medref that was read, `null` of any other upstream; `undefined` before that is known. */
+  upstreamVersion: string | null | undefined;
   /** What the last walk found that looked as if the list had moved under it. */
   foundMoving: string | null;
   /** What is being staged; `null` before there is anything. */

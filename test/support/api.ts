@@ -4,11 +4,18 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
+import { Replica } from '../../api/reads/replica.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
+import {
+  connectForListening,
+  connectForServing,
+  connectForWriting,
+  type Redis,
+} from '../../shared/redis/connections.ts';
 import { expectAsDescribed } from './openapi.ts';
 
 /** An answer, read to its end. */
@@ -36,21 +43,35 @@ export interface TestApi {
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
   readonly damage: readonly string[];
+  /** How many requests wait for a publication. */
+  waiting(): number;
+  /** Why it did not hold requests against rates, as sentences. */
+  readonly uncounted: readonly string[];
   stop(): Promise<void>;
 }
 
 /** What may differ from the usual API. */
 export type ApiOptions = Partial<
-  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'>
->;
+  Pick<
+    ServerDependencies,
+    'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
+  >
+> & { readonly defaultRate?: string; readonly maxWaiting?: number };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
+  connectReplica = () => null,
   baseUrl,
   logger = pino({ level: 'silent' }),
+  maxWaiting,
+  defaultRate,
   ...limits
-}: ApiOptions & { redisUrl: string }): Promise<TestApi> {
+}: ApiOptions & {
+  redisUrl: string;
+  /** Where contents are to be read from a replica. */
+  connectReplica?: (onLost: () => void) => Redis | null;
+}): Promise<TestApi> {
   const keyPrefix = 'medref';
   const writing = await connectForWriting(redisUrl);
   const { key } = await createApiKey(writing, keyPrefix, { client: 'tests', expiresAt: null, rate: null });
@@ -59,13 +80,25 @@ export async function startApi({
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
   await new Promise((resolve) => redis.once('ready', resolve));
-  const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
+  const replicaConnection = connectReplica(() => replica?.forget());
+  const replica =
+    replicaConnection === null ? undefined : new Replica({ master: redis, replica: replicaConnection });
+  const live = new LiveVersions({ redis, listener, replica, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
+  const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
+  const readModel = new ReadModel({
+    ...{ redis: replica?.redis ?? redis, master: redis, live, keyPrefix, onDamage, maxWaiting },
+  });
+  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
-    readModel: new ReadModel({ redis, live, keyPrefix, onDamage }),
-    keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
+    readModel,
+    keyring,
+    rates: new Rates({
+      ...{ redis, keyPrefix, defaultRate },
+      onUncounted: (message) => void uncounted.push(message),
+    }),
     whyAway: () => null,
     host: '127.0.0.1',
     port: 0,
@@ -80,6 +113,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
+  keyring.listenTo(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
@@ -88,6 +122,8 @@ export async function startApi({
     port,
     key,
     damage,
+    waiting: () => readModel.waits.count,
+    uncounted,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {
@@ -114,6 +150,7 @@ export async function startApi({
       await server.stop({ timeout: 1_000 });
       redis.disconnect();
       listener.disconnect();
+      replicaConnection?.disconnect();
     },
   };
 }
