@@ -6,6 +6,7 @@ RUN npm ci
 COPY tsconfig.json ./
 COPY api ./api
 COPY bin ./bin
+COPY client ./client
 COPY config ./config
 COPY importer ./importer
 COPY shared ./shared

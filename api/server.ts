@@ -4,13 +4,17 @@ import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
+import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
+import type { Rates } from './reads/rates.ts';
 import type { ReadModel } from './reads/read-model.ts';
+import { Streams } from './reads/streams.ts';
 import type { Trouble } from './reads/trouble.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
@@ -25,6 +29,10 @@ export interface ServerDependencies {
   readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly keyring: ApiKeyring;
+  /** Without it, no key has a rate. */
+  readonly rates?: Rates;
+  /** How many streams a key may have under way at once; 20 unless it is given. */
+  readonly maxStreams?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
@@ -43,12 +51,25 @@ export interface ServerDependencies {
 
 /** Builds the server; starting it is the caller's. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
-  const { collections, readModel, keyring, whyAway, host, port, baseUrl, logger, stallMs } = deps;
+  const {
+    collections,
+    readModel,
+    keyring,
+    rates,
+    maxStreams = 20,
+    whyAway,
+    host,
+    port,
+    baseUrl,
+    logger,
+    stallMs,
+  } = deps;
   const {
     onAnswered = () => undefined,
     onTrouble = () => undefined,
     onUnauthorized = () => undefined,
   } = deps;
+  const streams = new Streams(maxStreams);
   const server = hapiServer({
     host,
     port,
@@ -60,16 +81,18 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     routes: { response: { ranges: false }, state: { parse: false, failAction: 'ignore' } },
     debug: false,
   });
+  const held = new HeldRequests(readModel.waits);
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
+    { plugin: waitingRequests, options: { held } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
-    { plugin: bearerKeys, options: { keyring } },
+    { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,
       options: {
         routes: [
-          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
-          ...collections.map((collection) => changesRoute(collection, readModel, baseUrl)),
+          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger, streams })),
+          ...collections.map((collection) => changesRoute(collection, { readModel, keyring, held, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, whyAway),

@@ -1,5 +1,7 @@
 // In: the text of an argument or an option. Out: what it means, or an error that says what it takes.
 
+import { servedCollections } from '../shared/collections/collections.ts';
+
 /** The number of a version. */
 export function parseVersion(text: string): number {
   const version = Number(text);
@@ -36,6 +38,17 @@ export function parseRate(text: string): string {
   if (!/^[1-9][0-9]{0,8}\/s$/.test(text))
     throw new Error('It takes a number of requests a second, such as 10/s.');
   return text;
+}
+
+/** Collections that a key is made for, such as `products,drugs`. */
+export function parseCollections(text: string): string[] {
+  const names = servedCollections.map(({ collection }) => collection.name);
+  const unknown = text.split(',').find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    throw new Error(
+      `There is no collection ${JSON.stringify(unknown)}; it takes some of ${names.join(', ')}, with commas between them.`,
+    );
+  return names.filter((name) => text.split(',').includes(name));
 }
 
 const secondsIn = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;

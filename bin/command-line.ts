@@ -6,7 +6,14 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { readSettings, SettingsError } from '../config/settings.ts';
 import { importedCollections, servedCollections } from '../shared/collections/collections.ts';
 import { plainReason, RedisUnavailableError } from '../shared/redis/failures.ts';
-import { parseClient, parseDuration, parseExpiry, parseRate, parseVersion } from './arguments.ts';
+import {
+  parseClient,
+  parseCollections,
+  parseDuration,
+  parseExpiry,
+  parseRate,
+  parseVersion,
+} from './arguments.ts';
 import { type Choice, type CommandOutline, shells } from './completion.ts';
 import { examplesText } from './examples.ts';
 import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
@@ -166,6 +173,11 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
     .requiredOption('--client <name>', 'whom it is issued to', parsed(parseClient))
     .option('--expires <ISO>', 'when it expires, such as 2027-01-31T00:00:00Z', parsed(parseExpiry))
     .option('--rate <N/s>', 'requests a second it is made for, such as 10/s', parsed(parseRate))
+    .option(
+      '--collections <a,b>',
+      'the collections it is for, such as products,drugs; without it, all',
+      parsed(parseCollections),
+    )
     .action((options) =>
       perform(async (context) => (await import('./commands/keys.ts')).createKey(context, options)),
     );
@@ -178,6 +190,17 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
     .argument('<id>')
     .action((id: string, options) =>
       perform(async (context) => (await import('./commands/keys.ts')).revokeKey(context, id, options)),
+    );
+
+  command('rotate', 'make a key that takes the place of another one, which ends a while later', keys)
+    .argument('<id>')
+    .option(
+      '--overlap <D>',
+      'for how long the old key goes on working, such as 7d (s, m, h, d); without it, 24h',
+      parsed(parseDuration),
+    )
+    .action((id: string, options) =>
+      perform(async (context) => (await import('./commands/keys.ts')).rotateKey(context, id, options)),
     );
 
   return program;

@@ -49,9 +49,14 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   'keys create': [
     ['medref keys create --client "Pharmacy 7"', 'make a key'],
     ['medref keys create --client "Pharmacy 7" --expires 2099-12-31', 'make one that expires'],
+    ['medref keys create --client "Depot" --collections products,drugs', 'make one for two collections'],
   ],
   'keys list': [['medref keys list', 'see who has a key, and who uses it']],
   'keys revoke': [['medref keys revoke 077e2b2b83d5', 'end a key, by its id in the list']],
+  'keys rotate': [
+    ['medref keys rotate 077e2b2b83d5', 'replace a key, which works for another day'],
+    ['medref keys rotate 077e2b2b83d5 --overlap 7d', 'give its client a week'],
+  ],
 };
 
 /** The examples of a command, as its help shows them after all else. */

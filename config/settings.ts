@@ -29,10 +29,15 @@ export interface Settings {
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   readonly importCron: string;
   readonly importTimezone: string;
+  /** Whether the schedule imports as soon as an upstream that is a medref publishes. */
+  readonly follow: boolean;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** Such as `10/s`. */
+  readonly defaultRate: string | undefined;
+  readonly maxStreams: number;
   /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
   readonly logLevel: string;
@@ -166,6 +171,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().custom((value: string) => new Intl.DateTimeFormat('en', { timeZone: value }) && value),
   },
   {
+    name: 'FOLLOW',
+    default: 'false',
+    doc: '`true`: `medref schedule` also imports as soon as an upstream that is a medref publishes.',
+    takes: 'one of true, false',
+    rule: Joi.string().valid('true', 'false'),
+  },
+  {
     name: 'MAX_SHRINK_PERCENT',
     default: 20,
     doc: 'An import is refused when more of the live ids than this are absent.',
@@ -192,6 +204,19 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'Contents kept of each collection, the live one among them; versions that hold the same content, as a rollback’s, count once.',
     takes: 'an integer from 2 to 1000',
     rule: Joi.number().integer().min(2).max(1000),
+  },
+  {
+    name: 'DEFAULT_RATE',
+    doc: 'How many requests a second a key may make that has no rate of its own. Without it, such keys have no limit.',
+    takes: 'a number of requests a second, such as 10/s',
+    rule: Joi.string().pattern(/^[1-9][0-9]{0,8}\/s$/),
+  },
+  {
+    name: 'MAX_STREAMS',
+    default: 20,
+    doc: 'How many lists as JSON Lines each API process sends to one key at once.',
+    takes: 'an integer from 1 to 10000',
+    rule: Joi.number().integer().min(1).max(10_000),
   },
   {
     name: 'WAIT_REPLICAS',
@@ -254,10 +279,13 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
+    follow: text('FOLLOW') === 'true',
     maxShrinkPercent: number('MAX_SHRINK_PERCENT'),
     maxRejectPercent: number('MAX_REJECT_PERCENT'),
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
+    defaultRate: values.get('DEFAULT_RATE') as string | undefined,
+    maxStreams: number('MAX_STREAMS'),
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],

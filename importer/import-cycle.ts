@@ -22,7 +22,7 @@ import { sweepStaged } from './publishing/sweep.ts';
 import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { requireWhole } from './publishing/wholeness.ts';
 import { readRecords } from './reader/record-reader.ts';
-import type { Validators } from './upstream/document.ts';
+import { medrefVersion, type Validators } from './upstream/document.ts';
 import { createUpstream } from './upstream/upstream.ts';
 import { type StagedVersion, unknownMembersWarning, VersionWriter } from './writing/version-writer.ts';
 
@@ -39,8 +39,8 @@ export async function importCollection(
   try {
     const lock = await takeLock(context.redis, keys, context.lifetimes);
     if ('holder' in lock) return await endLocked({ context, keys, report }, lock);
-    const started = { startedAt: new Date(), begun: null, validators: null, foundMoving: null };
-    const job: ImportJob = { collection, context, keys, lock, report, ...started };
+    const nothing = { begun: null, validators: null, upstreamVersion: undefined, foundMoving: null };
+    const job: ImportJob = { collection, context, keys, lock, report, startedAt: new Date(), ...nothing };
     try {
       return await untilItHolds(job, cycle);
     } catch (error) {
@@ -115,6 +115,7 @@ async function stage(job: ImportJob, known: Validators | null): Promise<FromUpst
         continue;
       }
       report.warn(...value.warnings);
+      job.upstreamVersion = medrefVersion(value.version);
       if (value.notModified) return { staged: null, validators: known };
       const staged = await writer.finish();
       report.warn(...requireAtRest(job, staged));

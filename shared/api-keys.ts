@@ -1,6 +1,7 @@
-// API keys as they are stored, by their SHA-256 alone: made, listed and revoked by operators.
+// API keys as they are stored, by their SHA-256 alone: made, listed, rotated and revoked by operators.
 
 import { hash, randomBytes } from 'node:crypto';
+import { makeKeyText } from './formats/api-key-text.ts';
 import { apiKeyKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/damage.ts';
@@ -14,8 +15,13 @@ export interface ApiKey {
   readonly createdAt: string;
   /** ISO 8601; `null`: it does not expire. */
   readonly expiresAt: string | null;
-  /** Requests a second it is made for, such as `10/s`; `null`: no limit. */
+  /** Requests a second it is made for, such as `10/s`; `null`: it has no rate of its own. */
   readonly rate: string | null;
+  /** The collections that it is made for; absent: all, also those to come. */
+  readonly collections?: readonly string[];
+  /** The id of the key that is to take its place, and since when; absent: it was not rotated. */
+  readonly rotatedTo?: string;
+  readonly rotatedAt?: string;
 }
 
 /** A key as an operator sees it. */
@@ -23,22 +29,26 @@ export interface ListedApiKey extends ApiKey {
   readonly lastUsedAt: string | null;
 }
 
-/** Makes a key. @returns what is stored, and the key itself, which cannot be had again */
+/** A key that was made: what is known of it, and its text, which cannot be had again. */
+export type MadeApiKey = ApiKey & { readonly key: string };
+
+/** What a key is made with. */
+export interface ApiKeyTerms {
+  readonly client: string;
+  readonly expiresAt: Date | null;
+  readonly rate: string | null;
+  readonly collections?: readonly string[] | undefined;
+}
+
+/** Makes a key. */
 export async function createApiKey(
   redis: Redis,
   keyPrefix: string,
-  { client, expiresAt, rate }: { client: string; expiresAt: Date | null; rate: string | null },
-): Promise<ApiKey & { key: string }> {
-  const key = `medref_${randomBytes(32).toString('base64url')}`;
-  const known: ApiKey = {
-    id: randomBytes(6).toString('hex'),
-    client,
-    createdAt: new Date().toISOString(),
-    expiresAt: expiresAt?.toISOString() ?? null,
-    rate,
-  };
-  await redis.hset(apiKeyKeys(keyPrefix).keys, digestOf(key), JSON.stringify(known));
-  return { ...known, key };
+  { expiresAt, ...terms }: ApiKeyTerms,
+): Promise<MadeApiKey> {
+  const made = newKey({ ...terms, expiresAt: expiresAt?.toISOString() ?? null });
+  await redis.hset(apiKeyKeys(keyPrefix).keys, ...storedAs(made));
+  return made;
 }
 
 /** All keys, oldest first. @throws DamagedKeyError */
@@ -47,22 +57,164 @@ export async function listApiKeys(redis: Redis, keyPrefix: string): Promise<List
   const [stored, used] = await Promise.all([redis.hvals(keys), redis.hgetall(lastUse)]);
   return stored
     .map((text) => parseStored<ApiKey>(keys, text))
-    .map((key) => ({ ...key, lastUsedAt: used[key.id] ?? null }))
+    .map((key) => listed(key, used[key.id] ?? null))
     .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
 }
 
-/** Revokes the key with this id at once. @returns what was known of it, or `null` when there is none */
-export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string): Promise<ApiKey | null> {
+/** Its usual members first: what few keys have is behind them. */
+function listed(
+  { collections, rotatedTo, rotatedAt, ...usual }: ApiKey,
+  lastUsedAt: string | null,
+): ListedApiKey {
+  const some = { ...(collections && { collections }), ...(rotatedTo && { rotatedTo, rotatedAt }) };
+  return { ...usual, lastUsedAt, ...some } as ListedApiKey;
+}
+
+/** Whether a key that another one is to replace has been used since. */
+export function isStillUsed({ rotatedAt, lastUsedAt }: ListedApiKey): boolean {
+  return rotatedAt !== undefined && lastUsedAt !== null && lastUsedAt > rotatedAt;
+}
+
+/** The key with this id; `null` when there is none. */
+export async function findApiKey(redis: Redis, keyPrefix: string, id: string): Promise<ApiKey | null> {
+  return (await findStored(redis, apiKeyKeys(keyPrefix).keys, id))?.key ?? null;
+}
+
+/** Revokes the key with this id at once, and tells all processes that serve. @returns whether there was one */
+export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string): Promise<boolean> {
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
-  for (const [hash, text] of Object.entries(await redis.hgetall(keys))) {
-    const key = JSON.parse(text) as ApiKey;
-    if (key.id !== id) continue;
-    // Two slots of a Cluster, so two steps: a revocation that stops between them can be repeated.
-    await redis.hdel(lastUse, id);
-    await redis.hdel(keys, hash);
-    return key;
+  const found = await findStored(redis, keys, id);
+  if (!found) return false;
+  const isRevoked = (await redis.hdel(keys, found.digest)) === 1;
+  await announce(redis, keyPrefix, id);
+  await redis.hdel(lastUse, id);
+  return isRevoked;
+}
+
+/** A key that was rotated. */
+export interface Rotation {
+  /** The one that takes its place. */
+  readonly made: MadeApiKey;
+  /** The old one, as it is now. */
+  readonly old: ApiKey;
+  /** Makes all of it undone. */
+  undo(): Promise<void>;
+}
+
+/** A key that cannot be rotated; the message says why, and what to do. */
+export class RotationError extends Error {}
+
+/**
+ * Makes a key on the same terms as another one, which ends after the overlap, and never later than it would have.
+ * @param overlapS in seconds
+ * @returns `null` when there is no key with this id. @throws RotationError
+ */
+export async function rotateApiKey(
+  redis: Redis,
+  keyPrefix: string,
+  { id, overlapS }: { readonly id: string; readonly overlapS: number },
+): Promise<Rotation | null> {
+  const { keys } = apiKeyKeys(keyPrefix);
+  const found = await findStored(redis, keys, id);
+  if (!found) return null;
+  const { digest, text, key } = found;
+  mindRotation(key);
+  const made = newKey(key);
+  const now = new Date();
+  const ends = new Date(now.getTime() + overlapS * 1_000).toISOString();
+  const old: ApiKey = {
+    ...{ ...key, rotatedTo: made.id, rotatedAt: now.toISOString() },
+    expiresAt: key.expiresAt !== null && key.expiresAt < ends ? key.expiresAt : ends,
+  };
+  const changed = JSON.stringify(old);
+  const isDone = await replace(redis, keys, {
+    ...{ digest, from: text, to: changed },
+    also: storedAs(made),
+  });
+  if (!isDone) throw new RotationError(`The key ${id} was changed or revoked meanwhile, and is not rotated.`);
+  await announce(redis, keyPrefix, id);
+  return {
+    ...{ made, old },
+    async undo() {
+      await revokeApiKey(redis, keyPrefix, made.id);
+      await replace(redis, keys, { digest, from: changed, to: text, also: [digest, text] });
+    },
+  };
+}
+
+function mindRotation({ id, expiresAt, rotatedTo }: ApiKey): void {
+  if (expiresAt !== null && Date.parse(expiresAt) <= Date.now())
+    throw new RotationError(
+      `The key ${id} expired at ${expiresAt}. Make a new one with "medref keys create".`,
+    );
+  if (rotatedTo)
+    throw new RotationError(
+      `The key ${id} was rotated before; ${rotatedTo} takes its place. Rotate that one, or make a new one with "medref keys create".`,
+    );
+}
+
+/** A new key on these terms. */
+function newKey({
+  client,
+  expiresAt,
+  rate,
+  collections,
+}: Pick<ApiKey, 'client' | 'expiresAt' | 'rate'> & {
+  readonly collections?: readonly string[] | undefined;
+}): MadeApiKey {
+  return {
+    id: randomBytes(6).toString('hex'),
+    client,
+    key: makeKeyText(),
+    createdAt: new Date().toISOString(),
+    expiresAt,
+    rate,
+    ...(collections && { collections }),
+  };
+}
+
+/** A field of the hash and its value. */
+function storedAs({ key, ...known }: MadeApiKey): [digest: string, text: string] {
+  return [digestOf(key), JSON.stringify(known)];
+}
+
+/** Keys by their ids: all of them are read, for an act that happens a few times a year. */
+async function findStored(
+  redis: Redis,
+  keys: string,
+  id: string,
+): Promise<{ readonly digest: string; readonly text: string; readonly key: ApiKey } | null> {
+  for (const [digest, text] of Object.entries(await redis.hgetall(keys))) {
+    const key = parseStored<ApiKey>(keys, text);
+    if (key.id === id) return { digest, text, key };
   }
   return null;
+}
+
+/** Replaces a value, and sets another one, unless somebody else has changed it: a key that was revoked must not come back. */
+const replaceScript = `
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
+return 1`;
+
+interface Replacement {
+  readonly digest: string;
+  readonly from: string;
+  readonly to: string;
+  readonly also: readonly [digest: string, text: string];
+}
+
+async function replace(
+  redis: Redis,
+  keys: string,
+  { digest, from, to, also }: Replacement,
+): Promise<boolean> {
+  return (await redis.eval(replaceScript, 1, keys, digest, from, to, ...also)) === 1;
+}
+
+/** A process that does not hear of it asks Redis again within half a second. */
+async function announce(redis: Redis, keyPrefix: string, id: string): Promise<void> {
+  await redis.publish(apiKeyKeys(keyPrefix).announcements, id);
 }
 
 /** What a key is stored under: keys are random, so a quick hash will do. */

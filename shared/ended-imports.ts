@@ -55,6 +55,8 @@ export interface HistoryEntry extends ImportReport {
   readonly forced: boolean;
   /** `null` where upstream gave none, or sent pages. */
   readonly validators: KeptValidators | null;
+  /** The version of another medref that was read; `null` of any other upstream, absent where it was not read. */
+  readonly upstreamVersion?: string | null | undefined;
 }
 
 /** The last imports of a collection, latest first. @throws DamagedKeyError */

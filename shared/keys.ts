@@ -109,7 +109,26 @@ function rememberingLast(make: (name: ContentName) => ContentKeys): (name: Conte
   };
 }
 
-/** The keys that hold API keys: all of them in one hash, and when each was last used. */
-export function apiKeyKeys(prefix: string): { readonly keys: string; readonly lastUse: string } {
-  return { keys: `${prefix}:keys`, lastUse: `${prefix}:key-use` };
+/** What holds API keys: all of them in one hash, when each was last used, and what was done to them. */
+export interface ApiKeyKeys {
+  readonly keys: string;
+  readonly lastUse: string;
+  readonly events: string;
+  /** Channel on which a key is announced that was revoked or rotated. */
+  readonly announcements: string;
+}
+
+/** The bucket by which the rate of an API key is kept. */
+export function rateKey(prefix: string, id: string): string {
+  return `${prefix}:{rate:${id}}`;
+}
+
+/** No two of them are in one slot of a cluster: the names of the first two are older than that thought. */
+export function apiKeyKeys(prefix: string): ApiKeyKeys {
+  return {
+    keys: `${prefix}:keys`,
+    lastUse: `${prefix}:key-use`,
+    events: `${prefix}:key-events`,
+    announcements: `${prefix}:key-changes`,
+  };
 }

@@ -13,7 +13,7 @@ interface Import {
   readonly to: string;
 }
 
-const sources = ['api', 'bench', 'bin', 'config', 'demo', 'importer', 'shared'].flatMap((folder) =>
+const sources = ['api', 'bench', 'bin', 'client', 'config', 'demo', 'importer', 'shared'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.(ts|mjs)$/.test(file))
     .map((file) => join(folder, file)),
@@ -143,6 +143,7 @@ describe('the architecture', () => {
     ['node-cron stays in one file', (from) => from !== 'shared/due-times.ts', isPackage('node-cron')],
     ['ioredis stays in one file', (from) => from !== 'shared/redis/connections.ts', isPackage('ioredis')],
     ['commander stays in one file', (from) => from !== 'bin/command-line.ts', isPackage('commander')],
+    ['client/ imports nothing', inFolder('client'), (to) => !inFolder('client')(to)],
     ['no test code is used by what is not a test', () => true, inFolder('test')],
   ];
   for (const [title, from, to] of forbidden) {

@@ -16,7 +16,7 @@ import { upstreamLimits } from '../importer/upstream/access.ts';
 import { maxRejects } from '../importer/writing/version-writer.ts';
 import { servedCollections } from '../shared/collections/collections.ts';
 import { products } from '../shared/collections/product.ts';
-import { apiKeyKeys, collectionKeys, type PartKeys } from '../shared/keys.ts';
+import { apiKeyKeys, collectionKeys, type PartKeys, rateKey } from '../shared/keys.ts';
 import { medref } from './support/medref.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -107,6 +107,7 @@ describe('the documentation', () => {
 
   it('lists every metric of our own, and no other', async () => {
     const metrics = createMetrics();
+    metrics.addWaiting(() => 0);
     metrics.addCollections({ served: servedCollections, standings: { read: async () => [] } });
     const own = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('medref_'));
     const documented = table(read('docs/OPERATIONS.md'), 'Metrics')
@@ -126,6 +127,7 @@ describe('the documentation', () => {
       // One row for all keys of what is derived, which end as those of the collection itself.
       'medref:{products}:drugs:7:*',
       ...Object.values(apiKeyKeys('medref')),
+      rateKey('medref', '077e2b2b83d5'),
     ];
     const endings = (part: PartKeys) => partKeys(part).map((key) => key.split(':7:')[1]);
     for (const part of parts) expect(endings(part)).to.deep.equal(endings({ content, workspace, changeSet }));
@@ -139,10 +141,11 @@ describe('the documentation', () => {
     const map = read('docs/ARCHITECTURE.md');
     const mapped = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
     for (const path of mapped) expect(existsSync(join(root, path)), path).to.equal(true);
-    const sources = ['api', 'bench', 'bin', 'config', 'demo', 'importer', 'shared'].flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
-        .map((file) => `${folder}/${file}`),
+    const sources = ['api', 'bench', 'bin', 'client', 'config', 'demo', 'importer', 'shared'].flatMap(
+      (folder) =>
+        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+          .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
+          .map((file) => `${folder}/${file}`),
     );
     const folders = mapped.filter((path) => path.endsWith('/'));
     const unmapped = sources.filter(

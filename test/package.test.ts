@@ -68,13 +68,14 @@ describe('the package', function () {
     inShell([join(folder, 'node_modules/.bin/medref'), ...args], { settings });
 
   it('holds what was built, the documents, and nothing else', () => {
-    const ofProject = /^dist\/.+\.(js|lua)$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$/;
+    const ofProject =
+      /^dist\/.+\.(js|lua)$|^dist\/client\/[\w-]+\.d\.ts$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$/;
     const besides = files.filter((path) => !ofProject.test(path) && !path.startsWith(swagger));
     expect(besides).to.have.members([
       ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'shared/SCHEMA.md'],
     ]);
     const built = new Set(files.filter((it) => it.startsWith('dist/')).map((it) => it.split('/')[1]));
-    expect([...built]).to.have.members(['api', 'bin', 'config', 'importer', 'shared']);
+    expect([...built]).to.have.members(['api', 'bin', 'client', 'config', 'importer', 'shared']);
     const documents = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' });
     expect(files).to.include.members(documents.filter((it) => it.includes('.')).map((it) => `docs/${it}`));
   });
@@ -114,6 +115,19 @@ describe('the package', function () {
       server.kill();
       await once(server, 'close');
     }
+  });
+
+  it('gives the client library to programs of others, with its types', async () => {
+    const program = `import { createClient, gtinOf } from 'medref/client';
+      const { products } = createClient({ baseUrl: 'http://127.0.0.1:1', key: 'key' });
+      console.log(typeof products.mirror, gtinOf('08699546010011'));`;
+    const printed = await inShell(['node', '--input-type=module', '--eval', program]);
+    expect(printed).to.equal('function 8699546010011\n');
+    const { exports } = readJson<{ exports: Record<string, { types: string }> }>(
+      join(installed, 'package.json'),
+    );
+    expect(existsSync(join(installed, exports['./client']?.types as string))).to.equal(true);
+    expect(files.filter((it) => it.startsWith('dist/client/') && it.endsWith('.js'))).to.have.length(1);
   });
 
   it('holds every Lua script', () => {

@@ -86,6 +86,7 @@ function lineOf({
   route,
   status,
   ms,
+  waitedMs,
   bytes,
   isWhole,
   client,
@@ -93,8 +94,13 @@ function lineOf({
 }: AnsweredRequest) {
   return {
     ...{ requestId: withoutKeys(requestId), method, path: target && withoutKeys(target), route, status },
-    ...{ ms: Math.round(ms * 10) / 10, bytes, isWhole, client, address },
+    ...{ ms: tenths(ms), ...(waitedMs !== null && { waitedMs: tenths(waitedMs) }) },
+    ...{ bytes, isWhole, client, address },
   };
+}
+
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
 }
 
 /** A text of a client as it may be logged: all of it hidden where it tells of a key only when it is decoded. */

@@ -1,6 +1,6 @@
 // What a process that serves counts of itself and of what it serves, for Prometheus (prom-client).
 
-import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { AnsweredRequest } from '../answers/traced-response.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
 import { type CollectionMetricsSources, collectionMetrics } from './collection-metrics.ts';
@@ -19,10 +19,14 @@ export interface Metrics {
   timeRedis(ms: number): void;
   /** Adds what each scrape reads from Redis. */
   addCollections(sources: CollectionMetricsSources): void;
+  /** Adds how many requests wait for a publication. */
+  addWaiting(count: () => number): void;
   /** Counts one read that met something in Redis that is not as it was stored. */
   countDamage(): void;
   /** Counts one answer of 500 or 503. */
   countUnavailable(cause: TroubleCause): void;
+  /** Counts requests that Redis could not hold against their rate, once for each turn of the event loop. */
+  countUncounted(): void;
   /** Counts one answer of 401. */
   countUnauthorized(): void;
 }
@@ -49,6 +53,11 @@ export function createMetrics(): Metrics {
     help: 'Answers of 401: requests without a valid key.',
     registers: [registry],
   });
+  const uncounted = new Counter({
+    name: 'medref_uncounted_rates_total',
+    help: 'Times that Redis refused to count requests against the rate of their key; they were answered.',
+    registers: [registry],
+  });
   const timeRedis = talliedHistogram(registry, {
     name: 'medref_redis_round_trip_seconds',
     help: 'From a command to Redis to its reply, of one command in eight.',
@@ -58,9 +67,22 @@ export function createMetrics(): Metrics {
     registry,
     timeRedis: (ms) => timeRedis('', ms / 1000),
     addCollections: (sources) => collectionMetrics(registry, sources),
+    addWaiting: (count) => waitingMetric(registry, count),
     countRequest: requestMetrics(registry),
     countDamage: () => damage.inc(),
     countUnavailable: (cause) => unavailable.inc({ cause }),
+    countUncounted: () => uncounted.inc(),
     countUnauthorized: () => unauthorized.inc(),
   };
+}
+
+function waitingMetric(registry: Registry, count: () => number): void {
+  new Gauge({
+    name: 'medref_waiting_requests',
+    help: 'Requests that wait for a publication (wait=). At a bound, further ones are answered with 503.',
+    registers: [registry],
+    collect() {
+      this.set(count());
+    },
+  });
 }

@@ -1,12 +1,15 @@
 // In: a version, and what a request asks of it. Out: the response: validators, 304, caching headers, gzip.
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import Accept from '@hapi/accept';
 import Boom from '@hapi/boom';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Version } from '../../shared/versions.ts';
+import type { Charge } from '../reads/rates.ts';
 import type { Body } from './body.ts';
 import { isNotModified, type Validators } from './conditional.ts';
 import { bodyRevision } from './envelope.ts';
+import { callerOf, settleCharge } from './rate-fields.ts';
 
 /** Bodies over this many bytes are sent as gzip to clients that accept it. */
 const gzipOver = 4_096;
@@ -42,9 +45,14 @@ function httpDate(version: Version): string {
   return date;
 }
 
+/** A request and its response, without hapi's part of it. */
+export interface Exchange {
+  readonly raw: { readonly req: IncomingMessage; readonly res: ServerResponse };
+}
+
 /** Whether the client holds this answer already. */
-export function isHeld(request: Request, validators: Validators): boolean {
-  const { headers } = request.raw.req;
+export function isHeld({ raw }: Exchange, validators: Validators): boolean {
+  const { headers } = raw.req;
   const ifNoneMatch = headers['if-none-match'];
   return isNotModified({ ifNoneMatch, ifModifiedSince: headers['if-modified-since'] }, validators);
 }
@@ -57,17 +65,24 @@ export interface Answer {
   readonly fields?: readonly string[];
 }
 
+/** An answer with its body. */
+export interface MadeAnswer extends Answer {
+  readonly body: () => Body;
+}
+
 /**
  * 304: the client holds the answer. It is written when all requests of this turn of the event loop were looked at: a
  * write that wakes a client costs more than the answer, and of several in a row only the first one does.
  */
-export function notModified({ raw: { res } }: Request, h: ResponseToolkit, held: Answer): symbol {
-  setImmediate(() => {
-    if (res.headersSent) return; // It took too long, and was answered so.
-    res.writeHead(304, fieldsOf(held));
-    res.end();
-  });
+export function notModified({ raw }: Request, h: ResponseToolkit, held: Answer): symbol {
+  setImmediate(() => writeNotModified(raw, held));
   return h.abandon;
+}
+
+function writeNotModified({ res }: Exchange['raw'], held: Answer): void {
+  if (res.headersSent) return; // It took too long, and was answered so.
+  res.writeHead(304, fieldsOf(held));
+  res.end();
 }
 
 /**
@@ -77,19 +92,36 @@ export function notModified({ raw: { res } }: Request, h: ResponseToolkit, held:
 export async function answer(
   request: Request,
   h: ResponseToolkit,
-  { body, ...its }: Answer & { readonly body: () => Body },
+  { body, ...its }: MadeAnswer,
 ): Promise<symbol> {
   if (isHeld(request, its.validators)) return notModified(request, h, its);
-  const { req, res } = request.raw;
+  await writeBody(request.raw, { body, ...its }, callerOf(request).charge);
+  return h.abandon;
+}
+
+/** The same, written to a response whose request hapi does not know any more. @param charge `null`: its key has no rate */
+export async function write(exchange: Exchange, answered: MadeAnswer, charge: Charge | null): Promise<void> {
+  if (isHeld(exchange, answered.validators)) writeNotModified(exchange.raw, answered);
+  else await writeBody(exchange.raw, answered, charge);
+}
+
+async function writeBody(
+  { req, res }: Exchange['raw'],
+  { body, ...its }: MadeAnswer,
+  charge: Charge | null,
+): Promise<void> {
+  const settled = charge && settleCharge(charge);
+  const ofRate = settled instanceof Promise ? await settled : settled;
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
   const bytes = isGzip ? await made.gzip() : made.text();
   const fields = fieldsOf(its);
+  if (ofRate) fields.push(...ofRate);
   fields.push('content-type', 'application/json', 'content-length', String(bytes.length));
   if (isGzip) fields.push('content-encoding', 'gzip');
+  if (res.headersSent) return;
   res.writeHead(200, fields);
   res.end(bytes);
-  return h.abandon;
 }
 
 /** The header fields of an answer, names and values by turns: those of every answer, then its own. */

@@ -33,6 +33,17 @@ export function plainBody(text: Buffer): Body {
   return { length: text.length, text: () => text, gzip: () => compress(text, onTheFly) };
 }
 
+/** The same body, for several answers: each encoding is made once. */
+export function sharedBody(body: Body): Body {
+  let text: Buffer | undefined;
+  let gzip: Buffer | Promise<Buffer> | undefined;
+  return {
+    length: body.length,
+    text: () => (text ??= body.text()),
+    gzip: () => (gzip ??= body.gzip()),
+  };
+}
+
 /** A body around records of a list. */
 export function listBody(start: Buffer, part: ListRange['part'], end: Buffer): Body {
   if ('blocks' in part) return splicedBody({ start, parts: slices(part.blocks, part.span), end });

@@ -29,8 +29,11 @@ export function answerLines(
 ): symbol {
   const { req, res } = request.raw;
   const isGzip = acceptsGzip(req.headers['accept-encoding']);
-  const { version } = its;
-  const fields = [...fieldsOf({ ...its, fields: digestFields(version) }), 'content-type', mediaType];
+  const { version, fields: own = [] } = its;
+  const fields = [
+    ...fieldsOf({ ...its, fields: [...digestFields(version), ...own] }),
+    ...['content-type', mediaType],
+  ];
   if (isGzip) fields.push('content-encoding', 'gzip');
   else {
     fields.push(...reprDigestFields(version));

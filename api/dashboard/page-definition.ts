@@ -12,6 +12,8 @@ export interface DashboardSources {
   /** Borrowed. */
   readonly redis: Redis;
   readonly keyPrefix: string;
+  /** Of keys that have none of their own; `undefined`: no limit. */
+  readonly defaultRate: string | undefined;
   readonly served: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly comparison: VersionComparison;

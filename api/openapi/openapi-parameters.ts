@@ -2,6 +2,7 @@
 
 import type { JsonSchema } from '../../shared/collections/rules.ts';
 import { maxPerPage } from '../requests/paging.ts';
+import { maxWait } from '../requests/parameters.ts';
 import type { TakenParameters } from '../requests/route-parameters.ts';
 import { barcodeForm, maxIds, maxNameLength } from '../requests/search-parameters.ts';
 
@@ -28,6 +29,12 @@ const queries: Readonly<Record<string, Part>> = {
     description: 'The version that the client has: `Medref-Version` of an earlier answer.',
     required: true,
     schema: count,
+  },
+  wait: {
+    description:
+      'Where `since` is the live version, wait this many seconds for a publication; the answer comes at once with it. ' +
+      'With `version` nothing is waited for.',
+    schema: { type: 'integer', minimum: 1, maximum: maxWait },
   },
   name: {
     description:

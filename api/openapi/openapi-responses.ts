@@ -54,6 +54,19 @@ const reprDigest = {
   schema: { type: 'string', pattern: `^sha-256=:${base64}:$` },
 };
 
+/** Of answers to keys that have a rate (draft-ietf-httpapi-ratelimit-headers-10). */
+const rateHeaders = {
+  'RateLimit-Policy': {
+    description: 'How many requests the key may make in a second, where it has a rate.',
+    schema: { type: 'string', pattern: '^"default";q=[1-9][0-9]*;w=1$' },
+  },
+  RateLimit: {
+    description:
+      'How many it may make at once now, and in how many seconds it may make all of a second again.',
+    schema: { type: 'string', pattern: '^"default";r=[0-9]+;t=[1-9][0-9]*$' },
+  },
+};
+
 /** Whether an answer has the digests of its version. */
 export type Digests = 'always' | 'with lines' | 'never';
 
@@ -65,12 +78,16 @@ export function dataResponses(
   const encoded = { 'Content-Encoding': contentEncoding };
   const ofLines = digests === 'with lines' && { 'Repr-Digest': reprDigest };
   return {
-    200: { description, headers: { ...dataHeaders(digests), ...encoded, ...ofLines }, content },
+    200: {
+      description,
+      headers: { ...dataHeaders(digests), ...encoded, ...ofLines, ...rateHeaders },
+      content,
+    },
     304: {
       description: 'The client holds the answer, by what it sent as `If-None-Match` or `If-Modified-Since`.',
       headers: dataHeaders(digests),
     },
-    ...errorResponses([400, 401, ...errors, 500, 503]),
+    ...errorResponses([400, 401, 403, ...errors, 429, 500, 503]),
   };
 }
 
@@ -111,6 +128,11 @@ const errorsTold = {
     message: 'This needs a valid key, sent as "Authorization: Bearer <key>".',
     headers: { 'WWW-Authenticate': header('What the route asks for.', { const: 'Bearer realm="medref"' }) },
   },
+  403: {
+    name: 'Forbidden',
+    description: 'The key was made for other collections. The message names them.',
+    message: 'This key was made for products and drugs, and not for companies.',
+  },
   404: {
     name: 'Not Found',
     description: 'No record has this id.',
@@ -121,6 +143,14 @@ const errorsTold = {
     description:
       'A `version` or a `since` that is not kept, or was never published. The message says what is kept.',
     message: 'Version 20261101030000 is not kept; kept are 20261122030000 and 20261121030000.',
+  },
+  429: {
+    name: 'Too Many Requests',
+    description:
+      'The key has a rate, and this is beyond it; or it has as many streams under way as it may have; or too many keys ' +
+      'that do not exist came from the address of the client.',
+    message: 'This key may ask 10 times a second. Try again in 1 s.',
+    headers: { ...retryAfter, ...rateHeaders },
   },
   500: {
     name: 'Internal Server Error',

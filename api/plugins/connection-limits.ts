@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
-import { arrivalOf, requestIdOf } from '../answers/traced-response.ts';
+import { arrivalOf, awaitedSince, requestIdOf } from '../answers/traced-response.ts';
 import { late, type Trouble } from '../reads/trouble.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
@@ -111,6 +111,8 @@ class Connection {
   }): void {
     for (const { response, at } of this.#begun) {
       if (now - at <= answerWithinMs - lookEveryMs || response.headersSent) continue;
+      const since = awaitedSince(response, at) ?? now;
+      if (now - since <= answerWithinMs - lookEveryMs) continue;
       sendError(response, late.status, late.message, { 'retry-after': String(late.retryAfter) });
       onLate(response);
     }

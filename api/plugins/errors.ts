@@ -9,7 +9,9 @@ import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
 import { type AnsweredRequest, idOf, noteRoute, requestIdOf } from '../answers/traced-response.ts';
+import { TooManyStreamsError } from '../reads/streams.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
+import { TooManyUnknownKeysError } from '../reads/unknown-keys.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
 import { isHost } from '../requests/base-url.ts';
 import { quoted } from '../requests/parameters.ts';
@@ -82,7 +84,14 @@ function shapeError(
 
 /** What the client is told of an error that is no trouble of ours. */
 function asAnswer(error: Boom.Boom): Boom.Boom {
+  if (error instanceof TooManyUnknownKeysError || error instanceof TooManyStreamsError) return tooMany(error);
   return error instanceof VersionGoneError ? Boom.resourceGone(error.message) : error;
+}
+
+function tooMany({ message, retryAfter }: TooManyUnknownKeysError | TooManyStreamsError): Boom.Boom {
+  const error = Boom.tooManyRequests(message);
+  error.output.headers['Retry-After'] = retryAfter;
+  return error;
 }
 
 function boomOf({ status, message, retryAfter }: Trouble): Boom.Boom {
@@ -206,7 +215,8 @@ function unseen(
 ): AnsweredRequest {
   return {
     ...{ requestId, method, target: null, route: null, client: null },
-    ...{ status, beganMs: null, ms: 0, bytes: errorEnvelope(status, message).length, isWhole: true },
+    ...{ status, beganMs: null, ms: 0, waitedMs: null, isWhole: true },
+    bytes: errorEnvelope(status, message).length,
     address: socket.remoteAddress ?? null,
   };
 }

@@ -2,6 +2,7 @@
 // a command costs the client several µs, whether it asks for one field or for many.
 
 import type { Redis } from '../../shared/redis/connections.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 
 /** A command is sent once it has this many fields: a longer one would hold up others in Redis. */
 const maxFields = 500;
@@ -36,7 +37,7 @@ export class HashReads {
 
   #gather(key: string): Gathered {
     // What comes first sends all that comes in this turn, so that it goes out in one write.
-    if (this.#gathered.size === 0) setImmediate(() => this.#sendAll());
+    if (this.#gathered.size === 0) atEndOfTurn(() => this.#sendAll());
     const fields: string[] = [];
     let send = () => {};
     const reply = new Promise<(Buffer | null)[]>((resolve, reject) => {

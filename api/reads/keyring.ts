@@ -1,9 +1,12 @@
 // In: a key as a client sent it. Out: what is known of it, for a process that serves; and when it was last used, noted.
 
+import { LRUCache } from 'lru-cache';
 import { type ApiKey, digestOf } from '../../shared/api-keys.ts';
-import { apiKeyKeys } from '../../shared/keys.ts';
+import { isKeyText } from '../../shared/formats/api-key-text.ts';
+import { type ApiKeyKeys, apiKeyKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { damageIn, parseStored } from '../../shared/redis/damage.ts';
+import { UnknownKeys } from './unknown-keys.ts';
 import { DamagedError } from './version-reads.ts';
 
 /** Last use is written at most this often for each key and process. */
@@ -12,6 +15,9 @@ const lastUseEveryMs = 60_000;
 /** How long a key that was found is known without asking, in ms: it stops working within a second of its revocation. */
 const knownForMs = 500;
 
+/** How many keys that there are a process remembers. One that does not exist is not remembered at all. */
+const maxKnown = 10_000;
+
 /** What a keyring looks keys up by. */
 export interface KeyringOptions {
   readonly redis: Redis;
@@ -19,44 +25,98 @@ export interface KeyringOptions {
   readonly onDamage: (message: string) => void;
 }
 
+/** A key as it was stored a moment ago. */
+interface Known {
+  readonly key: ApiKey;
+  /** When Redis has to be asked again. */
+  readonly until: number;
+}
+
 /** Looks keys up for the API, and notes when each was last used. */
 export class ApiKeyring {
   readonly #redis: Redis;
   readonly #onDamage: (message: string) => void;
-  readonly #stored: ReturnType<typeof apiKeyKeys>;
-  readonly #noted = new Map<string, number>();
-  /** Keys that were found, as they were sent; one that is asked for at the moment is a promise for all who ask. */
-  readonly #found = new Map<string, { readonly key: Promise<ApiKey | null>; readonly until: number }>();
+  readonly #stored: ApiKeyKeys;
+  readonly #noted = new LRUCache<string, number>({ max: maxKnown });
+  /** As they were sent: to make a digest for each request would cost 2 % of it. */
+  readonly #known = new LRUCache<string, Known>({ max: maxKnown });
+  /** Those that Redis is asked for at the moment, for all who ask. */
+  readonly #asked = new Map<string, Promise<ApiKey | null>>();
+  readonly #unknown: UnknownKeys;
 
   /** @param onDamage told of keys that are not as they were stored, as a sentence */
   constructor({ redis, keyPrefix, onDamage }: KeyringOptions) {
     this.#redis = redis;
     this.#onDamage = onDamage;
     this.#stored = apiKeyKeys(keyPrefix);
+    this.#unknown = new UnknownKeys(redis, this.#stored.keys);
   }
 
-  /** The key that a client sent, if it is known, not revoked and not expired; throws while Redis is away. */
-  async find(sent: string): Promise<ApiKey | null> {
+  /** Asks anew for a key as soon as it is announced that it was revoked or rotated. @param listener is borrowed */
+  listenTo(listener: Redis): void {
+    const { announcements } = this.#stored;
+    listener.subscribe(announcements).catch(() => undefined);
+    listener.on('message', (channel: string, id: string) => {
+      if (channel === announcements) this.#doubt(id);
+    });
+  }
+
+  /**
+   * The key that a client sent, if it is known, not revoked and not expired; throws while Redis is away.
+   * @param network where it came from
+   * @throws TooManyUnknownKeysError where too many came from there
+   */
+  async find(sent: string, network: () => string): Promise<ApiKey | null> {
     const now = Date.now();
-    const key = await this.#lookUp(sent, now);
+    const known = this.#known.get(sent);
+    if (!known && !isKeyText(sent)) return null;
+    const isFresh = known !== undefined && known.until > now;
+    const key = isFresh ? known.key : await (known ? this.#ask(sent, now) : this.#meet(sent, network(), now));
     if (key === null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= now)) return null;
     this.#noteUse(key.id, now);
     return key;
   }
 
-  /** What is stored of a key; asked for anew when it was asked for half a second ago. */
-  #lookUp(sent: string, now: number): Promise<ApiKey | null> {
-    const found = this.#found.get(sent);
-    if (found && found.until > now) return found.key;
-    const key = this.#redis
+  /** A key that this process has not seen yet, or not for long; most of those that do not exist are met here. */
+  async #meet(sent: string, network: string, now: number): Promise<ApiKey | null> {
+    const isCounted = await this.#unknown.mind(network, digestOf(sent));
+    const key = await this.#ask(sent, now);
+    if (isCounted && key) this.#unknown.forgive(network);
+    return key;
+  }
+
+  /** What is stored of a key; kept for a while, unless a change is announced before Redis has answered. */
+  #ask(sent: string, now: number): Promise<ApiKey | null> {
+    const underWay = this.#asked.get(sent);
+    if (underWay) return underWay;
+    const isCurrent = () => this.#asked.get(sent) === asked;
+    const asked: Promise<ApiKey | null> = this.#read(sent)
+      .then((key) => {
+        if (isCurrent()) this.#keep(sent, key, now);
+        return key;
+      })
+      .finally(() => isCurrent() && this.#asked.delete(sent));
+    this.#asked.set(sent, asked);
+    return asked;
+  }
+
+  #keep(sent: string, key: ApiKey | null, askedAt: number): void {
+    if (key) this.#known.set(sent, { key, until: askedAt + knownForMs });
+    else this.#known.delete(sent);
+  }
+
+  #read(sent: string): Promise<ApiKey | null> {
+    return this.#redis
       .hget(this.#stored.keys, digestOf(sent))
       .then((text) => (text === null ? null : parseStored<ApiKey>(this.#stored.keys, text)))
       .catch((error) => this.#refuse(error));
-    this.#found.set(sent, { key, until: now + knownForMs });
-    // Only keys that there are stay known, so that what is sent at random is not kept.
-    const forget = () => this.#found.get(sent)?.key === key && this.#found.delete(sent);
-    key.then((it) => it ?? forget(), forget);
-    return key;
+  }
+
+  /** That there was such a key stays known: it is asked for again before it is taken for one that does not exist. */
+  #doubt(id: string): void {
+    this.#asked.clear();
+    for (const [sent, { key }] of this.#known.entries())
+      if (key.id === id) this.#known.set(sent, { key, until: 0 });
   }
 
   /** Keys that Redis cannot tell are not keys that there are not. */

@@ -29,6 +29,7 @@ export class LiveVersions {
   readonly #keyPrefix: string;
   readonly #sources: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
+  readonly #onMove: ((source: Collection) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ redis, listener, replica, keyPrefix, sources }: LiveVersionsOptions) {
@@ -53,6 +54,16 @@ export class LiveVersions {
     this.#listener.removeAllListeners('message');
   }
 
+  /** Has somebody told whenever another version of a collection is live, or none, than was known. */
+  onMove(listener: (source: Collection) => void): void {
+    this.#onMove.push(listener);
+  }
+
+  /** The live version as far as this process knows; Redis is not asked. */
+  known(source: Collection): LiveVersion | undefined {
+    return this.#known.get(source.name);
+  }
+
   /** The live version of a collection; `null` when nothing was published yet. Throws when Redis has to be asked and is away. */
   async get(source: Collection): Promise<LiveVersion | null> {
     return this.#known.get(source.name) ?? this.refresh(source);
@@ -68,6 +79,7 @@ export class LiveVersions {
     if (live && live.document === known?.document) return known;
     if (live) this.#known.set(source.name, live);
     else this.#known.delete(source.name);
+    for (const told of this.#onMove) told(source);
     return live;
   }
 

@@ -21,6 +21,7 @@ import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';
 import type { LiveVersions } from './live-versions.ts';
 import { OlderDrugs } from './older-drugs.ts';
+import { PublicationWaits } from './publication-waits.ts';
 import { type Found, searchEntries } from './search.ts';
 import { lastingName, type Span, StoredRecords } from './stored-records.ts';
 import { type Attempt, type ReadTarget, VersionGoneError, VersionReads, vanished } from './version-reads.ts';
@@ -75,6 +76,8 @@ export interface ReadModelOptions {
   readonly keyPrefix: string;
   /** Told of what is not as it was stored, as a sentence; readers are answered all the same where that can be. */
   readonly onDamage: (message: string) => void;
+  /** How many requests may wait at once; tests lower it. */
+  readonly maxWaiting?: number | undefined;
 }
 
 /**
@@ -89,8 +92,10 @@ export class ReadModel {
   readonly #olderDrugs: OlderDrugs;
   readonly #versions: VersionReads;
   readonly #changeLists = new ChangeLists();
+  /** Those who wait until another version is live. */
+  readonly waits: PublicationWaits;
 
-  constructor({ redis, master = redis, live, keyPrefix, onDamage }: ReadModelOptions) {
+  constructor({ redis, master = redis, live, keyPrefix, onDamage, maxWaiting }: ReadModelOptions) {
     const marks = new DamageMarks(master, onDamage);
     this.#redis = redis;
     this.#hashes = new HashReads(redis);
@@ -98,6 +103,7 @@ export class ReadModel {
     this.#stored = new StoredRecords(this.#hashes, marks);
     this.#olderDrugs = new OlderDrugs(this.#stored);
     this.#versions = new VersionReads({ redis, live, keyPrefix, marks });
+    this.waits = new PublicationWaits(live, maxWaiting);
   }
 
   /** The version that a read is to be answered from. */
@@ -267,6 +273,14 @@ export class ReadModel {
       });
       return { version, totalCount: list.ids.length, changes };
     });
+  }
+
+  /** Whether nothing was published since the version `since`. */
+  async isLatest(served: ServedCollection, since: number): Promise<boolean> {
+    const { version } = (await this.target(served, undefined)).version;
+    if (since <= version) return since === version;
+    // Another process may have answered from a version that this one has not heard of yet.
+    return (await this.liveVersions([served])).get(served.collection.name)?.version === since;
   }
 
   /** Which ids changed since the version `since`, by id, all of them, without their records. */

@@ -3,6 +3,7 @@
 
 import { isRedisUnavailable, plainReason, refusalKind } from '../../shared/redis/failures.ts';
 import { TooManyJoinsError } from './change-lists.ts';
+import { TooManyWaitingError } from './publication-waits.ts';
 import { DamagedError, NoVersionError } from './version-reads.ts';
 
 /** Why requests are not answered, each as the metrics name it. */
@@ -72,7 +73,7 @@ export function troubleOf(error: unknown): Trouble | null {
       ...{ retryAfter: 5, reason: isDamage ? null : error.message },
     };
   }
-  if (error instanceof TooManyJoinsError) {
+  if (error instanceof TooManyJoinsError || error instanceof TooManyWaitingError) {
     return { cause: 'busy', status: 503, message: error.message, retryAfter: 1, reason: error.message };
   }
   if (isRedisUnavailable(error)) {

@@ -51,6 +51,24 @@ export function readCount<Fallback>(
   return count;
 }
 
+/** The longest that a request may ask to wait, in seconds. */
+export const maxWait = 60;
+
+/** The parameter by which a request waits for a publication, and what it takes. */
+export const waitParameter = {
+  wait: `a number of seconds in digits 0-9 alone, from 1 to ${maxWait}`,
+} as const;
+
+/** For how long a request asks to wait, in seconds; `undefined`: not at all. @throws Boom 400 */
+export function readWait(parameters: Parameters): number | undefined {
+  const text = parameters.get('wait');
+  if (text === undefined) return undefined;
+  const seconds = Number(text);
+  if (!/^[0-9]+$/.test(text) || seconds < 1 || seconds > maxWait)
+    throw badParameter('wait', `is ${JSON.stringify(quoted(text))}`, waitParameter.wait);
+  return seconds;
+}
+
 /** The parameter that pins a read to a kept version, and what it takes. */
 export const pinParameter = { version: countTakes } as const;
 

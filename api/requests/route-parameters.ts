@@ -2,7 +2,7 @@
 
 import type { Collection } from '../../shared/collections/collection.ts';
 import { pagingParameters } from './paging.ts';
-import { countTakes, pinParameter } from './parameters.ts';
+import { countTakes, pinParameter, waitParameter } from './parameters.ts';
 import { idsParameter, searchParameters } from './search-parameters.ts';
 
 /** What parameters take, by their names. */
@@ -18,6 +18,9 @@ export const lineParameters: TakenParameters = pinParameter;
 
 export const recordParameters: TakenParameters = pinParameter;
 
-export const changeParameters: TakenParameters = { since: countTakes, ...pinParameter, ...pagingParameters };
+export const changeParameters: TakenParameters = {
+  ...{ since: countTakes, ...waitParameter },
+  ...{ ...pinParameter, ...pagingParameters },
+};
 
 export const versionParameters: TakenParameters = pagingParameters;

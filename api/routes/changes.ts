@@ -1,26 +1,103 @@
-// GET /{collection}/changes?since=N: what changed since version N, by id.
+// GET /{collection}/changes?since=N: what changed since version N, by id; with wait=, as soon as something is published.
 
+import type { IncomingMessage } from 'node:http';
 import Boom from '@hapi/boom';
-import type { ServerRoute } from '@hapi/hapi';
+import type { Request, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import type { Version } from '../../shared/versions.ts';
-import { answer, isHeld, notModified, validatorsOf } from '../answers/answer.ts';
-import { listBody } from '../answers/body.ts';
+import {
+  type Answer,
+  answer,
+  isHeld,
+  type MadeAnswer,
+  notModified,
+  validatorsOf,
+  write,
+} from '../answers/answer.ts';
+import { listBody, sharedBody } from '../answers/body.ts';
 import { digestFields } from '../answers/digests.ts';
 import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
+import type { HeldRequests } from '../answers/held-requests.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
-import type { ReadModel } from '../reads/read-model.ts';
+import { callerOf } from '../answers/rate-fields.ts';
+import { SharedWork } from '../answers/shared-work.ts';
+import { TracedResponse } from '../answers/traced-response.ts';
+import type { ApiKeyring } from '../reads/keyring.ts';
+import type { Charge } from '../reads/rates.ts';
+import type { ChangeRange, ReadModel } from '../reads/read-model.ts';
+import type { ReadTarget } from '../reads/version-reads.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
-import { readPageRequest } from '../requests/paging.ts';
-import { countTakes, missingParameter, readCount, readParameters, readPin } from '../requests/parameters.ts';
+import { clientAddressOf, networkOf } from '../requests/client-address.ts';
+import { type PageRequest, readPageRequest } from '../requests/paging.ts';
+import {
+  countTakes,
+  missingParameter,
+  readCount,
+  readParameters,
+  readPin,
+  readWait,
+} from '../requests/parameters.ts';
 import { changeParameters } from '../requests/route-parameters.ts';
+import { sentKey } from '../requests/sent-key.ts';
+
+/** What is asked for, but for the version that it ends at. */
+interface ChangesAsked extends PageRequest {
+  /** Of the route, as links name it. */
+  readonly address: string;
+  readonly since: number;
+}
+
+/** What the route answers by. */
+export interface ChangesOptions {
+  readonly readModel: ReadModel;
+  readonly keyring: ApiKeyring;
+  readonly held: HeldRequests;
+  readonly baseUrl: string | undefined;
+}
 
 export function changesRoute(
   served: ServedCollection,
-  readModel: ReadModel,
-  baseUrl: string | undefined,
+  { readModel, keyring, held, baseUrl }: ChangesOptions,
 ): ServerRoute {
   const { name } = served.collection;
+  const shared = new SharedWork<MadeAnswer>();
+  /** Made once for all who ask for the same at once: a publication has thousands ask. */
+  const make = (asked: ChangesAsked, target: ReadTarget): Promise<MadeAnswer> => {
+    const { address, since, page, perPage } = asked;
+    const name = JSON.stringify([target.version.version, target.pin, address, since, page, perPage]);
+    return shared.get(name, async () => {
+      const found = await readModel.changes(target, spanOf(asked), () => false);
+      if ('held' in found) throw new Error('No client was said to hold the answer.');
+      const { body, ...its } = answerOf(asked, found);
+      const made = sharedBody(body());
+      return { ...its, body: () => made };
+    });
+  };
+  const isToWait = async (
+    { raw: { res } }: Request,
+    { since, wait, pin }: Readonly<Record<'wait' | 'pin', number | undefined>> & { readonly since: number },
+  ) => {
+    // Nothing can be published up to a version that is already.
+    if (wait === undefined || pin !== undefined) return false;
+    return res instanceof TracedResponse && !held.hasWaited(res) && (await readModel.isLatest(served, since));
+  };
+  // Nothing of hapi's may be known here: it would be held, too.
+  const hold = (
+    req: IncomingMessage,
+    res: TracedResponse,
+    { asked, ms, charge }: { asked: ChangesAsked; ms: number; charge: Charge | null },
+  ) =>
+    held.hold({
+      ...{ req, res, wait: { source: served.source, since: asked.since, ms } },
+      prepare: async () => {
+        const made = await make(asked, await readModel.target(served, undefined));
+        return async () => {
+          if (!(await keyring.find(sentKey(req) ?? '', () => networkOf(clientAddressOf(req)))))
+            throw new Error('The key was revoked.');
+          await write({ raw: { req, res } }, made, charge);
+        };
+      },
+    });
   return {
     method: 'GET',
     path: `/${name}/changes`,
@@ -28,36 +105,53 @@ export function changesRoute(
       const parameters = readParameters(request.raw.req.url ?? '', changeParameters);
       const since = readCount(parameters, 'since', null);
       if (since === null) throw missingParameter('since', countTakes);
-      const asked = readPageRequest(parameters);
+      const wait = readWait(parameters);
+      const page = readPageRequest(parameters);
       const pin = readPin(parameters);
-      const span = { since, from: (asked.page - 1) * asked.perPage, count: asked.perPage };
+      const asked = { address: addressOf(request, name, baseUrl), since, ...page };
+      if (await isToWait(request, { since, wait, pin })) {
+        const { charge } = callerOf(request);
+        hold(request.raw.req, request.raw.res as TracedResponse, { asked, ms: Number(wait) * 1_000, charge });
+        return h.abandon;
+      }
       const target = await readModel.target(served, pin);
       if (pin !== undefined && since > pin)
         throw Boom.badRequest(
           `The version since=${since} is later than version=${pin}, where the changes are to end.`,
         );
-      const address = `${baseUrlOf(request, baseUrl)}/${name}/changes`;
-      const validatorsAt = (version: Version) =>
-        validatorsOf(version, ['changes', address, since, version.version, asked.page, asked.perPage]);
-      const found = await readModel.changes(target, span, (version) =>
-        isHeld(request, validatorsAt(version)),
-      );
-      if ('held' in found) {
-        const { held } = found;
-        return notModified(request, h, {
-          ...{ version: held, validators: validatorsAt(held), fields: digestFields(held) },
-        });
-      }
-      const { version, totalCount, changes } = found;
-      const meta = pageMeta(totalCount, asked);
-      // Links end at the version this answer ends at, so that a walk along them sees one list.
-      const links = pageLinks(address, meta, { since, version: version.version });
-      return answer(request, h, {
-        version,
-        validators: validatorsAt(version),
-        fields: digestFields(version),
-        body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
-      });
+      const isHeldAt = (version: Version) => isHeld(request, validatorsAt(version, asked));
+      if (!isHeldAt(target.version)) return answer(request, h, await make(asked, target));
+      // Nothing is joined for a client that has it already.
+      const found = await readModel.changes(target, spanOf(asked), isHeldAt);
+      if ('held' in found) return notModified(request, h, headOf(asked, found.held));
+      return answer(request, h, answerOf(asked, found));
     },
+  };
+}
+
+function addressOf(request: Request, name: string, baseUrl: string | undefined): string {
+  return `${baseUrlOf(request, baseUrl)}/${name}/changes`;
+}
+
+function spanOf({ since, page, perPage }: ChangesAsked) {
+  return { since, from: (page - 1) * perPage, count: perPage };
+}
+
+function validatorsAt(version: Version, { address, since, page, perPage }: ChangesAsked) {
+  return validatorsOf(version, ['changes', address, since, version.version, page, perPage]);
+}
+
+function headOf(asked: ChangesAsked, version: Version): Answer {
+  return { version, validators: validatorsAt(version, asked), fields: digestFields(version) };
+}
+
+function answerOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): MadeAnswer {
+  const { address, since } = asked;
+  const meta = pageMeta(totalCount, asked);
+  // Links end at the version this answer ends at, so that a walk along them sees one list, and waits for nothing.
+  const links = pageLinks(address, meta, { since, version: version.version });
+  return {
+    ...headOf(asked, version),
+    body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
   };
 }

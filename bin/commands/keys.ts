@@ -1,6 +1,17 @@
 // medref keys: API keys, from their making to their end.
 
-import { createApiKey, listApiKeys, revokeApiKey } from '../../shared/api-keys.ts';
+import {
+  createApiKey,
+  findApiKey,
+  isStillUsed,
+  type ListedApiKey,
+  listApiKeys,
+  type MadeApiKey,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../shared/api-keys.ts';
+import { type KeyEvent, lastKeyEvents, noteKeyEvent } from '../../shared/key-events.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger } from '../logger.ts';
 import { operator } from '../operator.ts';
@@ -8,19 +19,30 @@ import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print, printSafely, table } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
+/** For how long a key that was rotated goes on working, in seconds, unless somebody says otherwise. */
+const usualOverlapS = 86_400;
+
+/** How many events are listed for people. */
+const shownEvents = 20;
+
+/** What a key may be made with. */
+export interface KeyOptions {
+  readonly client: string;
+  readonly expires?: Date;
+  readonly rate?: string;
+  readonly collections?: readonly string[];
+}
+
 /** Makes a key and prints it, this once; one that could not be printed is revoked again. @returns the exit code */
 export async function createKey(
   context: CommandContext,
-  options: OutputOptions & { client: string; expires?: Date; rate?: string },
+  { client, expires, rate, collections, json }: OutputOptions & KeyOptions,
 ): Promise<number> {
   context.mindResults();
   return withRedis(context.settings, async (redis) => {
-    const { client, expires, rate } = options;
-    const made = await createApiKey(redis, context.settings.keyPrefix, {
-      client,
-      expiresAt: expires ?? null,
-      rate: rate ?? null,
-    });
+    const { keyPrefix } = context.settings;
+    const terms = { client, expiresAt: expires ?? null, rate: rate ?? null, collections };
+    const made = await createApiKey(redis, keyPrefix, terms);
     const { id, key, expiresAt } = made;
     const text = () =>
       [
@@ -28,11 +50,13 @@ export async function createKey(
         key,
       ].join('\n');
     const logger = createLogger(context).child({ by: operator(), id, client });
-    logger.info({ expiresAt, rate: made.rate }, 'A key was made.');
     try {
-      await printSafely(context, { id, client, key, expiresAt, rate: made.rate }, options, text);
+      await note(context, redis, { what: 'made', id, client });
+      logger.info({ expiresAt, rate: made.rate, collections }, 'A key was made.');
+      await printSafely(context, shown(made), { json: json === true }, text);
     } catch (error) {
-      await revokeApiKey(redis, context.settings.keyPrefix, id);
+      await revokeApiKey(redis, keyPrefix, id);
+      await note(context, redis, { what: 'revoked', id, client });
       logger.info('A key was revoked, since it could not be written.');
       throw new Error(`The key could not be written, so it was revoked: ${(error as Error).message}.`);
     }
@@ -43,16 +67,21 @@ export async function createKey(
 /** Prints what is known of all keys. @returns the exit code */
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
   return withRedis(context.settings, async (redis) => {
-    const keys = await listApiKeys(redis, context.settings.keyPrefix);
-    print(context, { keys }, options, () =>
-      table(
-        ['id', 'client', 'created', 'expires', 'rate', 'last used'],
-        keys.map((key) => [
-          ...[key.id, key.client, key.createdAt],
-          ...[key.expiresAt ?? 'never', key.rate ?? 'no limit', key.lastUsedAt ?? 'never'],
-        ]),
-      ),
-    );
+    const { keyPrefix, defaultRate } = context.settings;
+    const [keys, events] = await Promise.all([
+      listApiKeys(redis, keyPrefix),
+      lastKeyEvents(redis, keyPrefix, shownEvents),
+    ]);
+    print(context, { keys }, options, () => {
+      const tables = [
+        table(
+          ['id', 'client', 'created', 'expires', 'rate', 'collections', 'last used', 'rotated'],
+          keys.map((key) => keyRow(key, defaultRate)),
+        ),
+      ];
+      if (events.length > 0) tables.push(table(['at', 'what', 'id', 'client', 'by'], events.map(eventRow)));
+      return tables.join('\n\n');
+    });
     return exitCodes.done;
   });
 }
@@ -64,16 +93,82 @@ export async function revokeKey(
   options: OutputOptions,
 ): Promise<number> {
   return withRedis(context.settings, async (redis) => {
-    const revoked = await revokeApiKey(redis, context.settings.keyPrefix, id);
-    if (!revoked)
-      throw new Error(`There is no key with the id ${JSON.stringify(id)}; "medref keys list" shows all.`);
-    createLogger(context).info({ by: operator(), id, client: revoked.client }, 'A key was revoked.');
-    print(
-      context,
-      { id, client: revoked.client },
-      options,
-      () => `Key ${id} of ${revoked.client} is revoked.`,
-    );
+    const { keyPrefix } = context.settings;
+    const key = await findApiKey(redis, keyPrefix, id);
+    if (!key) throw unknownKey(id);
+    const { client } = key;
+    // Before it is done: nobody revokes a key without being named.
+    await note(context, redis, { what: 'revoked', id, client });
+    if (!(await revokeApiKey(redis, keyPrefix, id))) throw unknownKey(id);
+    createLogger(context).info({ by: operator(), id, client }, 'A key was revoked.');
+    print(context, { id, client }, options, () => `Key ${id} of ${client} is revoked.`);
     return exitCodes.done;
   });
+}
+
+/**
+ * Makes a key that takes the place of another one, and prints it, this once; where it could not be printed, all is as it
+ * was. @returns the exit code
+ */
+export async function rotateKey(
+  context: CommandContext,
+  id: string,
+  { overlap = usualOverlapS, json }: OutputOptions & { overlap?: number },
+): Promise<number> {
+  context.mindResults();
+  return withRedis(context.settings, async (redis) => {
+    const rotation = await rotateApiKey(redis, context.settings.keyPrefix, { id, overlapS: overlap });
+    if (!rotation) throw unknownKey(id);
+    const { made, old } = rotation;
+    const { client } = made;
+    const text = () =>
+      [
+        `Key ${made.id} for ${client} takes the place of ${id}, which ends ${old.expiresAt}. It is shown this once:`,
+        made.key,
+      ].join('\n');
+    const logger = createLogger(context).child({ by: operator(), id, client, rotatedTo: made.id });
+    try {
+      await note(context, redis, { what: 'rotated', id, client, rotatedTo: made.id });
+      logger.info({ endsAt: old.expiresAt }, 'A key was rotated.');
+      await printSafely(context, shown(made), { json: json === true }, text);
+    } catch (error) {
+      await rotation.undo();
+      await note(context, redis, { what: 'revoked', id: made.id, client });
+      logger.info('The rotation was undone, since the new key could not be written.');
+      throw new Error(
+        `The new key could not be written, so key ${id} stays as it was: ${(error as Error).message}.`,
+      );
+    }
+    return exitCodes.done;
+  });
+}
+
+function unknownKey(id: string): Error {
+  return new Error(`There is no key with the id ${JSON.stringify(id)}; "medref keys list" shows all.`);
+}
+
+function note({ settings }: CommandContext, redis: Redis, event: Omit<KeyEvent, 'at' | 'by'>): Promise<void> {
+  return noteKeyEvent(redis, settings.keyPrefix, { ...event, by: operator() });
+}
+
+/** A key that was made, for programs. */
+function shown({ id, client, key, expiresAt, rate, collections }: MadeApiKey): Partial<MadeApiKey> {
+  return { id, client, key, expiresAt, rate, ...(collections && { collections }) };
+}
+
+function keyRow(key: ListedApiKey, defaultRate = 'no limit'): string[] {
+  return [
+    ...[key.id, key.client, key.createdAt, key.expiresAt ?? 'never', key.rate ?? defaultRate],
+    ...[key.collections?.join(',') ?? 'all', key.lastUsedAt ?? 'never', rotated(key)],
+  ];
+}
+
+function rotated(key: ListedApiKey): string {
+  if (!key.rotatedTo) return '';
+  return `to ${key.rotatedTo}, ${isStillUsed(key) ? 'still used' : 'not used since'}`;
+}
+
+function eventRow({ at, what, id, client, rotatedTo, by }: KeyEvent): string[] {
+  const done = rotatedTo ? `${what} to ${rotatedTo}` : what;
+  return [at, done, id, client, `${by.user}@${by.host}`];
 }

@@ -1,6 +1,8 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version, or a damaged one.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { UpstreamSettings } from '../../config/settings.ts';
+import type { Follower, Pauses } from '../../importer/follow.ts';
 import { createWebhook } from '../../importer/notices/webhook.ts';
 import { startSchedule, type Waits } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
@@ -11,6 +13,7 @@ import { damageIn } from '../../shared/redis/damage.ts';
 import { RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
+import { followerOf } from '../following.ts';
 import { heartbeatFile, startHeartbeat } from '../heartbeat.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { scheduledImports } from '../scheduled-imports.ts';
@@ -28,7 +31,7 @@ const lookForRedisEveryMs = 1_000;
 export async function scheduleCommand(
   context: CommandContext,
   options: OutputOptions,
-  { waits }: { readonly waits?: Waits } = {},
+  { waits, pauses }: { readonly waits?: Waits; readonly pauses?: Pauses } = {},
 ): Promise<number> {
   const { settings } = context;
   const { importCron: cron, importTimezone: timezone } = settings;
@@ -46,13 +49,16 @@ export async function scheduleCommand(
   const connecting = connectOnceThere(settings.redisUrl, { logger, signal });
   const webhook = createWebhook(settings, logger);
   const importDue = scheduledImports(context, connecting, { logger, webhook, signal });
+  const followers = new Map<string, Follower>();
   const scheduled = collections.map((collection) => {
     const { name } = collection;
     const schedule = startSchedule({
       ...{ cron, timezone, waits },
       run: async (due) => {
         heartbeat.note(`began with the ${name}, due since ${due.toISOString()}`);
+        followers.get(name)?.importBegins();
         const end = await importDue(collection, due);
+        followers.get(name)?.importEnds(end);
         heartbeat.note(`was done with the ${name} (${end})`);
         return end;
       },
@@ -68,6 +74,7 @@ export async function scheduleCommand(
     });
     return { collection, schedule };
   });
+  const following: Promise<void>[] = [];
   try {
     const redis = await connecting;
     if (!redis) return exitCodes.done;
@@ -82,12 +89,23 @@ export async function scheduleCommand(
       options,
       () => `Importing ${names.join(' and ')}; next at ${nextRun}.`,
     );
+    for (const { collection, schedule } of settings.follow ? scheduled : []) {
+      const { name } = collection;
+      const follower = followerOf({
+        ...{ collection: name, upstream: settings.upstreams.get(name) as UpstreamSettings, redis, logger },
+        ...{ keys: collectionKeys(settings.keyPrefix, collection), signal, pauses },
+        importNow: schedule.runNow,
+      });
+      if (follower) followers.set(name, follower);
+    }
     for (const { collection, schedule } of scheduled) {
       if (!(await hasLive(redis, collectionKeys(settings.keyPrefix, collection)))) schedule.runNow();
     }
+    following.push(...[...followers.values()].map((it) => it.run()));
     await aborted(signal);
     return exitCodes.done;
   } finally {
+    await Promise.all(following);
     await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));
     await heartbeat.stop();
     (await connecting.catch(() => null))?.disconnect();

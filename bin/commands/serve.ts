@@ -9,6 +9,7 @@ import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { Replica } from '../../api/reads/replica.ts';
 import { Standings } from '../../api/reads/standings.ts';
@@ -39,6 +40,7 @@ const attemptMs = 2_000;
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
   const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = context.settings;
+  const { defaultRate, maxStreams } = context.settings;
   const metrics = createMetrics();
   const logger = createLogger(context);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
@@ -60,13 +62,23 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
     const readModel = new ReadModel({
       ...{ redis: replica?.reads.redis ?? redis, master: redis, live, keyPrefix, onDamage },
     });
+    metrics.addWaiting(() => readModel.waits.count);
     const standings = new Standings({ redis, keyPrefix, sources: importedCollections });
     metrics.addCollections({ served: servedCollections, standings });
     const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
+    const rates = new Rates({
+      ...{ redis, keyPrefix, defaultRate },
+      onUncounted: (message) => {
+        metrics.countUncounted();
+        troubles.meetDamage(message);
+      },
+    });
     const server = await createServer({
       collections: servedCollections,
       readModel,
       keyring,
+      rates,
+      maxStreams,
       whyAway,
       host,
       port,
@@ -83,6 +95,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       onUnauthorized: metrics.countUnauthorized,
     });
     live.start();
+    keyring.listenTo(listener);
     await firstAttempt(redis);
     await server.start().catch((error) => {
       throw new Error(
@@ -150,11 +163,11 @@ async function startAdmin(
 }
 
 function dashboardSources(
-  { keyPrefix, importCron: cron, importTimezone: timezone, upstreams }: Settings,
+  { keyPrefix, defaultRate, importCron: cron, importTimezone: timezone, upstreams }: Settings,
   { redis, readModel }: { readonly redis: Redis; readonly readModel: ReadModel },
 ): DashboardSources {
   return {
-    ...{ redis, keyPrefix, readModel, served: servedCollections, schedule: { cron, timezone } },
+    ...{ redis, keyPrefix, defaultRate, readModel, served: servedCollections, schedule: { cron, timezone } },
     comparison: new VersionComparison(readModel),
     isImported: (collection) => upstreams.has(collection),
   };

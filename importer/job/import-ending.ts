@@ -99,7 +99,7 @@ export async function fail(job: ImportJob, error: Error): Promise<ImportReport> 
 
 /** What an import leaves in the history; one that read nothing leaves the rejects of the import before. */
 export function conclusion(job: ImportJob, report: ImportReport): Conclusion {
-  const { startedAt, validators, begun } = job;
+  const { startedAt, validators, upstreamVersion, begun } = job;
   const rejects = report.read === 0 ? null : (begun?.writer.rejects ?? []);
-  return conclusionOf(report, { startedAt, forced: job.context.force, rejects, validators });
+  return conclusionOf(report, { startedAt, forced: job.context.force, rejects, validators, upstreamVersion });
 }

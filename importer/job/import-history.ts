@@ -16,12 +16,14 @@ export interface ConclusionFacts {
   /** `null`: nothing was read, so those of the import before stay. */
   readonly rejects: readonly Reject[] | null;
   readonly validators: Validators | null;
+  /** See {@link HistoryEntry}. */
+  readonly upstreamVersion?: string | null | undefined;
 }
 
 /** What an import leaves in the history: its report, and its rejects behind a header with their true total. */
 export function conclusionOf(
   report: ImportReport,
-  { startedAt, forced, rejects, validators }: ConclusionFacts,
+  { startedAt, forced, rejects, validators, upstreamVersion }: ConclusionFacts,
 ): Conclusion {
   const entry: HistoryEntry = {
     ...report,
@@ -29,6 +31,7 @@ export function conclusionOf(
     endedAt: new Date().toISOString(),
     forced,
     validators,
+    ...(upstreamVersion !== undefined && { upstreamVersion }),
   };
   const header: RejectsHeader = { total: report.rejected, endedAt: entry.endedAt };
   return {
@@ -50,6 +53,22 @@ export async function readLastImportSince(
   const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
   const began = history.filter(({ startedAt }) => startedAt >= since.toISOString());
   return began.find(({ outcome }) => !['failed', 'locked', 'rolled-back'].includes(outcome)) ?? null;
+}
+
+/** The version of a medref that an import has read. */
+export interface SeenVersion {
+  /** `null`: the upstream is no medref. */
+  readonly version: string | null;
+  /** When that import began. */
+  readonly startedAt: string;
+}
+
+/** The version of upstream that was read last; `null` where no import of the history has come so far. */
+export async function readSeenVersion(redis: Redis, keys: CollectionKeys): Promise<SeenVersion | null> {
+  const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
+  for (const { upstreamVersion, startedAt } of history)
+    if (upstreamVersion !== undefined) return { version: upstreamVersion, startedAt };
+  return null;
 }
 
 /** A key of another type holds no history; the next import mends it. */

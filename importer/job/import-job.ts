@@ -61,6 +61,8 @@ export interface ImportJob {
   readonly startedAt: Date;
   /** What upstream gave to tell its list from a later one. */
   validators: Validators | null;
+  /** The version of a medref that was read, `null` of any other upstream; `undefined` before that is known. */
+  upstreamVersion: string | null | undefined;
   /** What the last walk found that looked as if the list had moved under it. */
   foundMoving: string | null;
   /** What is being staged; `null` before there is anything. */

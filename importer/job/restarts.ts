@@ -34,5 +34,6 @@ async function forgetTry(job: ImportJob): Promise<void> {
   await job.begun?.writer.settle();
   job.begun = null;
   job.validators = null;
+  job.upstreamVersion = undefined;
   job.report.startAgain();
 }

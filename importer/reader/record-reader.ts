@@ -87,7 +87,7 @@ export async function* readRecords(options: ReadOptions): AsyncGenerator<RecordB
   let read = 0;
   for (let next = url; ; ) {
     const document = await upstream.open(next, first ? null : options.validators);
-    if (document === null) return notModified;
+    if ('notModified' in document) return { ...notModified, version: document.version };
     visited.add(next.href);
     const context: PageContext = { first, number: visited.size, recordsBefore: read, limits };
     const page: Page = yield* readPage(document, context);

@@ -4,6 +4,7 @@ import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
 import { ConnectionReset } from './connection-reset.ts';
+import { proven } from './told-digest.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** What lets a later import ask whether a document has changed. */
@@ -35,6 +36,16 @@ export interface UpstreamDocument {
   close(): void;
 }
 
+/** What upstream says of a document that has not changed. */
+export interface NotModified {
+  readonly notModified: true;
+  /** The `Medref-Version` header: it may be a later one, which has the same content. */
+  readonly version: string | null;
+}
+
+/** What was found where a document was asked for. */
+export type Found = UpstreamDocument | NotModified;
+
 /** The raw bytes of a document and what is known of it. */
 export interface Source {
   url: URL;
@@ -60,10 +71,20 @@ export function documentOf(source: Source): UpstreamDocument {
     lines,
     version: header('medref-version'),
     validators: { etag: notTooLong(header('etag')), lastModified: notTooLong(settledDate(header)) },
-    body: bounded(unzipped(watched(source, arrived), urlText(url), source.limits.gzipLayers), source),
+    body: proven(
+      bounded(unzipped(watched(source, arrived), urlText(url), source.limits.gzipLayers), source),
+      {
+        ...{ name: urlText(url), told: lines ? header('medref-digest') : null },
+      },
+    ),
     arrival: () => ({ ...arrived, of: source.length }),
     close: () => raw.destroy(),
   };
+}
+
+/** The number of a version, from the header of a medref; `null` of any other upstream. */
+export function medrefVersion(text: string | null): string | null {
+  return text !== null && /^[1-9][0-9]{0,15}$/.test(text) ? text : null;
 }
 
 /** A longer validator is as good as none: each of the reports that are kept has it. */

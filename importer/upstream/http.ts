@@ -7,14 +7,16 @@ import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
 import { failingOnReset } from './connection-reset.ts';
 import { passingOverContinue } from './continue-answers.ts';
-import { documentOf, hasLinesExtension, type UpstreamDocument, type Validators } from './document.ts';
+import { documentOf, type Found, hasLinesExtension, type Validators } from './document.ts';
 import { maxUrlLength, namedUrl } from './named-url.ts';
 import { codeOf, quoted, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** Asks http(s) servers, over connections that it keeps until it is closed. */
 export interface HttpClient {
-  /** @returns the document, or null where it has not changed. Throws {@link UpstreamError}, or the signal's reason. */
-  open(url: URL, validators: Validators | null): Promise<UpstreamDocument | null>;
+  /** @returns the document, or that it has not changed. Throws {@link UpstreamError}, or the signal's reason. */
+  open(url: URL, validators: Validators | null): Promise<Found>;
+  /** Asks once. @returns what was answered, but for its body. Throws {@link UpstreamError}, or the signal's reason. */
+  ask(url: URL): Promise<Answered>;
   close(): Promise<void>;
 }
 
@@ -23,6 +25,7 @@ export function createHttpClient(access: Access): HttpClient {
   const agent = new Agent({ connect: connectorOf(access.limits), bodyTimeout: 0 });
   return {
     open: (url, validators) => openHttp(url, validators, { ...access, agent }),
+    ask: (url) => askHttp(url, { ...access, agent }),
     close: () => agent.destroy(),
   };
 }
@@ -39,11 +42,7 @@ interface Connected extends Access {
   readonly agent: Agent;
 }
 
-async function openHttp(
-  url: URL,
-  validators: Validators | null,
-  access: Connected,
-): Promise<UpstreamDocument | null> {
+async function openHttp(url: URL, validators: Validators | null, access: Connected): Promise<Found> {
   const { limits, signal } = access;
   const start = performance.now();
   for (let tries = 1; ; tries++) {
@@ -106,10 +105,10 @@ interface Try {
   deadline: number;
 }
 
-async function tryOnce({ url, validators, access, deadline }: Try): Promise<UpstreamDocument | null> {
+async function tryOnce({ url, validators, access, deadline }: Try): Promise<Found> {
   const { limits, signal } = access;
   const headers: Record<string, string> = {
-    accept: 'application/json, application/x-ndjson;q=0.9, */*;q=0.1',
+    accept: acceptOf(url),
     'accept-encoding': 'gzip',
     'user-agent': 'medref',
     ...authorization(url, access.token),
@@ -120,7 +119,8 @@ async function tryOnce({ url, validators, access, deadline }: Try): Promise<Upst
   const { response } = found;
   const header = (name: string) => headerOf(response, name);
   try {
-    if (response.statusCode === 304 && validators) return discarded(response.body, null);
+    if (response.statusCode === 304 && validators)
+      return discarded(response.body, { notModified: true, version: header('medref-version') });
     checkStatus(urlText(found.url), response.statusCode, header('retry-after'));
     checkEncoding(urlText(found.url), header('content-encoding'));
   } catch (error) {
@@ -130,6 +130,34 @@ async function tryOnce({ url, validators, access, deadline }: Try): Promise<Upst
   const length = header('content-length') === null ? null : Number(header('content-length'));
   const framed = length !== null || /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
   return documentOf({ url: found.url, raw: response.body, framed, length, limits, signal, lines, header });
+}
+
+/**
+ * Lines are a list as it was at one moment, and pages are not. With parameters a medref has pages alone.
+ */
+function acceptOf({ search }: URL): string {
+  const [first, second] = ['application/x-ndjson', 'application/json'];
+  const [liked, other] = search === '' ? [first, second] : [second, first];
+  return `${liked}, ${other};q=0.9, */*;q=0.1`;
+}
+
+/** What an upstream answered, but for its body. */
+export interface Answered {
+  readonly status: number;
+  readonly header: (name: string) => string | null;
+  /** How long it asks to wait before it is asked again, in ms. */
+  readonly retryAfterMs: number;
+}
+
+/** Asks once, after redirects, and reads no body. @throws UpstreamError, or the signal's reason */
+async function askHttp(url: URL, access: Connected): Promise<Answered> {
+  const headers = { accept: 'application/json', 'user-agent': 'medref', ...authorization(url, access.token) };
+  const deadline = performance.now() + access.limits.requestMs;
+  const { response } = await follow(url, headers, { access, deadline });
+  const header = (name: string) => headerOf(response, name);
+  return discarded(response.body, {
+    ...{ status: response.statusCode, header, retryAfterMs: waitAsked(header('retry-after')) },
+  });
 }
 
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {

@@ -1,7 +1,7 @@
 // In: the URL of a document, http(s) or file. Out: its decoded bytes, or one plain sentence that says why there are none.
 
 import { type UpstreamLimits, upstreamLimits } from './access.ts';
-import type { UpstreamDocument, Validators } from './document.ts';
+import type { Found, Validators } from './document.ts';
 import { createFileClient } from './file.ts';
 import { createHttpClient } from './http.ts';
 
@@ -20,10 +20,10 @@ export interface Upstream {
   /**
    * Asks for a document.
    * @param validators of the last version; with them an upstream may answer that nothing has changed.
-   * @returns the document, or null where it has not changed. Throws {@link UpstreamError}, or the signal's reason. Of
+   * @returns the document, or that it has not changed. Throws {@link UpstreamError}, or the signal's reason. Of
    * files, only those in the folder of the first one.
    */
-  open(url: URL, validators?: Validators | null): Promise<UpstreamDocument | null>;
+  open(url: URL, validators?: Validators | null): Promise<Found>;
   /** Ends all connections. */
   close(): Promise<void>;
 }

@@ -80,6 +80,17 @@ describe('the command line', function () {
         {},
         /past/,
       ],
+      'for a key of an unknown collection': [
+        ['keys', 'create', '--client', 'a', '--collections', 'products,drug'],
+        {},
+        /There is no collection "drug"; it takes some of products, drugs, companies/,
+      ],
+      'for a key of no collection': [
+        ['keys', 'create', '--client', 'a', '--collections', ''],
+        {},
+        /There is no collection ""/,
+      ],
+      'for an overlap that is no time': [['keys', 'rotate', 'x', '--overlap', '24'], {}, /such as 36h/],
       'for a rate that is none': [['keys', 'create', '--client', 'a', '--rate', '5'], {}, /10\/s/],
       'for a bad setting': [
         ['status'],
@@ -312,46 +323,6 @@ describe('the command line', function () {
         total: 0,
         rejects: [],
       });
-    });
-  });
-
-  describe('keys', () => {
-    interface Key {
-      id: string;
-      client: string;
-      key: string;
-      expiresAt: string | null;
-      rate: string | null;
-    }
-
-    it('are made, listed without the key, and revoked', async () => {
-      const made = (await medref(['keys', 'create', '--client', 'Pharmacy 7', '--json'])).json<Key>();
-      expect(Object.keys(made)).to.deep.equal(['id', 'client', 'key', 'expiresAt', 'rate']);
-      expect(made).to.deep.include({ client: 'Pharmacy 7', expiresAt: null, rate: null });
-      expect(made.key).to.match(/^medref_[\w-]{43}$/);
-      const listed = await medref(['keys', 'list', '--json']);
-      expect(listed.stdout).not.to.include(made.key);
-      const [key] = listed.json<{ keys: (Key & { createdAt: string })[] }>().keys;
-      expect(Object.keys(key ?? {})).to.deep.equal([
-        'id',
-        'client',
-        'createdAt',
-        'expiresAt',
-        'rate',
-        'lastUsedAt',
-      ]);
-      expect(key).to.deep.include({ id: made.id, client: 'Pharmacy 7', lastUsedAt: null });
-      expect((await medref(['keys', 'revoke', made.id])).code).to.equal(0);
-      expect((await medref(['keys', 'list', '--json'])).json()).to.deep.equal({ keys: [] });
-      const again = await medref(['keys', 'revoke', made.id]);
-      expect(again.code).to.equal(1);
-      expect(again.stderr).to.match(/There is no key with the id/);
-    });
-
-    it('may expire and have a rate', async () => {
-      const args = ['--client', 'a', '--expires', '2099-01-31T12:00:00+03:00', '--rate', '10/s', '--json'];
-      const made = (await medref(['keys', 'create', ...args])).json<Key>();
-      expect(made).to.deep.include({ expiresAt: '2099-01-31T09:00:00.000Z', rate: '10/s' });
     });
   });
 

@@ -30,11 +30,17 @@ describe('what is done by hand', function () {
     return { ...result, log: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
   };
 
-  it('is in the log with who did it: keys made and revoked, and never the key', async () => {
+  it('is in the log with who did it: keys made, rotated and revoked, and never the key', async () => {
     const made = await run('keys create --client Pharmacy --json');
     const { id, key } = made.json<{ id: string; key: string }>();
     expect(made.log).to.have.length(1);
     expect(made.log[0]).to.deep.include({ level: 30, by, id, client: 'Pharmacy', msg: 'A key was made.' });
+    const rotated = await run(`keys rotate ${id} --json`);
+    const { id: rotatedTo, key: newKey } = rotated.json<{ id: string; key: string }>();
+    expect(rotated.log).to.have.length(1);
+    expect(rotated.log[0]).to.deep.include({
+      ...{ level: 30, by, id, rotatedTo, client: 'Pharmacy', msg: 'A key was rotated.' },
+    });
     const revoked = await run(`keys revoke ${id}`);
     expect(revoked.log).to.have.length(1);
     expect(revoked.log[0]).to.deep.include({
@@ -44,7 +50,7 @@ describe('what is done by hand', function () {
       client: 'Pharmacy',
       msg: 'A key was revoked.',
     });
-    expect(made.stderr + revoked.stderr).not.to.include(key);
+    for (const it of [key, newKey]) expect(made.stderr + rotated.stderr + revoked.stderr).not.to.include(it);
   });
 
   it('is in the log with who did it: imports, rollbacks, and the end of a hold', async () => {

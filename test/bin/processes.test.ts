@@ -115,6 +115,30 @@ describe('the built command line', function () {
     });
   }
 
+  it('leaves a key as it was where the one in its place could not be written', async function () {
+    if (!existsSync('/dev/full')) this.skip(); // Not every system has it.
+    const made = await medrefProcess(['keys', 'create', '--client', 'a', '--json'], settings);
+    const before = await redis.hgetall('medref:keys');
+    const { id } = made.json<{ id: string }>();
+    const child = spawn(
+      'sh',
+      ['-c', '"$0" "$@" > /dev/full', process.execPath, entry, 'keys', 'rotate', id],
+      {
+        env: { PATH: process.env['PATH'], LOG_LEVEL: 'warn', ...settings },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
+    let stderr = '';
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    expect((await once(child, 'close'))[0]).to.equal(1);
+    expect(stderr).to.match(
+      /^The new key could not be written, so key [0-9a-f]{12} stays as it was: .*ENOSPC.*\n$/,
+    );
+    expect(await redis.hgetall('medref:keys')).to.deep.equal(before);
+  });
+
   it('schedules until it is asked to stop; where one of two is killed in the middle of its import, the other one imports', async () => {
     list = products(3);
     let asked = 0;

@@ -38,6 +38,7 @@ describe('what Prometheus and Grafana are given', function () {
   const { panels } = JSON.parse(read('deploy/grafana/medref.json')) as { panels: Panel[] };
   const shown = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
   const metrics = createMetrics();
+  metrics.addWaiting(() => 0);
   metrics.addCollections({ served: servedCollections, standings: { read: async () => [] } });
 
   /** The series that each metric has. */

@@ -47,7 +47,7 @@ describe('the rights in Redis that are documented', function () {
   };
   const importer = () => ({ REDIS_URL: urlOf('medref-importer'), PRODUCTS_URL: upstream.url().href });
 
-  it('let the importer import without a warning, roll back, compare, resume, and make and revoke keys', async () => {
+  it('let the importer import without a warning, roll back, compare, resume, and make, rotate and revoke keys', async () => {
     const ran: string[] = [];
     for (const [records, ...args] of [
       [products(300), 'import'],
@@ -69,18 +69,19 @@ describe('the rights in Redis that are documented', function () {
     }
     const made = await medref(['keys', 'create', '--client', 'z', '--json'], importer());
     const { id } = made.json<{ id: string }>();
+    ran.push(`keys rotate: ${(await medref(['keys', 'rotate', id], importer())).code}`);
     ran.push(`keys revoke: ${(await medref(['keys', 'revoke', id], importer())).code}`);
     expect(ran).to.deep.equal([
       ...['import: 0', 'import: 0', 'import: 3', 'rollback products: 0', 'diff products: 0'],
       ...['resume products: 0', 'versions products: 0', 'rejects products: 0', 'status: 0'],
-      ...['keys create --client x: 0', 'keys list: 0', 'keys revoke: 0'],
+      ...['keys create --client x: 0', 'keys list: 0', 'keys rotate: 0', 'keys revoke: 0'],
     ]);
   });
 
   it('let the API answer every route, hear of publications, and note when a key was used', async () => {
     list = products(450);
     await medref(['import', '--force'], importer());
-    const made = await medref(['keys', 'create', '--client', 'y', '--json'], importer());
+    const made = await medref(['keys', 'create', '--client', 'y', '--rate', '1000/s', '--json'], importer());
     const { id, key } = made.json<{ id: string; key: string }>();
     const api = beginMedref(['serve', '--json'], { REDIS_URL: urlOf('medref-api'), API_PORT: '0' });
     const [, address = ''] = await api.line(/"address":"([^"]+)"/);
@@ -110,10 +111,11 @@ describe('the rights in Redis that are documented', function () {
     const listed = await medref(['keys', 'list', '--json'], importer());
     const { keys } = listed.json<{ keys: { id: string; lastUsedAt: string | null }[] }>();
     expect(keys.find((it) => it.id === id)?.lastUsedAt).to.be.a('string');
+    expect(await redis.exists(`medref:{rate:${id}}`), 'counted').to.equal(1);
     expect((await api.stop()).stderr).to.equal('');
   });
 
-  it('let the API write nothing else, read nothing else, and run no script', async () => {
+  it('let the API write nothing else, read nothing else, and run scripts on nothing else', async () => {
     const asApi = await connectForWriting(urlOf('medref-api'));
     const refused = async (...[command = '', ...words]: string[]) => {
       const answer = await asApi.call(command, ...words).catch((error: Error) => error.message);
@@ -126,7 +128,11 @@ describe('the rights in Redis that are documented', function () {
       await refused('DEL', 'medref:{products}:live');
       await refused('GET', 'other:key');
       await refused('PUBLISH', 'medref:{products}:published', '9');
-      await refused('EVAL', 'return 1', '0');
+      await refused('EVAL', "return redis.call('DEL', KEYS[1])", '1', 'medref:{products}:live');
+      await refused('SET', 'medref:key-use', 'x');
+      await refused('DEL', 'medref:{rate:x}');
+      const hidden = asApi.call('EVAL', "return redis.call('DEL', 'medref:{products}:live')", '0');
+      expect(await hidden.catch((error: Error) => error.message)).to.match(/can't run this command|NOPERM/);
       await refused('FLUSHALL');
       await refused('CONFIG', 'GET', '*');
     } finally {

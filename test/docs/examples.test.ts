@@ -1,6 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { startSampleUpstream } from '../../demo/sample-upstream.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -19,6 +20,9 @@ describe('the examples', function () {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'medref-test-examples-'));
+    // The package as a consumer has installed it.
+    await mkdir(join(folder, 'node_modules'));
+    await symlink(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules/medref'));
     const upstream = await startSampleUpstream(demo);
     for (const collection of importedCollections) {
       const url = new URL(`/${collection.name}`, upstream.productsUrl);

@@ -76,10 +76,10 @@ export const mutants: readonly Mutant[] = [
     tests: [`${api}/plugins/bearer-keys.test.ts`],
   },
   {
-    what: 'unknown keys stay in the map',
+    what: 'unknown keys are remembered',
     file: 'api/reads/keyring.ts',
-    from: 'key.then((it) => it ?? forget(), forget);',
-    to: 'key.catch(forget);',
+    from: '.finally(() => isCurrent() && this.#asked.delete(digested))',
+    to: '',
     tests: [`${api}/plugins/bearer-keys.test.ts`],
   },
   {
@@ -855,8 +855,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a key that could not be printed stays',
     file: 'bin/commands/keys.ts',
-    from: 'await revokeApiKey(redis, context.settings.keyPrefix, id);\n      logger',
-    to: 'logger',
+    from: 'await revokeApiKey(redis, keyPrefix, id);\n      await note',
+    to: 'await note',
     tests: ['test/bin/processes.test.ts'],
   },
   {

@@ -1,8 +1,10 @@
 // npm run prove: every proof, and docs/RELIABILITY.md of what they found.
-// In: kills=<points of the real list>, only=<proof,proof>, seed=<of the mirrors>. Out: the page, or with only= those sections on stdout;
+// In: kills=<points of the real list>, only=<proof,proof>, seed=<of the mirrors and the chain>. Out: the page, or with only= those sections on stdout;
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
+import { proveChain } from './chain.ts';
+import { proveClientMirrors } from './client-mirrors.ts';
 import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
@@ -11,6 +13,7 @@ import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
 import { proveMirrors } from './random-mirrors.ts';
 import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
+import { proveWaiting } from './waiting.ts';
 
 type Say = (progress: string) => void;
 
@@ -52,6 +55,12 @@ const proofs: Readonly<Record<string, Proof>> = {
   mirrors: {
     heading: 'Mirrors through a thousand random steps',
     run: ({ seed }, say) => proveMirrors(seed, say),
+  },
+  chain: { heading: 'A chain of services that is killed', run: ({ seed }, say) => proveChain(seed, say) },
+  waiting: { heading: 'Ten thousand clients that wait', run: (_, say) => proveWaiting(say) },
+  client: {
+    heading: 'Mirrors by the client library',
+    run: ({ seed }, say) => proveClientMirrors(seed, say),
   },
   mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },

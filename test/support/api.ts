@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
+import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { Replica } from '../../api/reads/replica.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
@@ -42,13 +43,20 @@ export interface TestApi {
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
   readonly damage: readonly string[];
+  /** How many requests wait for a publication. */
+  waiting(): number;
+  /** Why it did not hold requests against rates, as sentences. */
+  readonly uncounted: readonly string[];
   stop(): Promise<void>;
 }
 
 /** What may differ from the usual API. */
 export type ApiOptions = Partial<
-  Pick<ServerDependencies, 'baseUrl' | 'logger' | 'stallMs' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'>
->;
+  Pick<
+    ServerDependencies,
+    'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
+  >
+> & { readonly defaultRate?: string; readonly maxWaiting?: number };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
@@ -56,6 +64,8 @@ export async function startApi({
   connectReplica = () => null,
   baseUrl,
   logger = pino({ level: 'silent' }),
+  maxWaiting,
+  defaultRate,
   ...limits
 }: ApiOptions & {
   redisUrl: string;
@@ -75,11 +85,20 @@ export async function startApi({
     replicaConnection === null ? undefined : new Replica({ master: redis, replica: replicaConnection });
   const live = new LiveVersions({ redis, listener, replica, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
+  const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
+  const readModel = new ReadModel({
+    ...{ redis: replica?.redis ?? redis, master: redis, live, keyPrefix, onDamage, maxWaiting },
+  });
+  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
-    readModel: new ReadModel({ redis: replica?.redis ?? redis, master: redis, live, keyPrefix, onDamage }),
-    keyring: new ApiKeyring({ redis, keyPrefix, onDamage }),
+    readModel,
+    keyring,
+    rates: new Rates({
+      ...{ redis, keyPrefix, defaultRate },
+      onUncounted: (message) => void uncounted.push(message),
+    }),
     whyAway: () => null,
     host: '127.0.0.1',
     port: 0,
@@ -94,6 +113,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
+  keyring.listenTo(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
@@ -102,6 +122,8 @@ export async function startApi({
     port,
     key,
     damage,
+    waiting: () => readModel.waits.count,
+    uncounted,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {

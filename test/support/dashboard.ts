@@ -48,6 +48,7 @@ export async function startDashboard({
       token,
       ...(withinMs !== undefined && { withinMs }),
       sources: {
+        defaultRate: undefined,
         ...{ redis, keyPrefix, readModel, served: servedCollections, isImported: () => isImported },
         schedule: { cron: '0 3 * * *', timezone: 'UTC' },
         comparison: new VersionComparison(readModel, most === undefined ? {} : { most }),

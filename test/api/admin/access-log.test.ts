@@ -8,7 +8,15 @@ import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
 
 const answered: AnsweredRequest = {
   ...{ requestId: 'r', method: 'GET', target: '/products?page=2', route: '/products', status: 200 },
-  ...{ beganMs: 1, ms: 1.26, bytes: 7, isWhole: true, client: 'Pharmacy 7', address: '127.0.0.1' },
+  ...{
+    beganMs: 1,
+    ms: 1.26,
+    waitedMs: null,
+    bytes: 7,
+    isWhole: true,
+    client: 'Pharmacy 7',
+    address: '127.0.0.1',
+  },
 };
 
 function logged(level: AccessLogLevel, linesASecond?: number) {

@@ -1,5 +1,6 @@
 // The admin listener of a process that serves: its metrics, over real HTTP.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting } from '../../../shared/redis/connections.ts';
@@ -46,11 +47,18 @@ describe('the metrics of a process that serves', function () {
     expect(answer.data).to.deep.equal(products(120));
     expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 1']);
 
+    const waiting = fetch(`${address}/products/changes?since=${version}&wait=60`, { headers });
+    while ((await metric('medref_waiting_requests'))[0] !== 'medref_waiting_requests 1') await sleep(20);
+
     await server().kill();
     expect(await metric('medref_live_'), 'what is said of versions while Redis is away').to.deep.equal([]);
     expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 1']);
 
     serving.process.kill('SIGTERM');
+    expect(
+      (await waiting).status,
+      'a request that waited until the process stopped, Redis being away',
+    ).to.equal(503);
     const { code, stderr } = await serving.ended;
     expect(code).to.equal(0);
     expect(stderr).to.include(`Block 0 of medref:{products}:${version}:blocks is corrupted`);

@@ -7,7 +7,15 @@ import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
 
 const answered: AnsweredRequest = {
   ...{ requestId: 'r', method: 'GET', target: '/products?page=2', route: '/products', status: 200 },
-  ...{ beganMs: 4, ms: 900, bytes: 700, isWhole: true, client: 'Pharmacy 7', address: '127.0.0.1' },
+  ...{
+    beganMs: 4,
+    ms: 900,
+    waitedMs: null,
+    bytes: 700,
+    isWhole: true,
+    client: 'Pharmacy 7',
+    address: '127.0.0.1',
+  },
 };
 
 async function counted(...requests: AnsweredRequest[]) {

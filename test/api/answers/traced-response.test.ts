@@ -17,8 +17,10 @@ import { exchange, send, sendWithoutKey } from '../../support/wire.ts';
 
 /** What is told of a request, as it is when that is told. */
 function factsOf(it: AnsweredRequest): AnsweredRequest {
-  const { requestId, method, target, route, status, beganMs, ms, bytes, isWhole, client, address } = it;
-  return { requestId, method, target, route, status, beganMs, ms, bytes, isWhole, client, address };
+  const { requestId, method, target, route, status, beganMs, ms, waitedMs, bytes, isWhole, client, address } =
+    it;
+  const times = { beganMs, ms, waitedMs };
+  return { requestId, method, target, route, status, ...times, bytes, isWhole, client, address };
 }
 
 describe('a request that is answered', function () {
@@ -148,7 +150,7 @@ describe('a request that is answered', function () {
       const { status, body } = await send(api, path, { method, headers });
       const { ms, beganMs, requestId, ...facts } = await only();
       expect(facts).to.deep.equal({
-        ...{ method, target: path, route, status, bytes: body.length },
+        ...{ method, target: path, route, status, waitedMs: null, bytes: body.length },
         ...{ isWhole: true, client: 'tests', address: '127.0.0.1' },
       });
       expect(requestId).to.match(ofOurs);

@@ -1,11 +1,20 @@
 // API keys as a client meets them: what is refused, and that every refusal is the same.
 
+import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../../../shared/api-keys.ts';
+import { unknownKeysAtOnce } from '../../../api/reads/unknown-keys.ts';
+import {
+  createApiKey,
+  listApiKeys,
+  type MadeApiKey,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../../shared/api-keys.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { makeKeyText } from '../../../shared/formats/api-key-text.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { useApi } from '../../support/api.ts';
+import { type ApiAnswer, startApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
@@ -21,7 +30,7 @@ describe('bearer keys', () => {
   });
   after(() => connection.disconnect());
 
-  function makeKey(changes: { expiresAt?: Date } = {}): Promise<ApiKey & { key: string }> {
+  function makeKey(changes: { expiresAt?: Date; collections?: readonly string[] } = {}): Promise<MadeApiKey> {
     return createApiKey(connection, 'medref', {
       client: 'pharmacy',
       expiresAt: null,
@@ -66,7 +75,8 @@ describe('bearer keys', () => {
       ['a key with padding', () => `Bearer ${api().key}=`],
       ['letters that are not ASCII', () => 'Bearer \u00e7\u00f6\u00fc'],
       ['a key of 10,000 letters', () => `Bearer ${'a'.repeat(10_000)}`],
-      ['a key never made', () => 'Bearer medref_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
+      ['a key never made', () => `Bearer ${makeKeyText()}`],
+      ['a key of the first release never made', () => `Bearer medref_${'A'.repeat(43)}`],
       ['the id of a key', async () => `Bearer ${(await makeKey()).id}`],
       ['a member of every object', () => 'Bearer __proto__'],
       [
@@ -154,6 +164,143 @@ describe('bearer keys', () => {
     expect(status).to.equal(401);
     for (let i = 0; i < 5; i++) expect(await get(one.key)).to.equal(401);
     expect(await get(other.key)).to.equal(200);
+  });
+
+  it('refuses a key at once where its revocation is announced, and soon where that is not heard', async () => {
+    const [one, other] = [await makeKey(), await makeKey()];
+    for (const { key } of [one, other]) expect((await ask(`Bearer ${key}`)).status).to.equal(200);
+    await connection.hdel('medref:keys', createHash('sha256').update(other.key).digest('hex'));
+    await revokeApiKey(connection, 'medref', one.id);
+    await sleep(100); // Well within the half second for which a key is known.
+    expect((await ask(`Bearer ${other.key}`)).status).to.equal(200);
+    expectRefusal(await ask(`Bearer ${one.key}`));
+    await sleep(500);
+    expectRefusal(await ask(`Bearer ${other.key}`));
+  });
+
+  it('accepts a key that was rotated until its overlap has passed, and the one in its place', async () => {
+    const { id, key } = await makeKey();
+    expect((await ask(`Bearer ${key}`)).status).to.equal(200);
+    const rotation = await rotateApiKey(connection, 'medref', { id, overlapS: 1 });
+    expect((await ask(`Bearer ${key}`)).status).to.equal(200);
+    await sleep(1_050);
+    expectRefusal(await ask(`Bearer ${key}`));
+    expect((await ask(`Bearer ${rotation?.made.key}`)).status).to.equal(200);
+  });
+
+  it('accepts keys of the first release, and several keys of one client', async () => {
+    const older = `medref_${randomBytes(32).toString('base64url')}`;
+    const stored = { id: '0123456789ab', client: 'pharmacy', createdAt: new Date().toISOString() };
+    await connection.hset(
+      'medref:keys',
+      createHash('sha256').update(older).digest('hex'),
+      JSON.stringify({ ...stored, expiresAt: null, rate: null }),
+    );
+    for (const key of [older, (await makeKey()).key, (await makeKey()).key])
+      expect((await ask(`Bearer ${key}`)).status).to.equal(200);
+  });
+
+  it('answers 403 for a collection that a key was not made for, after the key and before all else', async () => {
+    const { key } = await makeKey({ collections: ['companies', 'drugs'] });
+    const get = (path: string, method = 'GET') =>
+      sendWithoutKey(api(), path, { method, headers: { authorization: `Bearer ${key}` } });
+    expect((await get('/companies/1')).status).to.equal(200);
+    expect((await get('/drugs')).status, 'nothing is published there').to.equal(503);
+    for (const path of [
+      '/products',
+      '/products/1',
+      '/products/changes',
+      '/products/versions',
+      '/products?x=',
+    ]) {
+      const { status, body } = await get(path);
+      expect(status, path).to.equal(403);
+      expect(body.toString()).to.equal(
+        '{"success":false,"data":{"name":"Forbidden","message":"This key was made for companies and drugs, and not for products.","code":0,"status":403}}',
+      );
+    }
+    expect((await get('/products', 'POST')).status).to.equal(403);
+    expect((await get('/companies', 'POST')).status).to.equal(405);
+    expect((await get('/nothing')).status).to.equal(404);
+    expect((await get('/health/live')).status).to.equal(200);
+    expect((await api().get('/products/1', { headers: { authorization: `Bearer ${key}` } })).status).to.equal(
+      403,
+    );
+  });
+
+  /** How often Redis was asked for a key, and for the digests of all, since the last time. */
+  async function asked(): Promise<{ hget: number; hkeys: number }> {
+    const stats = await connection.info('commandstats');
+    await connection.config('RESETSTAT');
+    const callsOf = (name: string) =>
+      Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+    return { hget: callsOf('hget'), hkeys: callsOf('hkeys') };
+  }
+
+  it('does not ask Redis for a key that was mistyped', async () => {
+    const { key } = await makeKey();
+    await asked();
+    for (const sent of [
+      `${key}x`,
+      key.slice(0, -1),
+      `${key.slice(0, -1)}${key.endsWith('x') ? 'y' : 'x'}`,
+      'x',
+    ])
+      expectRefusal(await ask(`Bearer ${sent}`));
+    expect((await asked()).hget).to.equal(0);
+    expectRefusal(await ask(`Bearer ${makeKeyText()}`));
+    expect((await asked()).hget).to.equal(1);
+  });
+
+  it('answers a flood of unknown keys with 429, asks Redis for few of them, and lets good keys through', async () => {
+    const flooded = await startApi({ redisUrl: redis().url });
+    const statuses = async (keys: readonly string[]) =>
+      (await Promise.all(keys.map((key) => send({ ...flooded, key }, '/companies/1')))).map(
+        (it) => it.status,
+      );
+    try {
+      const made = await makeKey();
+      const late = await makeKey();
+      expect(await statuses([made.key])).to.deep.equal([200]);
+      await asked();
+      const from = Date.now();
+      const flood = await statuses(Array.from({ length: unknownKeysAtOnce + 50 }, makeKeyText));
+      expect(new Set(flood)).to.deep.equal(new Set([401, 429]));
+      const seconds = (Date.now() - from) / 1_000;
+      expect(flood.filter((status) => status === 401).length).to.be.within(
+        unknownKeysAtOnce,
+        unknownKeysAtOnce + 10 * seconds + 1,
+      );
+      const { hget, hkeys } = await asked();
+      expect(hget).to.be.at.most(unknownKeysAtOnce + 10 * seconds + 1);
+      expect(hkeys).to.be.within(1, seconds + 1);
+      // Ten a second are forgiven, so on a slow machine there may be some that are asked for.
+      let refused: ApiAnswer;
+      do
+        refused = await flooded.get('/companies/1', {
+          headers: { authorization: `Bearer ${makeKeyText()}` },
+        });
+      while (refused.status === 401);
+      expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([429, '1']);
+      expect(refused.text).to.include('Too many keys that do not exist came from this address.');
+      // One that this process has seen, and one that it has not; what cannot be a key is 401 as ever.
+      expect(await statuses([made.key, late.key, 'x'])).to.deep.equal([200, 200, 401]);
+    } finally {
+      await flooded.stop();
+    }
+  });
+
+  it('does not take good keys that it has not seen for a flood', async () => {
+    const fresh = await startApi({ redisUrl: redis().url });
+    try {
+      const made = await Promise.all(Array.from({ length: unknownKeysAtOnce + 50 }, () => makeKey()));
+      for (const { key } of made) await send({ ...fresh, key }, '/companies/1');
+      await asked();
+      expect((await send({ ...fresh, key: makeKeyText() }, '/companies/1')).status).to.equal(401);
+      expect((await asked()).hkeys).to.equal(0);
+    } finally {
+      await fresh.stop();
+    }
   });
 
   it('accepts a key made while the API runs', async () => {

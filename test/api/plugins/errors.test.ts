@@ -84,7 +84,7 @@ describe('errors', () => {
       const mistake = () => Promise.reject(new Error('a mistake, in read-model.ts'));
       const server = await createServer({
         ...{ collections: servedCollections, host: '127.0.0.1', port: 0, baseUrl: undefined },
-        readModel: { target: mistake } as unknown as ReadModel,
+        readModel: { target: mistake, waits: { stop: () => undefined } } as unknown as ReadModel,
         keyring: { find: async () => ({ id: '1', expiresAt: null }) } as unknown as ApiKeyring,
         whyAway: () => null,
         logger: pino({}, { write: (line: string) => void logged.push(line) }),

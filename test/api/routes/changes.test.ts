@@ -422,7 +422,9 @@ describe('GET /{collection}/changes', () => {
       for (const name of ['name', 'barcode', 'until', 'Since', 'id']) {
         const answer = await get(`/products/changes?since=${version}&${name}=1`);
         expect(answer.status, name).to.equal(400);
-        expect(messageOf(answer)).to.include(`"${name}"`).and.to.include('since, version, page and per-page');
+        expect(messageOf(answer))
+          .to.include(`"${name}"`)
+          .and.to.include('since, wait, version, page and per-page');
       }
     });
 

@@ -42,7 +42,7 @@ describe('upstream', () => {
     validators?: Validators,
   ): Promise<UpstreamDocument> {
     const document = await upstreamWith(options).open(url, validators);
-    if (document === null) throw new Error('the upstream answered that nothing has changed');
+    if ('notModified' in document) throw new Error('the upstream answered that nothing has changed');
     return document;
   }
 
@@ -58,11 +58,13 @@ describe('upstream', () => {
   }
 
   describe('asks', () => {
-    it('for JSON before JSON Lines, takes gzip, and says who it is', async () => {
+    it('for JSON Lines before JSON, takes gzip, and says who it is; with parameters for JSON first, of which a medref has pages alone', async () => {
       const server = await start(sending(LIST));
       expect(await read(server.url())).to.equal(LIST);
       const headers = server.requests[0]?.headers ?? {};
-      expect(headers.accept).to.match(/^application\/json, application\/x-ndjson;q=0\.9/);
+      expect(headers.accept).to.match(/^application\/x-ndjson, application\/json;q=0\.9/);
+      await read(new URL('?page=2', server.url()));
+      expect(server.requests[1]?.headers.accept).to.match(/^application\/json, application\/x-ndjson;q=0\.9/);
       expect(headers['accept-encoding']).to.equal('gzip');
       expect(headers['user-agent']).to.equal('medref');
       expect(headers).not.to.have.any.keys('authorization', 'if-none-match', 'if-modified-since');
@@ -87,7 +89,8 @@ describe('upstream', () => {
     it('whether the document has changed, when it has validators', async () => {
       const server = await start(refusing(304));
       const validators = { etag: 'W/"a"', lastModified: 'Tue, 01 Jul 2025 00:00:00 GMT' };
-      expect(await upstreamWith().open(server.url(), validators)).to.equal(null);
+      const found = await upstreamWith().open(server.url(), validators);
+      expect(found).to.deep.equal({ notModified: true, version: null });
       expect(server.requests[0]?.headers['if-none-match']).to.equal(validators.etag);
       expect(server.requests[0]?.headers['if-modified-since']).to.equal(validators.lastModified);
     });
@@ -831,7 +834,7 @@ describe('upstream', () => {
 
     async function openAfterFirst(href: string, start = first): Promise<string> {
       const upstream = upstreamWith();
-      (await upstream.open(start))?.close();
+      ((await upstream.open(start)) as UpstreamDocument).close();
       const next = (await upstream.open(new URL(href, start))) as UpstreamDocument;
       return textOf(next);
     }

@@ -1,0 +1,25 @@
+// By which address a client came, and the network that counts as one client.
+
+import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
+
+/** The address of who sent a request; `''` where its connection is gone. */
+export function clientAddressOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
+  return socket.remoteAddress ?? '';
+}
+
+/** An address of IPv4 as it is; of IPv6 its first 64 bits, since a client has all of the others for itself. */
+export function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [, mapped] = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? [];
+  if (mapped !== undefined) return mapped;
+  const [head = '', tail] = address.split('::') as [string, string?];
+  const groups = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const missing = tail === undefined ? 0 : 8 - groups.length - after.length;
+  const all = [...groups, ...Array<string>(missing).fill('0'), ...after];
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}

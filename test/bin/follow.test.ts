@@ -1,0 +1,330 @@
+// A schedule with FOLLOW: when it imports, of an upstream that is a medref and of others, and how often it asks.
+
+import type { ServerResponse } from 'node:http';
+import { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { readLastImportSince, readSeenVersion } from '../../importer/job/import-history.ts';
+import { rollBack } from '../../importer/rollback.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { readHistory } from '../../shared/ended-imports.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { readLiveVersion } from '../../shared/versions.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { aheadOfClock, importRecords } from '../support/importing.ts';
+import { productKeys } from '../support/keys.ts';
+import { product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { type Answer, upstreamServers } from '../support/upstream-server.ts';
+
+interface RunningSchedule {
+  readonly log: readonly (Readonly<Record<string, unknown>> & { readonly msg: string })[];
+  stop(): Promise<number>;
+}
+
+/** What the mirror keeps; upstream keeps its own in the same Redis, by another prefix. */
+const mirror = collectionKeys('mirror', productCollection);
+
+describe('a schedule that follows', () => {
+  const server = useRedis();
+  const startUpstream = upstreamServers();
+  const running: RunningSchedule[] = [];
+  const asked: string[] = [];
+  let redis: Redis;
+  let api: TestApi;
+  let list = products(20);
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    await redis.set(mirror.next, aheadOfClock);
+    list = products(20);
+    await publish();
+    asked.length = 0;
+    api = await startApi({
+      redisUrl: server().url,
+      onAnswered: ({ target }) => void asked.push(String(target)),
+    });
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((it) => it.stop()));
+    await api.stop();
+  });
+
+  async function publish(): Promise<number> {
+    list = [...list, product(list.length + 1)];
+    const { outcome, version } = await importRecords(list, productCollection, { redisUrl: server().url });
+    expect(outcome).to.equal('published');
+    return version as number;
+  }
+
+  /** Starts it; it has nothing else to do than to follow, but for an import at its start where nothing is live. */
+  async function start(url: string, cron = '0 3 31 12 *'): Promise<RunningSchedule> {
+    const { readSettings } = await import('../../config/settings.ts');
+    const { scheduleCommand } = await import('../../bin/commands/schedule.ts');
+    const stop = new AbortController();
+    const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
+    const log: RunningSchedule['log'][number][] = [];
+    const env = { REDIS_URL: server().url, KEY_PREFIX: 'mirror', FOLLOW: 'true' };
+    const settings = readSettings({ ...env, PRODUCTS_URL: url, UPSTREAM_TOKEN: api.key });
+    const ended = scheduleCommand(
+      {
+        // With a field for seconds, which settings refuse.
+        settings: { ...settings, importCron: cron },
+        ...{ stdout: nowhere(), stderr: nowhere(), stopSignal: () => stop.signal },
+        ...{ log: (line) => void log.push(JSON.parse(line)), giveWay: () => undefined },
+        ...{ stayUp: () => undefined, mindResults: () => undefined },
+      },
+      {},
+      {
+        waits: { firstMs: 40, longestMs: 100, lockedMs: 40 },
+        pauses: { firstMs: 40, longestMs: 160 },
+      },
+    );
+    const schedule: RunningSchedule = {
+      log,
+      stop: () => {
+        stop.abort(new Error('It was stopped by SIGTERM.'));
+        return ended;
+      },
+    };
+    running.push(schedule);
+    return schedule;
+  }
+  const startOnApi = () => start(`${api.origin}/products`);
+
+  const outcomes = async () =>
+    (await readHistory(redis, mirror, 100)).map(({ outcome }) => outcome).reverse();
+  /** Waits until so many imports have ended, and the next publication is waited for. */
+  async function settled(count: number): Promise<string[]> {
+    while ((await outcomes()).length < count || api.waiting() === 0) await sleep(5);
+    return outcomes();
+  }
+  const checksums = async () => {
+    const found = await Promise.all([productKeys, mirror].map((keys) => readLiveVersion(redis, keys)));
+    return found.map((version) => version?.checksum);
+  };
+
+  it('has each version as soon as upstream has, the very same records, and asks once for each', async () => {
+    const schedule = await startOnApi();
+    expect(await settled(1)).to.deep.equal(['published']);
+    for (const count of [2, 3]) {
+      const version = await publish();
+      const from = performance.now();
+      expect((await settled(count)).at(-1)).to.equal('published');
+      expect(performance.now() - from).to.be.below(1_500);
+      const [its, ours] = await checksums();
+      expect(ours).to.equal(its);
+      expect((await readSeenVersion(redis, mirror))?.version).to.equal(String(version));
+    }
+    expect(asked.filter((target) => target.includes('wait=50'))).to.have.length(2);
+    expect(asked.filter((target) => target === '/products')).to.have.length(3);
+    expect(schedule.log.map(({ msg }) => msg)).to.include('Upstream has published: an import begins.');
+    const from = performance.now();
+    expect(await schedule.stop()).to.equal(0);
+    expect(performance.now() - from, 'it stops at once').to.be.below(500);
+    expect(api.waiting()).to.equal(0);
+  });
+
+  it('goes on from a later version with the same content, of which upstream says that nothing has changed', async () => {
+    const schedule = await startOnApi();
+    await settled(1);
+    await schedule.stop();
+    const { version: to } = (await readLiveVersion(redis, productKeys)) as { version: number };
+    await publish();
+    await rollBack(productCollection, { redis, keyPrefix: 'medref', to, maxNumberWaitMs: 0 });
+    while (api.waiting() > 0) await sleep(5);
+    await startOnApi();
+    expect(await settled(2)).to.deep.equal(['published', 'unchanged']);
+    await sleep(200);
+    expect(await outcomes()).to.have.length(2);
+  });
+
+  it('does not import again what a check refused, but the next version', async () => {
+    await startOnApi();
+    await settled(1);
+    const whole = list;
+    list = list.slice(0, 10);
+    await importRecords(list, productCollection, { redisUrl: server().url, force: true });
+    expect(await settled(2)).to.deep.equal(['published', 'refused']);
+    await sleep(200);
+    expect(await outcomes()).to.have.length(2);
+    list = whole;
+    await publish();
+    expect((await settled(3)).at(-1)).to.equal('published');
+    expect(new Set(await checksums())).to.have.length(1);
+  });
+
+  it('respects a hold: each publication is told of once, and none is imported', async () => {
+    await startOnApi();
+    await settled(1);
+    await redis.set(mirror.hold, JSON.stringify({ since: '2026-01-01T00:00:00.000Z', version: 1 }));
+    await publish();
+    expect(await settled(2)).to.deep.equal(['published', 'held']);
+    await sleep(200);
+    expect(await outcomes()).to.have.length(2);
+    await redis.del(mirror.hold);
+    await publish();
+    expect(await settled(3)).to.deep.equal(['published', 'held', 'published']);
+  });
+
+  it('waits for the lock of another import, and looks again where that began before the publication', async () => {
+    await startOnApi();
+    await settled(1);
+    await redis.set(mirror.lock, JSON.stringify({ token: 't', holder: 'another', since: 'now' }));
+    const version = await publish();
+    await sleep(150);
+    expect(await outcomes()).to.have.length(1);
+    await redis.del(mirror.lock);
+    expect(await settled(2)).to.deep.equal(['published', 'published']);
+    expect((await readSeenVersion(redis, mirror))?.version).to.equal(String(version));
+  });
+
+  it('imports at once where upstream has lost what it had, and follows what it has now', async () => {
+    await startOnApi();
+    await settled(1);
+    const keys = await redis.keys('medref:{products}*');
+    await redis.del(...keys);
+    await redis.set(productKeys.next, 30_000_101_000_000);
+    await publish();
+    const [, second] = await settled(2);
+    expect(second).to.equal('published');
+    expect(new Set(await checksums())).to.have.length(1);
+  });
+
+  it('goes on where upstream was away, which it says once', async () => {
+    const { log } = await startOnApi();
+    await settled(1);
+    const { port } = api;
+    await api.stop();
+    while (!log.some(({ msg }) => msg.includes('it is asked again'))) await sleep(5);
+    const before = await readHistory(redis, mirror, 100);
+    await sleep(300);
+    const troubles = log.filter(({ msg }) => msg.includes('it is asked again'));
+    expect(troubles).to.have.length(1);
+    expect(troubles[0]?.['reason']).to.match(
+      new RegExp(`:${port}/products/changes refused the connection\\.`),
+    );
+    expect(await readHistory(redis, mirror, 100)).to.deep.equal(before);
+  });
+
+  describe('of an upstream that is canned', () => {
+    const lines = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
+    /** Answers the list as a medref does, and its changes as a test says. */
+    const medrefLike =
+      (
+        changes: (response: ServerResponse, nth: number) => void,
+        headers: Record<string, string> = {},
+      ): Answer =>
+      (response, request, nth) => {
+        if (request.url?.includes('/changes')) return changes(response, nth);
+        response.writeHead(200, {
+          'content-type': 'application/x-ndjson',
+          'medref-version': '7',
+          ...headers,
+        });
+        response.end(lines(list));
+      };
+    const untilLogged = async ({ log }: RunningSchedule, text: string) => {
+      while (!log.some(({ msg }) => msg.includes(text))) await sleep(5);
+      return log.filter(({ msg }) => msg.includes(text));
+    };
+    const afterAWhile = async ({ requests }: { readonly requests: readonly unknown[] }) => {
+      await sleep(400);
+      return requests.length;
+    };
+
+    for (const [what, answer, reason] of [
+      [
+        'of an older release',
+        medrefLike((response) => response.writeHead(400).end()),
+        /answered 400: .* cannot wait\.$/,
+      ],
+      ['no medref at that address', medrefLike((response) => response.end('{}')), /is not of a medref\.$/],
+    ] as const)
+      it(`leaves it to the schedule where it is ${what}, and says so once`, async () => {
+        const upstream = await startUpstream(answer);
+        const schedule = await start(upstream.url('/products').href);
+        const [told, ...more] = await untilLogged(schedule, 'it is left to the schedule');
+        expect(told?.['reason']).to.match(reason);
+        expect([more, await afterAWhile(upstream)]).to.deep.equal([[], 2]);
+      });
+
+    it('leaves it to the schedule where it is no medref, and asks it for nothing', async () => {
+      const upstream = await startUpstream((response) => response.end(JSON.stringify(list)));
+      await start(upstream.url('/products').href);
+      while ((await outcomes()).length < 1) await sleep(5);
+      expect(await afterAWhile(upstream)).to.equal(1);
+      expect((await readSeenVersion(redis, mirror))?.version).to.equal(null);
+    });
+
+    it('asks ever more seldom where it fails, says 410 or does not wait', async () => {
+      const answers: ((response: ServerResponse) => void)[] = [
+        (response) => response.writeHead(500).end(),
+        (response) => response.writeHead(410).end(),
+        (response) => response.setHeader('medref-version', '7').end('{}'),
+        (response) => response.setHeader('medref-version', '8').end('{}'),
+      ];
+      for (const answer of answers) {
+        await redis.del(mirror.imports, mirror.live);
+        const upstream = await startUpstream(medrefLike(answer));
+        const schedule = await start(upstream.url('/products').href);
+        while ((await outcomes()).length < 1) await sleep(5);
+        // 40, 80, 160, 160 ms less a half at most, and an import beside each.
+        expect(await afterAWhile(upstream)).to.be.within(3, 24);
+        await schedule.stop();
+      }
+    });
+
+    it('imports once more where an import was under way that had begun before the publication', async () => {
+      const held: ServerResponse[] = [];
+      let lists = 0;
+      const upstream = await startUpstream((response, request) => {
+        response.setHeader('medref-version', '7');
+        if (request.url?.includes('/changes')) return void held.push(response);
+        lists += 1;
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+        if (lists === 2) held.push(response);
+        else response.end(lines(list));
+      });
+      const soon = new Date(Math.ceil((Date.now() + 700) / 1_000) * 1_000);
+      const [s, m, h] = [soon.getUTCSeconds(), soon.getUTCMinutes(), soon.getUTCHours()];
+      await start(upstream.url('/products').href, `${s} ${m} ${h} * * *`);
+      while (held.length < 2) await sleep(5);
+      const [changes, scheduled] = held as [ServerResponse, ServerResponse];
+      changes.setHeader('medref-version', '8').end('{}');
+      await sleep(50);
+      scheduled.end(lines(list));
+      while ((await outcomes()).length < 3) await sleep(5);
+      expect(await outcomes()).to.deep.equal(['published', 'unchanged', 'unchanged']);
+    });
+
+    it('waits for as long as it is asked to', async () => {
+      const upstream = await startUpstream(
+        medrefLike((response) => response.writeHead(503, { 'retry-after': '1' }).end()),
+      );
+      const schedule = await start(upstream.url('/products').href);
+      await untilLogged(schedule, 'it is asked again');
+      await sleep(100);
+      expect(upstream.requests).to.have.length(2);
+    });
+
+    it('publishes nothing of a list that has another digest than it was told', async () => {
+      const upstream = await startUpstream(
+        medrefLike((response) => response.writeHead(400).end(), {
+          'medref-digest': `list=:${Buffer.alloc(32).toString('base64')}:, set=:x:`,
+        }),
+      );
+      await start(upstream.url('/products').href);
+      while ((await outcomes()).length < 1) await sleep(5);
+      const [last] = await readHistory(redis, mirror, 1);
+      expect([last?.outcome, last?.version]).to.deep.equal(['failed', null]);
+      expect(last?.reason).to.match(/\/products sent another list than its Medref-Digest is of: .*\.$/);
+      expect(await readLiveVersion(redis, mirror)).to.equal(null);
+      expect(await readLastImportSince(redis, mirror, new Date(0))).to.equal(null);
+    });
+  });
+});

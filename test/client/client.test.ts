@@ -1,0 +1,520 @@
+import type { IncomingMessage } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import {
+  type Change,
+  createClient,
+  digestOf,
+  type MedrefClient,
+  MedrefError,
+  type Product,
+  SetDigest,
+} from '../../client/client.ts';
+import { companies as companyCollection } from '../../shared/collections/company.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { quickTiming } from '../support/client-timing.ts';
+import { startFaultyProxy } from '../support/faulty-proxy.ts';
+import { importRecords } from '../support/importing.ts';
+import { companies, product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { relaying, type Spoil } from '../support/relay.ts';
+import { closedPort, upstreamServers } from '../support/upstream-server.ts';
+
+const count = 250;
+const first = products(count);
+/** The next version: 201 records are others, which is more than a page of changes; one has gone, and one has come. */
+const second = [
+  ...first.slice(1).map((it, n) => (n < 201 ? { ...it, published: false } : it)),
+  product(9_000, { drug: { id: 1, name: 'DRUG 1' } }),
+];
+
+async function listed<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const list: Item[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
+
+/** What something is rejected with. */
+async function errorOf(promise: Promise<unknown>): Promise<MedrefError> {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).to.be.instanceOf(MedrefError);
+  return error as MedrefError;
+}
+
+describe('the client library', function () {
+  this.timeout(30_000);
+  const redis = useRedis();
+  const startServer = upstreamServers();
+  let api: TestApi;
+  let client: MedrefClient;
+  let versions: [number, number];
+
+  before(async () => {
+    const options = { redisUrl: redis().url, force: true };
+    await importRecords(companies(3), companyCollection, options);
+    const older = await importRecords(first, productCollection, options);
+    const newer = await importRecords(second, productCollection, options);
+    versions = [older.version as number, newer.version as number];
+    api = await startApi({ redisUrl: redis().url });
+    client = createClient({ baseUrl: api.origin, key: api.key }, quickTiming);
+  });
+  after(() => api.stop());
+
+  const clientOf = (origin: string, tries = quickTiming.tries) =>
+    createClient({ baseUrl: origin, key: api.key }, { ...quickTiming, tries });
+
+  /** A client behind something that spoils answers, and the requests that came there. */
+  async function spoilt(spoil: Spoil): Promise<MedrefClient & { requests: readonly IncomingMessage[] }> {
+    const { origin, requests } = await startServer(relaying(() => api.port, spoil));
+    return { ...clientOf(origin), requests };
+  }
+
+  describe('reads', () => {
+    it('a record by its id, of the live version or of another one', async () => {
+      expect(await client.products.get(2)).to.deep.equal(second[0]);
+      expect(await client.products.get(2, { version: versions[0] })).to.deep.equal(first[1]);
+      expect(await client.companies.get(3)).to.deep.equal(companies(3)[2]);
+      expect(await client.drugs.get(7)).to.deep.equal({ drug: first[6]?.drug });
+    });
+
+    it('null where no record has an id, and nothing else as null', async () => {
+      expect(await client.products.get(1)).to.equal(null);
+      const elsewhere = clientOf(`${api.origin}/wrong`).products.get(2);
+      expect((await errorOf(elsewhere)).status).to.equal(404);
+    });
+
+    it('pages, with their links and what is in them', async () => {
+      const page = await client.products.page({ page: 2, perPage: 100, version: versions[0] });
+      expect(page.data).to.deep.equal(first.slice(100, 200));
+      expect(page.meta).to.deep.equal({ totalCount: count, pageCount: 3, currentPage: 2, perPage: 100 });
+      expect(page.links.next?.href).to.equal(
+        `${api.origin}/products?version=${versions[0]}&page=3&per-page=100`,
+      );
+      expect(page.version).to.equal(versions[0]);
+      expect((await client.products.page()).data).to.deep.equal(second.slice(0, 200));
+    });
+
+    it('records by their ids, in the order in which they are asked for', async () => {
+      const { data } = await client.products.page({ ids: [9, 7, 9_000] });
+      expect(data.map((it) => it.product.id)).to.deep.equal([9, 7, 9_000]);
+    });
+
+    it('all that a search finds, over several pages', async () => {
+      const search = client.products.search({ name: 'drug' });
+      expect(search.version).to.equal(undefined);
+      const found = await listed(search);
+      expect(found).to.have.length(second.length);
+      expect(new Set(found.map((it) => it.product.id)).size).to.equal(second.length);
+      expect(search.version).to.equal(versions[1]);
+      const { barcode } = (first[4] as Product).barcodes[0] as Product['barcodes'][0];
+      expect(await listed(client.products.search({ barcode, version: versions[0] }))).to.deep.equal([
+        first[4],
+      ]);
+      expect(await listed(client.products.search({ drug: 1 }))).to.deep.equal([second.at(-1)]);
+      expect(await listed(client.companies.search({ name: 'FIRM 2' }))).to.deep.equal([companies(3)[1]]);
+    });
+
+    it('a search of one version, whatever is published between its pages', async () => {
+      const pinned = await spoilt(() => false);
+      await listed(pinned.products.search({ name: 'drug' }));
+      expect(pinned.requests.map(({ url }) => url)).to.deep.equal([
+        '/products?name=drug&page=1&per-page=200',
+        `/products?name=drug&version=${versions[1]}&page=2&per-page=200`,
+      ]);
+    });
+
+    it('the whole list in its order, with its version and digest', async () => {
+      const all = client.products.all();
+      expect(await listed(all)).to.deep.equal(second);
+      expect(all.version).to.equal(versions[1]);
+      expect(all.digest).to.deep.equal(digestOf(second));
+      expect(await listed(client.products.all({ version: versions[0] }))).to.deep.equal(first);
+      expect(await listed(client.drugs.all())).to.deep.equal(second.map(({ drug }) => ({ drug })));
+    });
+
+    it('the versions that are kept, with their digests', async () => {
+      const kept = await client.products.versions();
+      expect(kept.map(({ version, live, digest }) => ({ version, live, digest }))).to.deep.equal([
+        { version: versions[1], live: true, digest: digestOf(second) },
+        { version: versions[0], live: false, digest: digestOf(first) },
+      ]);
+    });
+
+    it('what changed, by which the digest of a copy becomes that of the version at the end', async () => {
+      const changes = client.products.changes({ since: versions[0] });
+      const list: Change<Product>[] = await listed(changes);
+      expect(list.map(({ change }) => change).filter((it) => it !== 'changed')).to.deep.equal([
+        'removed',
+        'added',
+      ]);
+      const copy = new Map(first.map((it) => [it.product.id, it]));
+      const digest = new SetDigest();
+      for (const record of first) digest.add(record);
+      for (const { id, record } of list) {
+        const before = copy.get(id);
+        if (before) digest.remove(before);
+        if (record) digest.add(record);
+      }
+      expect(changes.version).to.equal(versions[1]);
+      expect(digest.value).to.equal(changes.digest?.set).and.to.equal(digestOf(second).set);
+    });
+
+    it('gzip, and says so', async () => {
+      const relayed = await spoilt(() => false);
+      await listed(relayed.products.all());
+      await relayed.products.get(2);
+      expect(relayed.requests.map(({ headers }) => headers['accept-encoding'])).to.deep.equal([
+        'gzip',
+        'gzip',
+      ]);
+    });
+  });
+
+  describe('keeps what it was given', () => {
+    it('and has it confirmed by its ETag the next time', async () => {
+      const statuses: (string | undefined)[] = [];
+      const relayed = await spoilt((_response, _answer, { headers }) => {
+        statuses.push(headers['if-none-match']);
+        return false;
+      });
+      const twice = async <Value>(read: () => Promise<Value>) => [await read(), await read()];
+      for (const read of [
+        () => relayed.products.get(2),
+        () => relayed.products.page({ name: 'drug 1' }),
+        () => relayed.products.page({ name: 'drug 2' }),
+        () => relayed.products.versions(),
+      ] as (() => Promise<unknown>)[]) {
+        const [once, again] = await twice(read);
+        expect(again).to.deep.equal(once);
+        expect(again, 'who has it may change it').not.to.equal(once);
+        expect(statuses.splice(0)).to.satisfy(([a, b]: string[]) => a === undefined && b?.startsWith('W/"'));
+      }
+    });
+
+    it('of the last fifty things that it was asked for, and no more', async () => {
+      const relayed = await spoilt(() => false);
+      const tagged = async (id: number) => {
+        await relayed.products.get(id);
+        return relayed.requests.at(-1)?.headers['if-none-match'] !== undefined;
+      };
+      for (let id = 2; id < 53; id += 1) expect(await tagged(id), `${id}`).to.equal(false);
+      expect(await tagged(3)).to.equal(true);
+      expect(await tagged(2)).to.equal(false);
+      expect(await tagged(3), 'asked for not long ago').to.equal(true);
+    });
+  });
+
+  describe('asks again', () => {
+    for (const status of [429, 502, 503, 504]) {
+      it(`after ${status}, when Retry-After says so`, async () => {
+        const startedAt = Date.now();
+        const relayed = await spoilt((response) => {
+          if (relayed.requests.length > 2) return false;
+          response.writeHead(status, { 'retry-after': '20' }).end('<html>');
+          return true;
+        });
+        expect(await relayed.products.get(2)).to.deep.equal(second[0]);
+        // 20 short seconds, twice.
+        expect(Date.now() - startedAt).to.be.at.least(190);
+        expect(relayed.requests).to.have.length(3);
+      });
+    }
+
+    it('five times in all, and then says what the service said', async () => {
+      const relayed = await spoilt((response) => {
+        const data = { name: 'Service Unavailable', message: 'Redis is away.', code: 0, status: 503 };
+        response.writeHead(503).end(JSON.stringify({ success: false, data }));
+        return true;
+      });
+      const error = await errorOf(relayed.products.get(2));
+      expect(error).to.include({ status: 503, name: 'Service Unavailable', message: 'Redis is away.' });
+      expect(error.retryAfter).to.equal(null);
+      expect(relayed.requests).to.have.length(5);
+    });
+
+    it('not where it would have to wait for more than a minute', async () => {
+      const relayed = await spoilt((response) => {
+        response.writeHead(429, { 'retry-after': '61' }).end();
+        return true;
+      });
+      expect(await errorOf(relayed.products.get(2))).to.include({ status: 429, retryAfter: 61 });
+      expect(relayed.requests).to.have.length(1);
+    });
+
+    it('where nobody listens, and says so in the end', async () => {
+      const error = await errorOf(clientOf(`http://127.0.0.1:${await closedPort()}`).products.get(2));
+      expect(error).to.include({ status: 0, name: 'ConnectionError' });
+      expect(error.message).to.match(/ECONNREFUSED/);
+    });
+
+    it('where nothing comes for long, before the answer and within it', async () => {
+      const silent = await startServer((response, _request, nth) => {
+        if (nth > 1) response.writeHead(200, { 'medref-version': '1' }).write('{');
+      });
+      const timing = { ...quickTiming, silenceMs: 40, tries: 2 };
+      const slow = createClient({ baseUrl: silent.origin, key: 'key' }, timing);
+      const error = await errorOf(slow.products.get(2));
+      expect(error.message).to.match(/could not be read to its end: nothing came for 0.04 s\.$/);
+      expect(silent.requests).to.have.length(2);
+    });
+
+    it('not while the service waits for a publication, as it was asked to', async () => {
+      const patient = await startServer((response) => {
+        const body = { data: [], _links: {}, _meta: { totalCount: 0 }, success: true };
+        setTimeout(() => response.writeHead(200, { 'medref-version': '1' }).end(JSON.stringify(body)), 150);
+      });
+      const timing = { secondMs: 1_000, silenceMs: 50, tries: 1 };
+      const { products: collection } = createClient({ baseUrl: patient.origin, key: 'key' }, timing);
+      expect(await listed(collection.changes({ since: 1, wait: 10 }))).to.deep.equal([]);
+    });
+
+    it('for JSON that was cut', async () => {
+      const relayed = await spoilt((response, { headers, body }) => {
+        if (relayed.requests.length > 2) return false;
+        const { 'content-length': _, ...others } = headers;
+        response.writeHead(200, others).end(body.subarray(0, 20));
+        return true;
+      });
+      expect(await relayed.products.get(2)).to.deep.equal(second[0]);
+      expect(relayed.requests).to.have.length(3);
+    });
+  });
+
+  describe('reads the whole list on', () => {
+    for (const encoding of ['gzip', 'identity'] as const) {
+      it(`where it is cut at any place, with ${encoding}, and gives no record twice`, async () => {
+        const asked: typeof fetch = (url, init) =>
+          fetch(url, { ...init, headers: { ...(init?.headers as object), 'accept-encoding': encoding } });
+        const text = second.map((it) => `${JSON.stringify(it)}\n`).join('');
+        const { length } = encoding === 'gzip' ? gzipSync(text) : text;
+        const within = [0.1, 0.3, 0.5, 0.7, 0.9].map((part) => 600 + Math.floor((part * length) / 2) * 2);
+        const cuts = [0, 11, 400, ...within];
+        const proxy = await startFaultyProxy(
+          () => api.port,
+          () => {
+            const after = cuts.shift();
+            return after === undefined ? { kind: 'none' } : { kind: 'cut', after, isReset: after % 4 === 0 };
+          },
+        );
+        try {
+          const options = { baseUrl: proxy.origin, key: api.key, fetch: asked };
+          const { products } = createClient(options, { ...quickTiming, tries: 5 });
+          expect(await listed(products.all())).to.deep.equal(second);
+          expect(cuts).to.deep.equal([]);
+        } finally {
+          await proxy.close();
+        }
+      });
+    }
+
+    it('where it ends in order within a line, as a proxy may make of a cut', async () => {
+      const relayed = await spoilt((response, { headers }) => {
+        if (relayed.requests.length > 1) return false;
+        const text = second.map((it) => `${JSON.stringify(it)}\n`).join('');
+        response.writeHead(200, headers).end(gzipSync(text.slice(0, -5)));
+        return true;
+      });
+      expect(await listed(relayed.products.all())).to.deep.equal(second);
+    });
+
+    it('from the version with which it began', async () => {
+      const relayed = await spoilt((response, { headers, body }) => {
+        if (relayed.requests.length > 1) return false;
+        response.writeHead(200, headers);
+        response.write(body.subarray(0, -50), () => response.socket?.destroy());
+        return true;
+      });
+      await listed(relayed.products.all());
+      expect(relayed.requests.map(({ url }) => url)).to.deep.equal([
+        '/products',
+        `/products?version=${versions[1]}`,
+      ]);
+    });
+
+    it('but says 410 where that version was let go meanwhile', async () => {
+      const relayed = await spoilt((response, { headers, body }, { url }) => {
+        if (url === '/products') {
+          response.writeHead(200, headers);
+          response.write(body.subarray(0, -50), () => response.socket?.destroy());
+        } else {
+          const data = { name: 'Gone', message: 'It is not kept.', code: 0, status: 410 };
+          response.writeHead(410).end(JSON.stringify({ success: false, data }));
+        }
+        return true;
+      });
+      expect(await errorOf(listed(relayed.products.all()))).to.include({ status: 410, name: 'Gone' });
+    });
+  });
+
+  describe('gives no last record', () => {
+    const ndjson = (headers: Record<string, unknown>) => headers['content-type'] === 'application/x-ndjson';
+    const linesOf = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
+    for (const [what, others] of [
+      ['it ends too early', second.slice(0, -1)],
+      ['it has another record', [product(77_000), ...second.slice(1)]],
+      ['it has another order', [second[1], second[0], ...second.slice(2)]],
+      ['it has a record too many', [...second, product(77_000)]],
+    ] as const) {
+      it(`of a list that is not as its digest says: ${what}`, async () => {
+        const relayed = await spoilt((response, { headers }) => {
+          if (!ndjson(headers)) return false;
+          response.writeHead(200, headers).end(gzipSync(linesOf(others)));
+          return true;
+        });
+        const given: unknown[] = [];
+        const reading = async () => {
+          for await (const record of relayed.products.all()) given.push(record);
+        };
+        const error = await errorOf(reading());
+        expect(error).to.include({ status: 200, name: 'DigestMismatch' });
+        expect(error.message).to.equal(
+          `The products that came are not version ${versions[1]}: their digest differs.`,
+        );
+        expect(given).to.have.length(others.length - 1);
+        expect(relayed.requests).to.have.length(1);
+      });
+    }
+
+    it('of lines that are no records', async () => {
+      const relayed = await spoilt((response, { headers }) => {
+        response.writeHead(200, headers).end(gzipSync('{"product":\n{}\n'));
+        return true;
+      });
+      expect(await errorOf(listed(relayed.products.all()))).to.include({ name: 'DigestMismatch' });
+    });
+  });
+
+  describe('gives up at once', () => {
+    it('where its key is refused', async () => {
+      const { origin, requests } = await startServer(relaying(() => api.port));
+      const { products } = createClient({ baseUrl: origin, key: 'wrong' }, quickTiming);
+      for (const refused of [products.get(2), listed(products.all()), listed(products.mirror())]) {
+        const error = await errorOf(refused);
+        expect(error).to.include({ status: 401, name: 'Unauthorized' });
+        expect(error.message).to.match(/^This needs a valid key/);
+      }
+      expect(requests).to.have.length(3);
+    });
+
+    it('where a request cannot be right', async () => {
+      const relayed = await spoilt(() => false);
+      const error = await errorOf(relayed.products.page({ name: '' }));
+      expect(error.status).to.equal(400);
+      expect(error.message).to.include('name');
+      expect((await errorOf(listed(relayed.products.changes({ since: 5 })))).status).to.equal(410);
+      expect(relayed.requests).to.have.length(2);
+    });
+
+    for (const [what, status, headers, body] of [
+      ['a page of HTML', 200, { 'content-type': 'text/html' }, '<html>'],
+      ['JSON of something else', 200, {}, '{"success":true,"data":{}}'],
+      ['JSON of something else, with a number', 200, { 'medref-version': '1' }, '{"data":{}}'],
+      ['a number that is none', 200, { 'medref-version': 'one' }, '{"success":true,"data":{}}'],
+      ['an error of something else', 404, {}, '{"error":"no such page"}'],
+      ['an error of something else, with data', 404, {}, '{"data":{"name":"a","message":"b"}}'],
+      ['a page of HTML as an error', 500, {}, '<html>'],
+    ] as const) {
+      it(`where ${what} shows that this is not medref, and names it`, async () => {
+        const server = await startServer((response) => void response.writeHead(status, headers).end(body));
+        const error = await errorOf(clientOf(server.origin).products.get(2));
+        expect(error).to.include({ name: 'NotMedref', status });
+        expect(error.message).to.include(
+          `This is not medref, or something hides it: ${server.origin}/products/2 `,
+        );
+        expect(server.requests).to.have.length(1);
+      });
+    }
+
+    it('where a whole list comes without its digest, or with a line that has no end', async () => {
+      const fields = { 'medref-version': '1' };
+      const bare = await startServer((response) => void response.writeHead(200, fields).end('{}\n'));
+      expect(await errorOf(listed(clientOf(bare.origin).products.all()))).to.include({ name: 'NotMedref' });
+      const endless = await startServer((response) => {
+        response.writeHead(200, { ...fields, 'medref-digest': 'list=:YQ==:' }).end('x'.repeat(2 ** 21));
+      });
+      expect(await errorOf(listed(clientOf(endless.origin).products.all()))).to.include({
+        name: 'NotMedref',
+      });
+    });
+
+    it('where the items of a list are not as many as it says', async () => {
+      const relayed = await spoilt((response, { headers, body }) => {
+        const { 'content-length': _, 'content-encoding': __, ...others } = headers;
+        const list = body.toString().replace('"totalCount":1', '"totalCount":2');
+        response.writeHead(200, others).end(list);
+        return true;
+      });
+      const search = relayed.companies.search({ name: 'FIRM 2' });
+      expect(await errorOf(listed(search))).to.include({ name: 'NotMedref' });
+    });
+  });
+
+  describe('ends', () => {
+    it('with a signal, of the client or of a call, whose reason it throws', async () => {
+      const server = await startServer(() => undefined);
+      for (const which of ['client', 'call'] as const) {
+        const ending = new AbortController();
+        const { signal } = ending;
+        const options = { baseUrl: server.origin, key: 'key' };
+        const { products } = createClient({ ...options, ...(which === 'client' && { signal }) }, quickTiming);
+        const reading = products.get(2, which === 'call' ? { signal } : {});
+        const reason = new Error('enough');
+        setTimeout(() => ending.abort(reason), 20);
+        expect(await reading.catch((error: unknown) => error)).to.equal(reason);
+        expect(await products.get(2, { signal }).catch((error: unknown) => error)).to.equal(reason);
+      }
+      expect(server.requests).to.have.length(2);
+    });
+
+    it('with a signal while it waits to ask again', async () => {
+      const ending = new AbortController();
+      const slow = { ...quickTiming, secondMs: 1_000 };
+      const startedAt = Date.now();
+      const { origin } = await startServer((response) => {
+        response.writeHead(503, { 'retry-after': '60' }).end();
+        setTimeout(() => ending.abort(), 20);
+      });
+      const { products } = createClient({ baseUrl: origin, key: 'key' }, slow);
+      const error = await products.get(2, { signal: ending.signal }).catch((thrown: Error) => thrown);
+      expect((error as Error).name).to.equal('AbortError');
+      expect(Date.now() - startedAt).to.be.below(5_000);
+    });
+
+    it('the transfer of a list of which no more is read', async () => {
+      const { origin, openConnections } = await startServer((response) => {
+        const lines = `${JSON.stringify(product(1))}\n`.repeat(3);
+        response.writeHead(200, { 'medref-version': '1', 'medref-digest': 'list=:YQ==:' }).write(lines);
+      });
+      for await (const _ of clientOf(origin).products.all()) break;
+      while ((await openConnections()) > 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    });
+  });
+
+  describe('is not made', () => {
+    for (const [what, options] of [
+      ['of an address that is none', { baseUrl: 'medref.example', key: 'key' }],
+      ['of an address of another kind', { baseUrl: 'ftp://medref.example', key: 'key' }],
+      ['of an address with a password', { baseUrl: 'https://a:b@medref.example', key: 'key' }],
+      ['of an address with a query', { baseUrl: 'https://medref.example?a=b', key: 'key' }],
+      ['without a key', { baseUrl: 'https://medref.example', key: '' }],
+      ['with a key that has a line end', { baseUrl: 'https://medref.example', key: 'secret\n' }],
+    ] as const) {
+      it(`${what}, and the error does not repeat the key`, () => {
+        expect(() => createClient(options))
+          .to.throw(TypeError)
+          .with.property('message')
+          .that.not.includes('secret');
+      });
+    }
+
+    it('of a part of an address: one with a path is asked below it', async () => {
+      const { origin, requests } = await startServer((response) => void response.writeHead(404).end());
+      await errorOf(clientOf(`${origin}/medref//`).products.get(2));
+      expect(requests[0]?.url).to.equal('/medref/products/2');
+    });
+  });
+});

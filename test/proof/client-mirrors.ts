@@ -1,0 +1,286 @@
+// Mirrors by the client library that follow a service through faults of every connection, and of the service itself.
+// Out: whether each step was the version that it said, and whether the copy came to be what is live.
+
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import fc from 'fast-check';
+import {
+  createClient,
+  digestOf,
+  type MedrefError,
+  type MirrorStep,
+  type Product,
+} from '../../client/client.ts';
+import { rollBack } from '../../importer/rollback.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { quickTiming } from '../support/client-timing.ts';
+import { type Fault, startFaultyProxy } from '../support/faulty-proxy.ts';
+import { importRecords } from '../support/importing.ts';
+import { productKeys } from '../support/keys.ts';
+import { product } from '../support/records.ts';
+import { startTestRedis } from '../support/redis-server.ts';
+import { startLongList } from './long-list.ts';
+import { type Finding, inDigits, type Table } from './reliability-page.ts';
+
+/** What the service goes through while it is followed. */
+const events = ['change', 'same list', 'rollback', 'restart', 'loss of everything'] as const;
+
+/** One run: what happens, in its order. */
+export interface MirrorPlan {
+  readonly events: readonly (typeof events)[number][];
+  /** Of the first connections; the later ones have none. */
+  readonly faults: readonly Fault[];
+  /** After which steps the mirror is ended, and another one begun from where it was. */
+  readonly ends: readonly boolean[];
+  readonly isIdentity: boolean;
+}
+
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  fc.record({
+    kind: fc.constant('cut' as const),
+    after: fc.oneof(fc.nat(1_500), fc.nat(15_000)),
+    isReset: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant('answer' as const),
+    status: fc.constantFrom(429, 502, 503),
+    retryAfter: fc.constantFrom(null, '0', '1'),
+  }),
+);
+
+export const mirrorPlans: fc.Arbitrary<MirrorPlan> = fc.record({
+  events: fc.array(fc.constantFrom('change', 'change', ...events), { minLength: 1, maxLength: 4 }),
+  faults: fc.array(fault, { maxLength: 12 }),
+  ends: fc.array(fc.boolean(), { maxLength: 6 }),
+  isIdentity: fc.boolean(),
+});
+
+/** A service that is followed, run after run. */
+export class FollowedService {
+  readonly #redis: Redis;
+  readonly #redisUrl: string;
+  readonly #stopRedis: () => Promise<void>;
+  #api: TestApi;
+  #records: readonly Product[] = [];
+  #nextId = 1;
+  /** The set digests of what was published, by version. */
+  readonly #truth = new Map<number, string>();
+  readonly counts = new Map<string, number>();
+
+  private constructor(redis: Redis, api: TestApi, server: { url: string; stop: () => Promise<void> }) {
+    this.#redis = redis;
+    this.#api = api;
+    this.#redisUrl = server.url;
+    this.#stopRedis = server.stop;
+  }
+
+  /** Whoever starts one stops it. */
+  static async start(): Promise<FollowedService> {
+    const server = await startTestRedis();
+    const redis = await connectForWriting(server.url);
+    const service = new FollowedService(redis, await startApi({ redisUrl: server.url }), server);
+    await service.#publishChange();
+    return service;
+  }
+
+  async stop(): Promise<void> {
+    await this.#api.stop();
+    this.#redis.disconnect();
+    await this.#stopRedis();
+  }
+
+  /** Follows the service through a plan. @throws Error where a step is not the version that it says it is */
+  async run(plan: MirrorPlan): Promise<void> {
+    const faults = [...plan.faults];
+    const proxy = await startFaultyProxy(
+      () => this.#api.port,
+      () => faults.shift() ?? { kind: 'none' },
+    );
+    const ending = new AbortController();
+    try {
+      const copy = new Copy();
+      const following = this.#follow(proxy.origin, { plan, copy, signal: ending.signal });
+      // A mirror that gives up is told at once, not when it has not come to the end.
+      const failing = following.then(() => Promise.reject(new Error('The mirror ended.')));
+      failing.catch(() => undefined);
+      for (const event of plan.events) await Promise.race([this.#undergo(event), failing]);
+      await Promise.race([this.#caughtUp(copy), failing]);
+      ending.abort();
+      await following;
+      for (const [version, set] of copy.steps) this.#require(this.#truth.get(version) === set, `${version}`);
+    } finally {
+      ending.abort();
+      await proxy.close();
+    }
+  }
+
+  async #follow(
+    baseUrl: string,
+    { plan, copy, signal }: { plan: MirrorPlan; copy: Copy; signal: AbortSignal },
+  ): Promise<void> {
+    const identity: typeof fetch = (url, init) =>
+      fetch(url, { ...init, headers: { ...(init?.headers as object), 'accept-encoding': 'identity' } });
+    const { products } = createClient(
+      { baseUrl, key: this.#api.key, ...(plan.isIdentity && { fetch: identity }) },
+      // Where it is set up wrongly is tried elsewhere; here it is always worth to go on.
+      { ...quickTiming, tries: Number.POSITIVE_INFINITY },
+    );
+    const ends = [...plan.ends];
+    const onTrouble = ({ name }: MedrefError) => this.#count(`trouble: ${name}`);
+    while (!signal.aborted) {
+      for await (const step of products.mirror({ since: copy.version, every: 4, signal, onTrouble })) {
+        this.#count(`step: ${step.kind}`);
+        copy.apply(step);
+        const { set } = digestOf(copy.records.values());
+        this.#require(set === step.digest.set, `${step.version}, which came as ${step.kind}`);
+        copy.steps.push([step.version, set]);
+        if (ends.shift()) break;
+      }
+    }
+  }
+
+  async #caughtUp(copy: Copy): Promise<void> {
+    const live = (await readLiveVersion(this.#redis, productKeys))?.version;
+    for (const deadline = Date.now() + 20_000; copy.version !== live; ) {
+      if (Date.now() > deadline) throw new Error(`The mirror is at ${copy.version}, and ${live} is live.`);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+
+  async #undergo(event: (typeof events)[number]): Promise<void> {
+    this.#count(`event: ${event}`);
+    if (event === 'change') return this.#publishChange();
+    if (event === 'same list') return this.#publish();
+    if (event === 'rollback') return this.#rollBack();
+    if (event === 'restart') {
+      await this.#api.stop();
+      this.#api = await startApi({ redisUrl: this.#redisUrl });
+      return;
+    }
+    const keys = await this.#redis.hgetall('medref:keys');
+    const next = await this.#redis.get(productKeys.next);
+    // The key stays, and no number is given twice, which an import waits for elsewhere.
+    await this.#redis
+      .multi()
+      .flushall()
+      .hset('medref:keys', keys)
+      .set(productKeys.next, next ?? 0)
+      .exec();
+    await this.#publishChange();
+  }
+
+  /** A list that is a little changed: one is gone, some are others, one is new. */
+  async #publishChange(): Promise<void> {
+    const [, ...left] = this.#records;
+    const changed = left.map((it, n) => (n % 7 === 0 ? { ...it, published: !it.published } : it));
+    const come = Array.from({ length: left.length === 0 ? 40 : 1 }, () => product(this.#nextId++));
+    this.#records = [...changed, ...come];
+    await this.#publish();
+  }
+
+  async #publish(): Promise<void> {
+    const { outcome, reason, version } = await importRecords(this.#records, productCollection, {
+      ...{ redisUrl: this.#redisUrl, force: true },
+    });
+    if (outcome === 'published') this.#truth.set(version as number, digestOf(this.#records).set);
+    else if (outcome !== 'unchanged') throw new Error(`An import was ${outcome}: ${reason}`);
+  }
+
+  async #rollBack(): Promise<void> {
+    const kept = await readKeptVersions(this.#redis, productKeys);
+    const to = kept.at(-1)?.version ?? null;
+    const result = await rollBack(productCollection, {
+      ...{ redis: this.#redis, keyPrefix: 'medref', to, maxNumberWaitMs: 0 },
+    }).catch(() => null); // There may be nothing to go back to.
+    if (result?.outcome !== 'rolled-back') return;
+    this.#truth.set(result.report.version as number, this.#truth.get(to as number) as string);
+  }
+
+  #count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+
+  #require(holds: boolean, version: string): void {
+    if (!holds) throw new Error(`The copy is not version ${version}.`);
+  }
+}
+
+/** What a consumer keeps. */
+class Copy {
+  readonly records = new Map<number, Product>();
+  version: number | undefined;
+  readonly steps: [version: number, set: string][] = [];
+
+  apply({ version, records, changes }: MirrorStep<Product>): void {
+    if (records) this.records.clear();
+    for (const record of records ?? []) this.records.set(record.product.id, record);
+    for (const { id, change, record } of changes ?? []) {
+      if (change === 'removed' ? !this.records.delete(id) : this.records.has(id) !== (change === 'changed'))
+        throw new Error(`${id} is told to be ${change}, and the copy does not say so.`);
+      if (record) this.records.set(id, record);
+    }
+    this.version = version;
+  }
+}
+
+/** How many runs `npm run prove` makes. */
+const runs = 300;
+
+const text = `A mirror by the client library follows a service through random publications, rollbacks, restarts and losses of all data, while its
+connections are cut at random bytes, reset, or answered with 429, 502 and 503. After each step the copy is proven by the digest of the
+step and compared with the list that was imported as that version; the mirror is ended and begun anew between steps. In the end the copy
+has to be what is live.`;
+
+/** Follows a service through many plans. @param seed of all that is random */
+export async function proveClientMirrors(seed: number, say: (progress: string) => void): Promise<Finding> {
+  const service = await FollowedService.start();
+  let done = 0;
+  try {
+    const property = fc.asyncProperty(mirrorPlans, async (plan) => {
+      await service.run(plan);
+      done += 1;
+      if (done % 50 === 0) say(`${done} runs`);
+    });
+    const { failed, errorInstance, counterexample } = await fc.check(property, {
+      ...{ seed, numRuns: runs, endOnFailure: true },
+    });
+    const fault = `${(errorInstance as Error)?.message} ${JSON.stringify(counterexample)}`;
+    return {
+      text: `${text} The seed was ${seed}: \`npm run prove -- only=client seed=${seed}\`. ${inDigits(done)} runs.`,
+      tables: [
+        { head: ['What', 'Times'], rows: [...service.counts].sort(([a], [b]) => (a < b ? -1 : 1)) },
+        await memoryTable(),
+      ],
+      faults: failed ? [fault] : [],
+    };
+  } finally {
+    await service.stop();
+  }
+}
+
+/** What `all()` takes of memory, by the length of the list: a process for each. */
+async function memoryTable(): Promise<Table> {
+  const rows: [number, number][] = [];
+  for (const length of [10_000, 100_000, 1_000_000]) {
+    const list = await startLongList(length);
+    try {
+      const reader = fileURLToPath(new URL('long-list-reader.ts', import.meta.url));
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        '--import',
+        'tsx',
+        reader,
+        list.origin,
+      ]);
+      const { count, maxRss } = JSON.parse(stdout) as { count: number; maxRss: number };
+      if (count !== length) throw new Error(`all() gave ${count} of ${length} records.`);
+      rows.push([length, Math.round(maxRss / 1024)]);
+    } finally {
+      await list.close();
+    }
+  }
+  return { head: ['Records that `all()` read', 'Peak memory of the process, MiB'], rows };
+}
