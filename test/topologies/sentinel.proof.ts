@@ -43,7 +43,8 @@ describe('a master that is none any more, and has told nobody', () => {
   });
 
   it('is served from without its Sentinel, and no library writes to stderr of that', async () => {
-    const api = startMedref(['serve', '--json'], { REDIS_URL: url, API_PORT: '0', LOG_LEVEL: 'info' });
+    const REDIS_URL = url.replace(/\/([^/]+)$/, ',127.0.0.1:1/$1'); // Of one more, that is not there.
+    const api = startMedref(['serve', '--json'], { REDIS_URL, API_PORT: '0', LOG_LEVEL: 'info' });
     const [, address] = await api.line(/"address":"([^"]+)"/);
     await stop();
     await sleep(500);
