@@ -1,6 +1,7 @@
 // In: settings, each of them right. Out: what is odd about them together, as sentences for an operator.
 
 import { BlockList, isIP } from 'node:net';
+import { parseServers } from '../shared/redis/server-url.ts';
 import type { Settings } from './settings.ts';
 
 const loopback = new BlockList();
@@ -8,7 +9,21 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
 /** What an operator should look at in the settings; none where nothing is odd. */
-export function settingWarnings({ apiHost, baseUrl }: Pick<Settings, 'apiHost' | 'baseUrl'>): string[] {
+export function settingWarnings(
+  settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'readFrom' | 'redisUrl'>,
+): string[] {
+  return [...linkWarnings(settings), ...replicaWarnings(settings)];
+}
+
+function replicaWarnings({ readFrom, redisUrl }: Pick<Settings, 'readFrom' | 'redisUrl'>): string[] {
+  if (readFrom === 'master' || parseServers(redisUrl).kind !== 'one') return [];
+  return [
+    'READ_FROM is replica, and REDIS_URL names one server: contents are read from that one. Name the Sentinels or the nodes ' +
+      'of a Cluster instead, which tell of replicas.',
+  ];
+}
+
+function linkWarnings({ apiHost, baseUrl }: Pick<Settings, 'apiHost' | 'baseUrl'>): string[] {
   if (baseUrl !== undefined || isLoopback(apiHost)) return [];
   return [
     `BASE_URL is not set, and API_HOST is ${apiHost}: the links of all answers begin with "http://" and the Host of the ` +

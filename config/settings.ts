@@ -3,6 +3,7 @@
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
+import { parseServers } from '../shared/redis/server-url.ts';
 import { isCronLine } from './cron-line.ts';
 
 /** Where one collection comes from. */
@@ -15,6 +16,7 @@ export interface UpstreamSettings {
 /** All settings, typed; see {@link settingDefinitions} for what each means. */
 export interface Settings {
   readonly redisUrl: string;
+  readonly readFrom: 'master' | 'replica';
   readonly keyPrefix: string;
   readonly apiHost: string;
   readonly apiPort: number;
@@ -36,6 +38,8 @@ export interface Settings {
   /** Such as `10/s`. */
   readonly defaultRate: string | undefined;
   readonly maxStreams: number;
+  /** `undefined`: all that there are. */
+  readonly waitReplicas: number | undefined;
   readonly logLevel: string;
   readonly accessLog: 'off' | 'errors' | 'all';
   readonly webhookUrl: URL | undefined;
@@ -67,12 +71,20 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server.',
-    takes: 'a redis: or rediss: URL, such as redis://127.0.0.1:6379',
-    rule: url(
-      ['redis:', 'rediss:'],
-      (it) => it.search === '' && it.hash === '' && /^\/?\d*$/.test(it.pathname),
-    ),
+    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    takes:
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+    rule: Joi.string().custom((value: string) => {
+      const servers = parseServers(value);
+      return servers.kind === 'one' ? servers.url : value;
+    }),
+  },
+  {
+    name: 'READ_FROM',
+    default: 'master',
+    doc: 'Where the API reads contents: from the master, or each process from one replica. With Sentinel or Cluster only.',
+    takes: 'one of master, replica',
+    rule: Joi.string().valid('master', 'replica'),
   },
   {
     name: 'KEY_PREFIX',
@@ -207,6 +219,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.number().integer().min(1).max(10_000),
   },
   {
+    name: 'WAIT_REPLICAS',
+    doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that there are.',
+    takes: 'an integer from 0 to 100',
+    rule: Joi.number().integer().min(0).max(100),
+  },
+  {
     name: 'LOG_LEVEL',
     default: 'info',
     doc: 'Least level of the structured JSON logs on stderr.',
@@ -250,6 +268,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
+    readFrom: text('READ_FROM') as Settings['readFrom'],
     keyPrefix: text('KEY_PREFIX'),
     apiHost: text('API_HOST'),
     apiPort: number('API_PORT'),
@@ -267,6 +286,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     keepVersions: number('KEEP_VERSIONS'),
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
     maxStreams: number('MAX_STREAMS'),
+    waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl),

@@ -14,6 +14,8 @@ export interface PrivateRedisOptions {
   appendOnly?: boolean;
   /** This port and no other; without it, any free one. */
   port?: number;
+  /** Further settings of Redis, or others than ours. */
+  settings?: Readonly<Record<string, string>>;
 }
 
 /** A server that is up and answers. */
@@ -53,7 +55,10 @@ export async function startPrivateRedis(options: PrivateRedisOptions): Promise<P
   }
 }
 
-function serverArguments({ dataFolder, appendOnly = false }: PrivateRedisOptions, port: number): string[] {
+function serverArguments(
+  { dataFolder, appendOnly = false, settings: others = {} }: PrivateRedisOptions,
+  port: number,
+): string[] {
   const settings = {
     port: String(port),
     bind: '127.0.0.1',
@@ -65,6 +70,7 @@ function serverArguments({ dataFolder, appendOnly = false }: PrivateRedisOptions
     save: '',
     'maxmemory-policy': 'noeviction',
     'lazyfree-lazy-expire': 'yes',
+    ...others,
   };
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 }

@@ -13,6 +13,7 @@ import { type ImportReport, startReport } from './job/import-report.ts';
 import { knownValidators, storedValidators } from './job/known-validators.ts';
 import { requireAtRest } from './job/list-at-rest.ts';
 import { untilItHolds } from './job/restarts.ts';
+import { awaitReplicas } from './publishing/acknowledgement.ts';
 import { findLive } from './publishing/live-content.ts';
 import { mendKeys } from './publishing/mended-keys.ts';
 import { type NextVersion, publishVersion } from './publishing/publish-version.ts';
@@ -145,5 +146,9 @@ async function publish(
     maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
   };
   await publishVersion(context.redis, { keys, token: lock.token }, version, conclusion(job, report));
-  return report;
+  const { waitReplicas: replicas, redis, logger } = context;
+  const warnings = await awaitReplicas(redis, { keys, version: number, replicas, logger });
+  if (warnings.length === 0) return report;
+  job.report.warn(...warnings);
+  return job.report.end('published', { version: number });
 }

@@ -9,6 +9,7 @@ import * as versions from '../shared/versions.ts';
 import { conclusionOf } from './job/import-history.ts';
 import { type ImportLock, takeLock } from './job/import-lock.ts';
 import { type ImportReport, startReport } from './job/import-report.ts';
+import { awaitReplicas } from './publishing/acknowledgement.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { firstDamage } from './publishing/live-content.ts';
 import { publishVersion } from './publishing/publish-version.ts';
@@ -22,6 +23,8 @@ export interface RollbackContext {
   readonly keyPrefix: string;
   /** The kept version whose content is wanted; `null`: what was live before the current content. */
   readonly to: number | null;
+  /** As of an import. */
+  readonly waitReplicas?: number | undefined;
   /** See version-number.ts; tests do not wait. */
   readonly maxNumberWaitMs?: number | undefined;
 }
@@ -77,7 +80,11 @@ async function publishAgain(
     after: target,
   });
   const report = draft.end('rolled-back', { version: number, previousVersion: live.version, ...diff });
-  const result: RollbackResult = { outcome: 'rolled-back', report, contentOf: target.content };
+  const rolledBack = (warnings: readonly string[]): RollbackResult => ({
+    outcome: 'rolled-back',
+    report: { ...report, warnings: [...report.warnings, ...warnings] },
+    contentOf: target.content,
+  });
   try {
     const hold: Hold = { since: startedAt.toISOString(), version: target.version };
     await publishVersion(
@@ -91,9 +98,9 @@ async function publishAgain(
       },
       conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null }),
     );
-    return result;
+    return rolledBack(await awaitReplicas(redis, { keys, version: number, replicas: context.waitReplicas }));
   } catch (error) {
-    if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return result;
+    if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);
     throw error;
   }
 }

@@ -1,17 +1,31 @@
-// In: a Redis server. Out: what is wrong with how it is set up, as sentences.
+// In: Redis servers. Out: what is wrong with how they are set up, as sentences.
 
-import type { Redis } from '../shared/redis/connections.ts';
+import { mastersOf, type Redis } from '../shared/redis/connections.ts';
 import { RedisUnavailableError } from '../shared/redis/failures.ts';
+
+type Server = ReturnType<typeof mastersOf>[number];
 
 /** The oldest Redis that knows every command we send. */
 const oldestVersion = [6, 2] as const;
 
 /**
- * What is wrong with how a server is set up, as sentences; what can be mended at once is mended.
- * @throws RedisUnavailableError when it is older than Redis 6.2
+ * What is wrong with how the servers are set up, as sentences; what can be mended at once is mended.
+ * @throws RedisUnavailableError when one is older than Redis 6.2
  */
 export async function serverWarnings(redis: Redis): Promise<string[]> {
-  const info = await redis.info('server', 'memory').catch((error: Error) => {
+  const masters = mastersOf(redis);
+  const warnings = await Promise.all(
+    masters.map(async (server) => {
+      const { host, port } = server.options;
+      const where = masters.length === 1 ? '' : ` This is of ${host}:${port}.`;
+      return (await warningsOf(server)).map((warning) => warning + where);
+    }),
+  );
+  return warnings.flat();
+}
+
+async function warningsOf(server: Server): Promise<string[]> {
+  const info = await server.info('server', 'memory').catch((error: Error) => {
     if (error.message.startsWith('NOPERM')) return null;
     throw error;
   });
@@ -23,7 +37,7 @@ export async function serverWarnings(redis: Redis): Promise<string[]> {
       `This Redis is version ${version}; medref needs 6.2 or newer, or Valkey.`,
     );
   }
-  const warnings = await letExpiryRunAside(redis);
+  const warnings = await letExpiryRunAside(server);
   const policy = /^maxmemory_policy:(.+)$/m.exec(info)?.[1]?.trim();
   if (policy === undefined || policy === 'noeviction') return warnings;
   return [
@@ -37,11 +51,11 @@ export async function serverWarnings(redis: Redis): Promise<string[]> {
  * takes to free it, some 0.3 s for a million records, and does so aside with this.
  * @returns what is wrong, as sentences, where it may not
  */
-async function letExpiryRunAside(redis: Redis): Promise<string[]> {
+async function letExpiryRunAside(server: Server): Promise<string[]> {
   const name = 'lazyfree-lazy-expire';
   try {
-    const [, value] = (await redis.config('GET', name)) as string[];
-    if (value === 'no') await redis.config('SET', name, 'yes');
+    const [, value] = (await server.config('GET', name)) as string[];
+    if (value === 'no') await server.config('SET', name, 'yes');
     return [];
   } catch (error) {
     if ((error as Error).name !== 'ReplyError') throw error;

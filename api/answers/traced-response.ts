@@ -166,7 +166,8 @@ class Account implements AnsweredRequest {
   }
   get waitedMs(): number | null {
     const { releasedAt, heldAt, waited } = this.response;
-    return releasedAt === 0 && heldAt === 0 ? null : waited;
+    if (heldAt > 0) return waited + performance.now() - heldAt;
+    return releasedAt === 0 ? null : waited;
   }
   get bytes(): number {
     return this.response.req.method === 'HEAD' ? 0 : this.response.written;

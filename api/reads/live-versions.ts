@@ -4,6 +4,7 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+import type { Replica } from './replica.ts';
 
 /** Half of the second within which every process answers from a new version. */
 const pollMs = 500;
@@ -14,6 +15,8 @@ export interface LiveVersionsOptions {
   /** Used for nothing else. */
   readonly listener: Redis;
   readonly keyPrefix: string;
+  /** Where contents are read from a replica: the live version is the one that it has, too. */
+  readonly replica?: Replica | undefined;
   /** Collections that have versions of their own. */
   readonly sources: readonly Collection[];
 }
@@ -22,15 +25,17 @@ export interface LiveVersionsOptions {
 export class LiveVersions {
   readonly #redis: Redis;
   readonly #listener: Redis;
+  readonly #replica: Replica | undefined;
   readonly #keyPrefix: string;
   readonly #sources: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
   readonly #onMove: ((source: Collection) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ redis, listener, keyPrefix, sources }: LiveVersionsOptions) {
+  constructor({ redis, listener, replica, keyPrefix, sources }: LiveVersionsOptions) {
     this.#redis = redis;
     this.#listener = listener;
+    this.#replica = replica;
     this.#keyPrefix = keyPrefix;
     this.#sources = sources;
   }
@@ -64,9 +69,12 @@ export class LiveVersions {
     return this.#known.get(source.name) ?? this.refresh(source);
   }
 
-  /** Asks Redis which version is live. */
-  async refresh(source: Collection): Promise<LiveVersion | null> {
-    const live = await readLiveVersion(this.#redis, collectionKeys(this.#keyPrefix, source));
+  /** Asks Redis which version is live. @param isPatient whether a replica that is behind may catch up first */
+  async refresh(source: Collection, isPatient = false): Promise<LiveVersion | null> {
+    const keys = collectionKeys(this.#keyPrefix, source);
+    const live = this.#replica
+      ? await this.#replica.readLive(keys, this.#known.get(source.name), isPatient)
+      : await readLiveVersion(this.#redis, keys);
     const known = this.#known.get(source.name);
     if (live && live.document === known?.document) return known;
     if (live) this.#known.set(source.name, live);
@@ -77,6 +85,6 @@ export class LiveVersions {
 
   /** While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. */
   #poll(): void {
-    for (const source of this.#sources) this.refresh(source).catch(() => undefined);
+    for (const source of this.#sources) this.refresh(source, true).catch(() => undefined);
   }
 }

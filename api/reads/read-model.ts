@@ -68,7 +68,10 @@ export class ContentGoneError extends Error {}
 
 /** What a read model reads by. */
 export interface ReadModelOptions {
+  /** What contents are read by. */
   readonly redis: Redis;
+  /** What damage is marked by, where that is another one: a replica takes no writes. */
+  readonly master?: Redis | undefined;
   readonly live: LiveVersions;
   readonly keyPrefix: string;
   /** Told of what is not as it was stored, as a sentence; readers are answered all the same where that can be. */
@@ -92,8 +95,8 @@ export class ReadModel {
   /** Those who wait until another version is live. */
   readonly waits: PublicationWaits;
 
-  constructor({ redis, live, keyPrefix, onDamage, maxWaiting }: ReadModelOptions) {
-    const marks = new DamageMarks(redis, onDamage);
+  constructor({ redis, master = redis, live, keyPrefix, onDamage, maxWaiting }: ReadModelOptions) {
+    const marks = new DamageMarks(master, onDamage);
     this.#redis = redis;
     this.#hashes = new HashReads(redis);
     this.#fences = new Fences(redis);

@@ -119,7 +119,12 @@ export class VersionReads {
 
   async #kept(served: ServedCollection, number: number): Promise<Version> {
     const { keys } = this.#keysOf(served);
-    const version = await readKeptVersion(this.#redis, keys, number);
+    let version = await readKeptVersion(this.#redis, keys, number);
+    if (!version && number >= ((await this.#live.get(served.source))?.version ?? 0)) {
+      // Another process may have answered from what a replica does not have yet; that is passed over then.
+      await this.#live.refresh(served.source);
+      version = await readKeptVersion(this.#redis, keys, number);
+    }
     const its = version && versionOf(served, version);
     if (its) return its;
     const kept = await readKeptVersions(this.#redis, keys);

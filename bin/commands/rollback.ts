@@ -20,11 +20,13 @@ export async function rollbackCommand(
   options: OutputOptions & { to?: number },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
-  const { keyPrefix } = context.settings;
+  const { keyPrefix, waitReplicas } = context.settings;
   const to = options.to ?? null;
   const logger = createLogger(context).child({ by: operator(), collection: name });
   logger.info({ to }, 'A rollback begins.');
-  const result = await withRedis(context.settings, (redis) => rollBack(collection, { redis, keyPrefix, to }));
+  const result = await withRedis(context.settings, (redis) =>
+    rollBack(collection, { redis, keyPrefix, to, waitReplicas }),
+  );
   logger.info(ended(result), 'The rollback has ended.');
   if (result.outcome === 'locked') {
     const { holder, since } = result.lock;
@@ -43,6 +45,7 @@ export async function rollbackCommand(
     return exitCodes.done;
   }
   const { report, contentOf } = result;
+  for (const warning of report.warnings) logger.warn(warning);
   const { outcome, version, previousVersion, added, changed, removed } = report;
   const webhook = createWebhook(context.settings, logger);
   webhook.tell(report);

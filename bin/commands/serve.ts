@@ -11,6 +11,7 @@ import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
+import { Replica } from '../../api/reads/replica.ts';
 import { Standings } from '../../api/reads/standings.ts';
 import { createServer } from '../../api/server.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
@@ -19,10 +20,11 @@ import { importedCollections, servedCollections } from '../../shared/collections
 import {
   connectForListening,
   connectForServing,
-  describeServer,
+  connectToReplica,
   type Redis,
 } from '../../shared/redis/connections.ts';
 import { plainReason } from '../../shared/redis/failures.ts';
+import { describeServer } from '../../shared/redis/server-url.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { aborted } from '../stop-signal.ts';
@@ -47,14 +49,19 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
   const signal = context.stopSignal();
   const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
   const listener = connectForListening(redisUrl);
+  const replica = readsFromReplica(context.settings, { master: redis, metrics, logger });
   const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
-  const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
+  const live = new LiveVersions({
+    ...{ redis, listener, replica: replica?.reads, keyPrefix, sources: importedCollections },
+  });
   try {
     const onDamage = (message: string) => {
       metrics.countDamage();
       troubles.meetDamage(message);
     };
-    const readModel = new ReadModel({ redis, live, keyPrefix, onDamage });
+    const readModel = new ReadModel({
+      ...{ redis: replica?.reads.redis ?? redis, master: redis, live, keyPrefix, onDamage },
+    });
     metrics.addWaiting(() => readModel.waits.count);
     const standings = new Standings({ redis, keyPrefix, sources: importedCollections });
     metrics.addCollections({ served: servedCollections, standings });
@@ -88,7 +95,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       onUnauthorized: metrics.countUnauthorized,
     });
     live.start();
-    keyring.follow(listener);
+    keyring.listenTo(listener);
     await firstAttempt(redis);
     await server.start().catch((error) => {
       throw new Error(
@@ -111,7 +118,25 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
     requests.endSecond();
     redis.removeAllListeners('close').disconnect();
     listener.disconnect();
+    replica?.connection.removeAllListeners('close').disconnect();
   }
+}
+
+/** One replica to read from; `null` where that is not wanted, or REDIS_URL tells of none. */
+function readsFromReplica(
+  { redisUrl, readFrom }: Settings,
+  { master, metrics, logger }: { master: Redis; metrics: Metrics; logger: Logger },
+): { readonly connection: Redis; readonly reads: Replica } | null {
+  const onLost = () => reads?.forget();
+  const connection =
+    readFrom === 'replica' ? connectToReplica(redisUrl, { onRoundTrip: metrics.timeRedis, onLost }) : null;
+  const reads =
+    connection &&
+    new Replica({
+      ...{ master, replica: connection },
+      onTurn: (from) => logger.info({ from }, 'Contents are read from another server than before.'),
+    });
+  return connection && reads && { connection, reads };
 }
 
 /** Consumers are served all the same where the admin listener cannot be. @returns `null` then */

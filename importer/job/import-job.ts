@@ -22,6 +22,8 @@ export interface ImportContext {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** How many replicas a publication is waited for; `undefined`: all that there are. */
+  readonly waitReplicas?: number | undefined;
   /** Publish past the checks and the memory of rollbacks; a version without a valid record is refused even so. */
   readonly force: boolean;
   /** Go the whole way up to publishing, and leave nothing behind. */

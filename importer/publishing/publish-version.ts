@@ -45,7 +45,7 @@ export async function publishVersion(
   conclusion: Conclusion,
 ): Promise<void> {
   const { number, content, stored, format, live, checksum } = next;
-  await untilPast(redis, number, next.maxNumberWaitMs);
+  await untilPast(redis, held.keys.live, { number, maxMs: next.maxNumberWaitMs });
   const now = new Date();
   const kept = await readKeptVersions(redis, held.keys);
   const version: Version = {

@@ -2,15 +2,19 @@
 // so also a Redis that has forgotten the version, and only knows the time, never gives its number to another one.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { beside, type Redis } from '../../shared/redis/connections.ts';
 
 /** How long a publication waits at most, in ms: numbers that lie further ahead were given by a clock that was wrong. */
 export const maxNumberWaitMs = 10_000;
 
-/** Waits until the second of a number is over. @param maxMs what would take longer is not waited for */
-export async function untilPast(redis: Redis, number: number, maxMs: number): Promise<void> {
+/** Waits until the second of a number is over, by the clock of the Redis that has a key. @param maxMs what would take longer is not waited for */
+export async function untilPast(
+  redis: Redis,
+  key: string,
+  { number, maxMs }: { readonly number: number; readonly maxMs: number },
+): Promise<void> {
   if (maxMs === 0) return;
-  const [seconds, microseconds] = (await redis.time()) as unknown as [string | number, string | number];
+  const [seconds, microseconds] = (await beside(redis, key, ['TIME'])) as [string, string];
   const now = Number(seconds) * 1000 + Number(microseconds) / 1000;
   const wait = timeOf(number) + 1000 - now;
   if (wait > 0 && wait <= maxMs) await sleep(Math.ceil(wait));

@@ -1,10 +1,18 @@
 // Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
 // Whoever opens a connection closes it.
 
-import { Redis } from 'ioredis';
+import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { RedisUnavailableError } from './failures.ts';
+import {
+  type ClusterServers,
+  describeServer,
+  parseServers,
+  type SentinelServers,
+  type Servers,
+} from './server-url.ts';
 
-export type { Redis } from 'ioredis';
+/** A connection to one server, be it found by Sentinels, or to the nodes of a Cluster. */
+export type Redis = OneServer | Cluster;
 
 /**
  * A serving connection that is silent for this long is made anew, and what was asked by it fails: since it is asked
@@ -19,6 +27,18 @@ const writeTimeoutMs = 30_000;
 /** A writing connection that owes a reply and is silent for this long is made anew, and asks again: well within a lock's life. */
 const writeSilenceMs = 10_000;
 
+/** How long a writing connection may take until it can be used. */
+const establishMs = 10_000;
+
+/** How often an import asks again a Cluster that has no master for a slot, or is moving it. */
+const retryEveryMs = 200;
+
+/** A Sentinel that is silent for this long is passed over. */
+const sentinelSilenceMs = 500;
+
+/** How often a process that serves looks for nodes that have joined a Cluster, or come back to it. */
+const lookForNodesMs = 2_000;
+
 /**
  * A connection for serving: a command fails at once while Redis is away, and after 1.5 s without a reply;
  * it reconnects by itself, for ever.
@@ -28,28 +48,95 @@ export function connectForServing(
   url: string,
   { onRoundTrip }: { readonly onRoundTrip?: (ms: number) => void } = {},
 ): Redis {
-  const redis = gathered(
-    new Redis(url, {
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      socketTimeout: silenceMs,
-      connectTimeout: 2_000,
-      retryStrategy: (times) => Math.min(50 * times, 500),
-    }),
-  );
+  const redis = connect(parseServers(url), serving);
+  gathered(redis);
   return onRoundTrip ? timed(redis, onRoundTrip) : redis;
 }
 
+/**
+ * A connection for serving that reads from one replica; of a Cluster, from one of each master.
+ * @param onLost told when it is away, or is another one from now on
+ * @returns `null` where REDIS_URL names one server, which tells of no replica
+ */
+export function connectToReplica(
+  url: string,
+  { onRoundTrip, onLost }: { readonly onRoundTrip?: (ms: number) => void; readonly onLost: () => void },
+): Redis | null {
+  const servers = parseServers(url);
+  if (servers.kind === 'one') return null;
+  const { ofServer, ofCluster } = serving;
+  const redis = connect(servers, {
+    ofServer: { ...ofServer, role: 'slave' },
+    ofCluster: { ...ofCluster, scaleReads: oneReplicaEach(onLost) },
+  });
+  redis.on('close', onLost);
+  gathered(redis);
+  return onRoundTrip ? timed(redis, onRoundTrip) : redis;
+}
+
+/**
+ * Chooses one replica of each master, and another one only where that has gone; the master where none is there. While there
+ * is no master, the replica stays.
+ */
+function oneReplicaEach(onLost: () => void): (nodes: (OneServer | undefined)[]) => OneServer | null {
+  const chosen = new Map<OneServer, OneServer>();
+  return ([master, ...replicas]) => {
+    const there = replicas.filter((it) => it !== undefined && it.status !== 'end');
+    const before = master ? chosen.get(master) : [...chosen.values()].find((it) => there.includes(it));
+    if (before && there.includes(before)) return before;
+    // Which one is by the process, so that those of one machine do not all choose the same.
+    const now = there[process.pid % there.length];
+    if (!master || !now) return master ?? null;
+    for (const [of, { status }] of chosen) if (status === 'end') chosen.delete(of);
+    chosen.set(master, now);
+    onLost();
+    return master; // What the replica has is not known yet.
+  };
+}
+
+/** The same connection, whose commands go to another one where there is such. */
+export function routed(redis: Redis, instead: () => Redis | null): Redis {
+  const facade: Cluster = Object.create(redis);
+  facade.sendCommand = (...sent) => ((instead() ?? redis) as Cluster).sendCommand(...sent);
+  return facade;
+}
+
+const serving: Behaviour = {
+  ofServer: {
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    socketTimeout: silenceMs,
+    connectTimeout: 2_000,
+    retryStrategy: (times) => Math.min(50 * times, 500),
+  },
+  // A slot that moves, or whose master is gone, is asked for a few times within half a second.
+  ofCluster: {
+    enableOfflineQueue: false,
+    maxRedirections: 5,
+    slotsRefreshInterval: lookForNodesMs,
+    redisOptions: { socketTimeout: silenceMs, connectTimeout: 1_000 },
+    clusterRetryStrategy: (times) => Math.min(50 * times, 500),
+  },
+};
+
 /** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
 export function connectForListening(url: string): Redis {
-  return quiet(
-    new Redis(url, {
-      maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
-      connectTimeout: 2_000,
-      retryStrategy: (times) => Math.min(50 * times, 500),
-    }),
-  );
+  const servers = parseServers(url);
+  const ofServer: ServerOptions = {
+    maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
+    connectTimeout: 2_000,
+    retryStrategy: (times) => Math.min(50 * times, 500),
+  };
+  if (servers.kind !== 'cluster') return connect(servers, { ofServer, ofCluster: {} });
+  // Every node of a Cluster hears all that is announced. The client's own way would look for another node without a pause.
+  const retryStrategy = (times: number) => {
+    Object.assign(redis.options, servers.hosts[times % servers.hosts.length]);
+    return Math.min(50 * times, 500);
+  };
+  const access = { ...credentialsOf(servers), ...(servers.hasTls && { tls: {} }) };
+  const redis = quiet(new OneServer({ ...ofServer, ...access, ...servers.hosts[0], retryStrategy }));
+  return redis;
 }
 
 /**
@@ -64,43 +151,147 @@ export async function connectForWriting(
     signal,
   }: { readonly silenceMs?: number | undefined; readonly signal?: AbortSignal } = {},
 ): Promise<Redis> {
-  const redis = quiet(
-    new Redis(url, {
+  const timeouts = { commandTimeout: writeTimeoutMs, socketTimeout: writeSilence, connectTimeout: 5_000 };
+  const retryStrategy = (times: number) => Math.min(50 * times, 1_000);
+  const servers = parseServers(url);
+  const redis = connect(servers, {
+    ofServer: {
+      ...timeouts,
       lazyConnect: true,
-      commandTimeout: writeTimeoutMs,
-      socketTimeout: writeSilence,
       maxRetriesPerRequest: null, // The timeout alone ends the wait for a Redis that has gone.
-      connectTimeout: 5_000,
-      retryStrategy: (times) => Math.min(50 * times, 1_000),
-    }),
-  );
+      retryStrategy,
+    },
+    // Likewise: as many tries as the timeout leaves time for.
+    ofCluster: {
+      lazyConnect: true,
+      maxRedirections: writeTimeoutMs / retryEveryMs,
+      retryDelayOnFailover: retryEveryMs,
+      retryDelayOnClusterDown: retryEveryMs,
+      retryDelayOnTryAgain: retryEveryMs,
+      slotsRefreshInterval: lookForNodesMs,
+      redisOptions: timeouts,
+      clusterRetryStrategy: retryStrategy,
+    },
+  });
+  let timer: NodeJS.Timeout | undefined;
   const failure = new Promise<never>((_, reject) => {
-    redis.once('error', reject);
+    // A Sentinel that asks for credentials is told them at the next try.
+    const isToldNext = ({ message }: Error) =>
+      message.includes('NOAUTH') && servers.kind === 'sentinel' && servers.password;
+    redis.on('error', (error: Error) => isToldNext(error) || reject(error));
     signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+    // A Cluster without slots, or one that is down, is no error to its client: it tries again, for ever.
+    timer = setTimeout(() => reject(new Error('It was not ready in time')), establishMs);
   });
   try {
     await Promise.race([redis.connect(), failure]);
   } catch (error) {
     redis.disconnect();
+    // Of a Cluster, the last node that was asked says more than that none could be.
+    const cause = ((error as { lastNodeError?: Error }).lastNodeError ?? error) as Error;
     throw new RedisUnavailableError(
-      `Redis at ${describeServer(url)} cannot be used: ${(error as Error).message.replace(/\.$/, '')}. Start it, or set REDIS_URL.`,
-      { cause: error },
+      `Redis at ${describeServer(url)} cannot be used: ${cause.message.replace(/\.$/, '')}. Start it, or set REDIS_URL.`,
+      { cause },
     );
+  } finally {
+    clearTimeout(timer);
   }
   return redis;
 }
 
-/** A server's address without its credentials. */
-export function describeServer(url: string): string {
-  const { host } = new URL(url);
-  return host;
+/** The servers that have the data: one, or the masters of a Cluster. Their connections are the given one's, and borrowed. */
+export function mastersOf(redis: Redis): OneServer[] {
+  return redis instanceof Cluster ? redis.nodes('master') : [redis];
+}
+
+/**
+ * Asks the server that has a key what no key is needed for.
+ * @returns its reply. Throws whatever it answers with
+ */
+export async function beside(
+  redis: Redis,
+  key: string,
+  [name, ...args]: [string, ...(string | number)[]],
+): Promise<unknown> {
+  // A Cluster sends what is asked together to where the keys of it are.
+  const [, reply] =
+    (await redis
+      .pipeline()
+      .exists(key)
+      .call(name, ...args)
+      .exec()) ?? [];
+  if (reply?.[0]) throw reply[0];
+  return reply?.[1];
+}
+
+/**
+ * How many replicas repeat what is written to a key: those that are connected; of a Cluster, those that ought to be; with
+ * Sentinels, which watch nothing without a replica, one at least.
+ */
+export async function replicasOf(redis: Redis, key: string): Promise<number> {
+  const info = String(await beside(redis, key, ['INFO', 'replication']));
+  const connected = Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0);
+  if (!(redis instanceof Cluster)) return redis.options.sentinels ? Math.max(connected, 1) : connected;
+  const nodes = String(await beside(redis, key, ['CLUSTER', 'NODES']));
+  const master = /^(\w+) \S+ myself,/m.exec(nodes)?.[1];
+  return Math.max(connected, nodes.split('\n').filter((node) => node.includes(` ${master} `)).length);
+}
+
+/** How a connection behaves: to one server, also where Sentinels name it, and to a Cluster. */
+interface Behaviour {
+  readonly ofServer: ServerOptions;
+  readonly ofCluster: Omit<ClusterOptions, 'redisOptions'> & { readonly redisOptions?: ServerOptions };
+}
+
+type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
+
+function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
+  if (servers.kind === 'one') return quiet(new OneServer(servers.url, ofServer));
+  const { hosts, hasTls } = servers;
+  const credentials = credentialsOf(servers);
+  if (servers.kind === 'sentinel') {
+    return quietAboutSentinels(
+      quiet(
+        new OneServer({
+          ...ofServer,
+          ...credentials,
+          ...(hasTls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+          sentinels: [...hosts],
+          name: servers.master,
+          sentinelCommandTimeout: sentinelSilenceMs,
+          sentinelRetryStrategy: (times) => Math.min(50 * times, 500),
+          failoverDetector: true, // A master that hangs, or is none any more, does not close its connections by itself.
+          disconnectTimeout: sentinelSilenceMs,
+          // What a master of before refuses is asked of the one that Sentinels name now.
+          reconnectOnError: ({ message }) =>
+            message.startsWith('READONLY') && (ofServer.autoResendUnfulfilledCommands === false ? 1 : 2),
+        }),
+      ),
+    );
+  }
+  return quietCluster(
+    new Cluster([...hosts], {
+      ...ofCluster,
+      // Certificates name hosts, so these are not looked up before TLS has seen them.
+      ...(hasTls && { dnsLookup: (host: string, done) => done(null, host) }),
+      redisOptions: { ...ofCluster.redisOptions, ...credentials, ...(hasTls && { tls: {} }) },
+    }),
+  );
+}
+
+function credentialsOf({ username, password }: SentinelServers | ClusterServers): ServerOptions {
+  return { ...(username && { username }), ...(password && { password }) };
 }
 
 /**
  * Lets what is asked in one step of the event loop go out in one write: each write wakes Redis, and costs more than the
  * writing of an answer.
  */
-function gathered(redis: Redis): Redis {
+function gathered(redis: Redis): void {
+  if (redis instanceof Cluster) {
+    redis.on('+node', gathered);
+    return;
+  }
   redis.on('connect', () => {
     const { stream } = redis;
     const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
@@ -112,7 +303,6 @@ function gathered(redis: Redis): Redis {
       return write(...args);
     };
   });
-  return quiet(redis);
 }
 
 /** One command of so many is timed: to time each would cost 2 % of a request. */
@@ -120,15 +310,15 @@ const timedOneIn = 8;
 
 /** Times some commands; one without a reply is not timed. */
 function timed(redis: Redis, onRoundTrip: (ms: number) => void): Redis {
-  const send = redis.sendCommand.bind(redis);
+  const send = (redis as Cluster).sendCommand.bind(redis);
   let sent = 0;
-  redis.sendCommand = (command, stream) => {
+  (redis as Cluster).sendCommand = (command, stream, node) => {
     if (sent++ % timedOneIn === 0) {
       const askedAt = performance.now();
       const onReply = () => onRoundTrip(performance.now() - askedAt);
       command.promise.then(onReply, (error: Error) => error.name === 'ReplyError' && onReply());
     }
-    return send(command, stream);
+    return send(command, stream, node);
   };
   return redis;
 }
@@ -137,8 +327,41 @@ function timed(redis: Redis, onRoundTrip: (ms: number) => void): Redis {
  * A connection's errors reach the commands that fail by them; without a listener they would end the process. One whose
  * handshake Redis refused, such as to a database that it does not have, is made anew: ioredis would go on with database 0.
  */
-function quiet(redis: Redis): Redis {
+function quiet(redis: OneServer): OneServer {
   return redis.on('error', ({ name }) => {
     if (name === 'ReplyError' && redis.status === 'connect') redis.disconnect(true);
+  });
+}
+
+/**
+ * The same for a Cluster, whose nodes tell their errors to it alone. A command that waits for the Cluster to come back is
+ * bounded as one that waits for a node's reply.
+ */
+function quietCluster(redis: Cluster): Cluster {
+  const send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command, stream, node) => {
+    const { commandTimeout } = redis.options.redisOptions ?? {};
+    if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
+    return send(command, stream, node);
+  };
+  return redis.on('error', () => undefined);
+}
+
+/**
+ * Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. What
+ * watches for failovers has no listener for its errors, so that ioredis would write them to stderr.
+ */
+function quietAboutSentinels(redis: OneServer): OneServer {
+  const { connector } = redis as unknown as {
+    connector: { connectToSentinel(...how: unknown[]): OneServer };
+  };
+  const connectToSentinel = connector.connectToSentinel.bind(connector);
+  connector.connectToSentinel = (...how) => connectToSentinel(...how).on('error', () => undefined);
+  return redis.on('sentinelError', ({ message }: Error) => {
+    const { options } = redis;
+    if (/\bNOAUTH\b/.test(message)) {
+      options.sentinelUsername = options.username;
+      options.sentinelPassword = options.password;
+    }
   });
 }

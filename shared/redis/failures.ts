@@ -3,19 +3,26 @@
 /** Redis could not be reached, or did not answer; the message says where and why. */
 export class RedisUnavailableError extends Error {}
 
+/** Replies of a Redis that is starting, is at a failover, has too few replicas, or moves what is asked for. */
+const passing =
+  /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED|NOREPLICAS|BUSY|ERR max number of clients)\b/;
+
+/** What the client of Redis says of a command that has found no server, or had no reply. */
+const unreached =
+  /^(Command timed out|Connection is closed|Stream isn't writeable|Connection not |Too many Cluster redirections|Cluster is |Cluster isn't ready|None of startup nodes|All sentinels are unreachable)/;
+
 /** Whether an error of a command means that Redis is away, or not able to answer for a while: asked again, it may answer. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name === 'ReplyError') {
-    return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|ERR max number of clients)\b/.test(
-      error.message,
-    );
+    return passing.test(error.message);
   }
   return (
     error.name === 'MaxRetriesPerRequestError' ||
     error.name === 'AbortError' ||
+    error.name === 'ClusterAllFailedError' ||
     'syscall' in error ||
-    /^(Command timed out|Connection is closed|Stream isn't writeable|Connection not )/.test(error.message)
+    unreached.test(error.message)
   );
 }
 
@@ -34,6 +41,11 @@ const refusals: Readonly<Record<string, string>> = {
   OOM: 'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again.',
   MISCONF: 'Redis cannot write to its disk. See its log, mend it, and try again.',
   READONLY: 'This Redis is a read-only replica. Set REDIS_URL to its primary.',
+  MASTERDOWN: 'This Redis is a replica that has lost its primary. Set REDIS_URL to its primary.',
+  MOVED:
+    'This Redis is a node of a Cluster. Set REDIS_URL to redis+cluster:// and the addresses of some nodes.',
+  CLUSTERDOWN: 'The Redis Cluster lacks a master for some slots. See CLUSTER INFO, mend it, and try again.',
+  NOREPLICAS: 'Redis has fewer replicas than its min-replicas-to-write. Mend them, and try again.',
   LOADING: 'Redis is still loading its data. Try again shortly.',
   NOAUTH: 'Redis wants a password. Put it into REDIS_URL.',
   WRONGPASS: 'Redis does not accept the user or password of REDIS_URL.',

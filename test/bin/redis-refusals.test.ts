@@ -1,7 +1,8 @@
 // What every command says of a Redis that refuses it: one sentence of ours, and no line of a library's.
 
 import { expect } from 'chai';
-import { connectForWriting, describeServer, type Redis } from '../../shared/redis/connections.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { describeServer } from '../../shared/redis/server-url.ts';
 import { beginMedref, medref, medrefProcess, startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
 

@@ -33,6 +33,8 @@ describe('settings', () => {
       keepVersions: 3,
       defaultRate: undefined,
       maxStreams: 20,
+      readFrom: 'master',
+      waitReplicas: undefined,
       logLevel: 'info',
       webhookUrl: undefined,
       webhookSecret: undefined,
@@ -62,7 +64,11 @@ describe('settings', () => {
   });
 
   const bad: Record<string, readonly string[]> = {
-    REDIS_URL: ['127.0.0.1:6379', 'http://127.0.0.1', 'redis://host:port', 'redis://h/db', 'redis://h?x=1'],
+    REDIS_URL: [
+      ...['127.0.0.1:6379', 'http://127.0.0.1', 'redis://host:port', 'redis://h/db', 'redis://h?x=1'],
+      ...['redis+sentinel://h:1', 'redis+cluster://h:1/0'],
+    ],
+    READ_FROM: ['slave', 'Replica'],
     KEY_PREFIX: ['a:b', 'a b', '{a}', 'ü'],
     API_HOST: ['not a host', 'http://x', '127.0.0.1:80'],
     API_PORT: ['abc', '-1', '65536', '1.5', '0x50', ' '],
@@ -91,6 +97,7 @@ describe('settings', () => {
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     DEFAULT_RATE: ['10', '0/s', '1.5/s', '-1/s', '10/m', '10/s ', '1000000000/s'],
     MAX_STREAMS: ['0', '10001', '1.5', 'all'],
+    WAIT_REPLICAS: ['-1', '1.5', '101', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],
     WEBHOOK_URL: ['hook.test', 'file:///hook', 'https://u:p@hook.test/', 'https://hook.test/#x'],
     WEBHOOK_SECRET: ['two words', ' '],
@@ -132,12 +139,16 @@ describe('settings', () => {
     expect(errorOf({ PRODUCTS_URL: 'ftp://secret@a.test/' }).message).not.to.include('secret');
     expect(errorOf({ PRODUCTS_URL: 'https://a.test/p?key=secret#x' }).message).not.to.include('secret');
     expect(errorOf({ REDIS_URL: 'redis:user:secret@h:1:2' }).message).not.to.include('secret');
+    expect(errorOf({ REDIS_URL: 'redis+sentinel://u:secret@h:1,g' }).message).not.to.include('secret');
     const withAt = errorOf({ REDIS_URL: 'redis://user:p@rt@secret@h/db' }).message;
     expect(withAt, 'a password with an @').to.include('"redis://***@h/db"');
   });
 
   const good: Record<string, readonly string[]> = {
-    REDIS_URL: ['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
+    REDIS_URL: [
+      ...['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
+      ...['redis+sentinel://user:pass@h:1,[::1]:2/master', 'rediss+cluster://h:1,g'],
+    ],
     API_HOST: ['0.0.0.0', '::1', 'localhost', 'api-1.internal'],
     API_PORT: ['0', '65535'],
     PRODUCTS_URL: ['https://a.test/p?key=1', 'file:///data/p.json.gz', 'http://localhost:8080/'],
@@ -149,6 +160,8 @@ describe('settings', () => {
     KEEP_VERSIONS: ['2', '1000'],
     DEFAULT_RATE: ['1/s', '999999999/s'],
     MAX_STREAMS: ['1', '10000'],
+    WAIT_REPLICAS: ['0', '100'],
+    READ_FROM: ['master', 'replica'],
     LOG_LEVEL: ['silent', 'debug'],
     WEBHOOK_URL: ['http://127.0.0.1:8080/', 'https://hook.test/services/T0/B0?key=1'],
     ACCESS_LOG: ['off', 'all'],

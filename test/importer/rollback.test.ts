@@ -6,6 +6,7 @@ import { connectForWriting, type Redis } from '../../shared/redis/connections.ts
 import { readLiveVersion } from '../../shared/versions.ts';
 import { importRecords } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';
+import { oneServer } from '../support/one-server.ts';
 import { products } from '../support/records.ts';
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -56,7 +57,7 @@ describe('a rollback', () => {
   ): Promise<number> {
     const proxy = await startRedisProxy(port, fate);
     const waiting = await connectForWriting(proxy.url);
-    const impatient = waiting.duplicate({ commandTimeout: 500 });
+    const impatient = oneServer(waiting).duplicate({ commandTimeout: 500 });
     impatient.on('error', () => undefined);
     await impatient.connect();
     try {

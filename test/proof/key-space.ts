@@ -8,6 +8,7 @@ import { rangeIds } from '../../shared/formats/packed-ids.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { masters } from '../support/one-server.ts';
 
 /** How long what is staged, and what has left, may stay at most. */
 const longestExpiryMs = 60_000;
@@ -23,6 +24,8 @@ export interface KeySpace {
 export interface Expectation {
   /** Whether the last publication was a rollback. */
   readonly rolledBack: boolean;
+  /** As KEEP_VERSIONS. */
+  readonly keepVersions?: number;
 }
 
 /** The keys of a collection. */
@@ -38,7 +41,7 @@ export function keysOf(collection: string): CollectionKeys {
 export async function checkKeySpace(
   redis: Redis,
   collection: string,
-  { rolledBack }: Expectation,
+  { rolledBack, keepVersions = 3 }: Expectation,
 ): Promise<KeySpace> {
   const keys = keysOf(collection);
   const expiring = new Map<string, number>();
@@ -56,7 +59,7 @@ export async function checkKeySpace(
   expect(numbers.at(-1), 'the live version is the last kept one').to.equal(
     live ? String(live.version) : undefined,
   );
-  expect(new Set(kept.map(({ content }) => content)).size, 'kept contents').to.be.at.most(3);
+  expect(new Set(kept.map(({ content }) => content)).size, 'kept contents').to.be.at.most(keepVersions);
 
   for (const version of kept) {
     const { order, records } = keys.content(version.stored);
@@ -110,10 +113,12 @@ export async function checkNothingUnderWay(
 /** The keys of a collection with their remaining lifetimes in ms; -1: they stay. */
 async function lifetimes(redis: Redis, collection: string): Promise<Map<string, number>> {
   const found = new Map<string, number>();
-  for await (const batch of redis.scanStream({ match: `medref:{${collection}}:*`, count: 1_000 })) {
-    for (const key of batch as string[]) {
-      const ttl = await redis.pttl(key);
-      if (ttl !== -2) found.set(key, ttl);
+  for (const master of masters(redis)) {
+    for await (const batch of master.scanStream({ match: `medref:{${collection}}:*`, count: 1_000 })) {
+      for (const key of batch as string[]) {
+        const ttl = await master.pttl(key);
+        if (ttl !== -2) found.set(key, ttl);
+      }
     }
   }
   return found;

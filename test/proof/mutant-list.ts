@@ -912,7 +912,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a version that is not over is published',
     file: 'importer/publishing/publish-version.ts',
-    from: 'await untilPast(redis, number, next.maxNumberWaitMs);',
+    from: 'await untilPast(redis, held.keys.live, { number, maxMs: next.maxNumberWaitMs });',
     to: '',
     tests: [`${importer}/publishing/version-number.test.ts`],
   },

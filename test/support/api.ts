@@ -6,10 +6,16 @@ import { ApiKeyring } from '../../api/reads/keyring.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
+import { Replica } from '../../api/reads/replica.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import { connectForListening, connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
+import {
+  connectForListening,
+  connectForServing,
+  connectForWriting,
+  type Redis,
+} from '../../shared/redis/connections.ts';
 import { expectAsDescribed } from './openapi.ts';
 
 /** An answer, read to its end. */
@@ -55,12 +61,17 @@ export type ApiOptions = Partial<
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
   redisUrl,
+  connectReplica = () => null,
   baseUrl,
   logger = pino({ level: 'silent' }),
   maxWaiting,
   defaultRate,
   ...limits
-}: ApiOptions & { redisUrl: string }): Promise<TestApi> {
+}: ApiOptions & {
+  redisUrl: string;
+  /** Where contents are to be read from a replica. */
+  connectReplica?: (onLost: () => void) => Redis | null;
+}): Promise<TestApi> {
   const keyPrefix = 'medref';
   const writing = await connectForWriting(redisUrl);
   const { key } = await createApiKey(writing, keyPrefix, { client: 'tests', expiresAt: null, rate: null });
@@ -69,11 +80,16 @@ export async function startApi({
   const redis = connectForServing(redisUrl);
   const listener = connectForListening(redisUrl);
   await new Promise((resolve) => redis.once('ready', resolve));
-  const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
+  const replicaConnection = connectReplica(() => replica?.forget());
+  const replica =
+    replicaConnection === null ? undefined : new Replica({ master: redis, replica: replicaConnection });
+  const live = new LiveVersions({ redis, listener, replica, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
   const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
-  const readModel = new ReadModel({ redis, live, keyPrefix, onDamage, maxWaiting });
+  const readModel = new ReadModel({
+    ...{ redis: replica?.redis ?? redis, master: redis, live, keyPrefix, onDamage, maxWaiting },
+  });
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
@@ -97,7 +113,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
-  keyring.follow(listener);
+  keyring.listenTo(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
@@ -134,6 +150,7 @@ export async function startApi({
       await server.stop({ timeout: 1_000 });
       redis.disconnect();
       listener.disconnect();
+      replicaConnection?.disconnect();
     },
   };
 }

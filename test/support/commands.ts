@@ -1,6 +1,7 @@
 // What a Redis is asked while something runs, by MONITOR.
 
 import type { Redis } from '../../shared/redis/connections.ts';
+import { oneServer } from './one-server.ts';
 
 /** A command: its name in lower case, its first key, and the rest. */
 export interface AskedCommand {
@@ -11,7 +12,7 @@ export interface AskedCommand {
 
 /** The commands that reach a Redis while something runs, of all its clients. */
 export async function commandsDuring(redis: Redis, run: () => Promise<unknown>): Promise<AskedCommand[]> {
-  const monitor = await redis.monitor();
+  const monitor = await oneServer(redis).monitor();
   const asked: AskedCommand[] = [];
   const end = 'all before has run';
   const isOver = new Promise<void>((resolve) => {

@@ -6,6 +6,7 @@ import type { ImportContext } from '../../importer/job/import-job.ts';
 import type { ImportReport } from '../../importer/job/import-report.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
+import { oneServer } from './one-server.ts';
 import { startUpstreamServer } from './upstream-server.ts';
 
 /**
@@ -29,7 +30,7 @@ export async function importFrom(
   { redisUrl, silenceMs, replyMs, ...changes }: ImportChanges & { redisUrl: string },
 ): Promise<ImportReport> {
   const redis = await connectForWriting(redisUrl, { silenceMs });
-  if (replyMs !== undefined) redis.options.commandTimeout = replyMs;
+  if (replyMs !== undefined) oneServer(redis).options.commandTimeout = replyMs;
   try {
     return await importCollection(collection, {
       redis,

@@ -27,15 +27,20 @@ export interface TestRedis {
 export interface TestRedisOptions {
   /** On for tests that expect data to survive `kill` or `restart`. */
   appendOnly?: boolean;
+  /** Further settings of Redis. */
+  settings?: Readonly<Record<string, string>>;
 }
 
 /** Starts a server for tests; whoever calls this calls `stop`. */
-export async function startTestRedis({ appendOnly = false }: TestRedisOptions = {}): Promise<TestRedis> {
+export async function startTestRedis({
+  appendOnly = false,
+  settings = {},
+}: TestRedisOptions = {}): Promise<TestRedis> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'medref-test-redis-'));
   const removeAtExit = () => rmSync(dataFolder, { recursive: true, force: true });
   process.once('exit', removeAtExit);
 
-  let server = await startUnheld({ dataFolder, appendOnly });
+  let server = await startUnheld({ dataFolder, appendOnly, settings });
   const { port, url } = server;
   return {
     url,
@@ -48,7 +53,7 @@ export async function startTestRedis({ appendOnly = false }: TestRedisOptions = 
     },
     async restart() {
       await server.stop();
-      server = await startUnheld({ dataFolder, appendOnly, port });
+      server = await startUnheld({ dataFolder, appendOnly, port, settings });
     },
     async stop() {
       await server.stop();

@@ -108,11 +108,11 @@ describe('the numbers of versions', () => {
     const second = Number((await redis().time())[0]) + 1;
     const number = Number(new Date(second * 1000).toISOString().replace(/\D/g, '').slice(0, 14));
     const untilOver = async () => Number((await redis().time())[0]) > second;
-    await untilPast(redis(), number, 500);
+    await untilPast(redis(), 'any', { number, maxMs: 500 });
     expect(await untilOver(), 'not longer than it may').to.equal(false);
-    await untilPast(redis(), number, 0);
+    await untilPast(redis(), 'any', { number, maxMs: 0 });
     expect(await untilOver(), 'not at all').to.equal(false);
-    await untilPast(redis(), number, maxNumberWaitMs);
+    await untilPast(redis(), 'any', { number, maxMs: maxNumberWaitMs });
     expect(await untilOver()).to.equal(true);
   });
 });

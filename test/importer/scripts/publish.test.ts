@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { contentKeys, workspaceKeys } from '../../../importer/scripts/key-lists.ts';
 import { readKeySpace } from '../../support/key-space.ts';
 import { productKeys as keys } from '../../support/keys.ts';
+import { oneServer } from '../../support/one-server.ts';
 import {
   document,
   drugs,
@@ -39,7 +40,7 @@ describe('publish.lua', () => {
   });
 
   it('announces the new version', async () => {
-    const listener = redis().duplicate();
+    const listener = oneServer(redis()).duplicate();
     await listener.subscribe(keys.announcements);
     const heard = new Promise((resolve) => listener.once('message', (_channel, text) => resolve(text)));
     await stageWhole(redis(), 1, [record(1, 1)]);

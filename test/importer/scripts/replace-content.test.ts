@@ -6,6 +6,7 @@ import { NotPublishedError, StagedLostError } from '../../../importer/scripts/pu
 import { type Replacement, replaceContent } from '../../../importer/scripts/replace-content.ts';
 import { connectForListening, type Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';
+import { oneServer } from '../../support/one-server.ts';
 import {
   begun,
   document,
@@ -48,7 +49,7 @@ describe('replace-content.lua', () => {
   };
 
   it('is held by all versions that held the damaged one, which is let go with its mark; and it is announced', async () => {
-    const { host, port } = redis().options;
+    const { host, port } = oneServer(redis()).options;
     listener = connectForListening(`redis://${host}:${port}`);
     const heard = new Promise((resolve) => listener?.on('message', (_channel, text) => resolve(text)));
     await listener.subscribe(keys.announcements);

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import type { RecordBatch } from '../../../importer/reader/record-reader.ts';
 import { VersionWriter } from '../../../importer/writing/version-writer.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
+import { oneServer } from '../../support/one-server.ts';
 import { product } from '../../support/records.ts';
 import { begun, useLockedRedis } from '../scripts/locked-redis.ts';
 
@@ -16,7 +17,7 @@ describe('the version writer', () => {
     await writer.write(batchFrom(1));
     await writer.flush();
     // What this connection sends after what waits would wait, too.
-    const other = redis().duplicate();
+    const other = oneServer(redis()).duplicate();
     await other.call('CLIENT', 'PAUSE', '60000', 'WRITE');
     let taken = 0;
     const writing = (async () => {
@@ -39,7 +40,7 @@ describe('the version writer', () => {
 
   it('settles once all that was written is there, and also where that failed', async () => {
     const writer = new VersionWriter(redis(), begun(2), productCollection);
-    const other = redis().duplicate();
+    const other = oneServer(redis()).duplicate();
     await other.call('CLIENT', 'PAUSE', '60000', 'WRITE');
     for (let n = 0; n < 3; n++) await writer.write(batchFrom(n * 100 + 1));
     let isSettled = false;

@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { isRedisUnavailable, refusalKind } from '../../../shared/redis/failures.ts';
+import { isRedisUnavailable, plainReason, refusalKind } from '../../../shared/redis/failures.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 describe('a refusal of Redis', () => {
@@ -47,6 +47,39 @@ describe('a refusal of Redis', () => {
     await redis.config('SET', 'replica-serve-stale-data', 'no');
     expect(await kindOf('GET', 'a')).to.deep.equal([null, true]);
     await redis.call('REPLICAOF', 'NO', 'ONE');
+  });
+
+  it('passes, where a Cluster or a failover is on its way', () => {
+    const replies = [
+      ...[
+        'MOVED 1 h:1',
+        'ASK 1 h:1',
+        'CLUSTERDOWN The cluster is down',
+        'TRYAGAIN Multiple keys',
+        'LOADING Redis',
+      ],
+      ...[
+        'MASTERDOWN Link',
+        'UNBLOCKED force',
+        'READONLY You',
+        'NOREPLICAS Not enough good replicas to write.',
+      ],
+    ];
+    const kinds = replies.map((message) => {
+      const error = Object.assign(new Error(message), { name: 'ReplyError' });
+      return [refusalKind(error), isRedisUnavailable(error)];
+    });
+    expect(kinds).to.deep.equal(replies.map(() => [null, true]));
+  });
+
+  it('tells what to do, where it is of a node of a Cluster, or has lost its master or its replicas', () => {
+    const told = (message: string) => plainReason(Object.assign(new Error(message), { name: 'ReplyError' }));
+    expect(told('MOVED 1 h:1')).to.match(/node of a Cluster\. Set REDIS_URL to redis\+cluster:/);
+    expect(told('CLUSTERDOWN Hash slot not served')).to.match(
+      /lacks a master for some slots\. See CLUSTER INFO/,
+    );
+    expect(told('MASTERDOWN Link with MASTER is down')).to.match(/has lost its primary\. Set REDIS_URL/);
+    expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than its min-replicas-to-write\. Mend/);
   });
 
   it('is none, where the connection failed', () => {

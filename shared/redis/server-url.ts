@@ -1,0 +1,90 @@
+// In: REDIS_URL. Out: where Redis is: one server, the Sentinels that know it, or nodes of a Cluster.
+
+import { isIP } from 'node:net';
+
+/** An address of a server; an IPv6 address without brackets. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What a URL of one server says; the client of Redis reads it itself. */
+export interface OneServer {
+  readonly kind: 'one';
+  readonly url: string;
+}
+
+/** What a URL of several servers says. */
+interface SeveralServers {
+  readonly hosts: readonly HostPort[];
+  readonly hasTls: boolean;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+}
+
+/** Sentinels, and the name by which they know the master. */
+export interface SentinelServers extends SeveralServers {
+  readonly kind: 'sentinel';
+  readonly master: string;
+}
+
+/** Some nodes of a Cluster, which know the others. */
+export interface ClusterServers extends SeveralServers {
+  readonly kind: 'cluster';
+}
+
+export type Servers = OneServer | SentinelServers | ClusterServers;
+
+const defaultPorts = { sentinel: 26_379, cluster: 6_379 } as const;
+
+/** Credentials may have what is else a separator, by percent encoding (RFC 3986, section 3.2.1). */
+const severalPattern =
+  /^(?<scheme>rediss?)\+(?<kind>sentinel|cluster):\/\/(?:(?<credentials>[^/?#]*)@)?(?<hosts>[^@/?#]+)(?:\/(?<master>[^/?#]*))?$/i;
+
+/** What a REDIS_URL says. @throws Error where it is none */
+export function parseServers(url: string): Servers {
+  const found = severalPattern.exec(url)?.groups;
+  if (!found) return { kind: 'one', url: oneServer(url) };
+  const kind = found['kind']?.toLowerCase() as 'sentinel' | 'cluster';
+  const [user = '', ...password] = (found['credentials'] ?? '').split(':');
+  const several: SeveralServers = {
+    hosts: (found['hosts'] as string).split(',').map((text) => parseHost(text, defaultPorts[kind])),
+    hasTls: found['scheme']?.toLowerCase() === 'rediss',
+    username: decodeURIComponent(user) || undefined,
+    password: decodeURIComponent(password.join(':')) || undefined,
+  };
+  const master = decodeURIComponent(found['master'] ?? '');
+  if (kind === 'sentinel') {
+    if (master === '' || /[\s/]/.test(master)) throw new Error('no name of a master');
+    return { kind, ...several, master };
+  }
+  if (master !== '') throw new Error('a Cluster has one database, and no name'); // Its databases are all number 0.
+  return { kind, ...several };
+}
+
+/** Where Redis is, without credentials and without a space. */
+export function describeServer(url: string): string {
+  const servers = parseServers(url);
+  if (servers.kind === 'one') return new URL(servers.url).host;
+  const hosts = servers.hosts.map(({ host, port }) => `${isIP(host) === 6 ? `[${host}]` : host}:${port}`);
+  return hosts.join(',') + (servers.kind === 'sentinel' ? `/${servers.master}` : '');
+}
+
+/** A URL of one server, as the URL Standard writes it. @throws Error where it is none */
+function oneServer(text: string): string {
+  const { protocol, host, pathname, search, hash, href } = new URL(text);
+  const isIt = ['redis:', 'rediss:'].includes(protocol) && /^\/?\d*$/.test(pathname);
+  if (!isIt || host.includes(',') || search !== '' || hash !== '' || /[?#]$/.test(href))
+    throw new Error('not such a URL');
+  return href;
+}
+
+function parseHost(text: string, defaultPort: number): HostPort {
+  const [, v6, name, digits] =
+    /^(?:\[([^\]]+)\]|([a-z\d](?:[a-z\d._-]*[a-z\d])?))(?::(\d{1,5}))?$/i.exec(text) ?? [];
+  const port = digits === undefined ? defaultPort : Number(digits);
+  const host = v6 ?? name;
+  if (host === undefined || port < 1 || port > 65_535 || (v6 !== undefined && isIP(v6) !== 6))
+    throw new Error('not an address');
+  return { host, port };
+}

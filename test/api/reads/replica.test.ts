@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { collectionKeys } from '../../../shared/keys.ts';
+import { connectForServing, connectForWriting } from '../../../shared/redis/connections.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { aheadOfClock, importRecords } from '../../support/importing.ts';
+import { oneServer } from '../../support/one-server.ts';
+import { products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+describe('a process that reads from a replica', () => {
+  const settings = { 'repl-diskless-sync-delay': '0' };
+  const master = useRedis({ settings });
+  const replica = useRedis({ settings });
+  const keys = collectionKeys('medref', productCollection);
+  let redis: ReturnType<typeof oneServer>;
+  let mirror: ReturnType<typeof oneServer>;
+  let api: TestApi;
+  let size = 210;
+  before(async () => {
+    redis = oneServer(await connectForWriting(master().url));
+    mirror = oneServer(await connectForWriting(replica().url));
+    await redis.set(keys.next, aheadOfClock);
+    await publish();
+    await follow();
+    const connectReplica = (onLost: () => void) => connectForServing(replica().url).on('close', onLost);
+    api = await startApi({ redisUrl: master().url, connectReplica });
+    await untilReadFrom('replica');
+  });
+  after(async () => {
+    await api.stop();
+    redis.disconnect();
+    mirror.disconnect();
+  });
+
+  /** The replica gets all that the master writes; without this it stays as it is. */
+  async function follow(): Promise<void> {
+    await mirror.replicaof('127.0.0.1', master().port);
+    while (!(await redis.info('replication')).includes('state=online'));
+  }
+  const stayBehind = () => mirror.replicaof('NO', 'ONE');
+
+  async function publish(): Promise<number> {
+    size += 1;
+    const changes = { redisUrl: master().url, force: true, waitReplicas: 0 };
+    const { version, reason } = await importRecords(products(size), productCollection, changes);
+    expect(reason).to.equal(null);
+    return version as number;
+  }
+
+  /** How often the master was asked for records. */
+  const hmgets = async () =>
+    Number(/^cmdstat_hmget:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1] ?? 0);
+
+  /** Which of the two servers has the records read, by what reaches the master. */
+  async function readFrom(): Promise<string> {
+    const before = await hmgets();
+    await api.get('/products?page=1');
+    return (await hmgets()) > before ? 'master' : 'replica';
+  }
+  async function untilReadFrom(server: string): Promise<void> {
+    const deadline = Date.now() + 2_000;
+    while ((await readFrom()) !== server) expect(Date.now(), server).to.be.below(deadline);
+  }
+  const answered = async (path = '/products') => {
+    const { status, headers } = await api.get(path);
+    return status === 200 ? Number(headers.get('medref-version')) : status;
+  };
+  async function untilAnswered(version: number): Promise<void> {
+    const deadline = Date.now() + 1_000;
+    while ((await answered()) !== version) expect(Date.now(), 'within a second').to.be.below(deadline);
+  }
+
+  it('has what is published within a second, from the replica', async () => {
+    await untilAnswered(await publish());
+    expect(await readFrom()).to.equal('replica');
+    expect((await api.get('/products/7')).status).to.equal(200);
+  });
+
+  it('marks damage at the master', async () => {
+    const { stored } = JSON.parse((await redis.get(keys.live)) as string) as { stored: number };
+    const { blocks } = keys.content(stored);
+    const block = (await redis.hgetBuffer(blocks, '0')) as Buffer;
+    await redis.hset(blocks, '0', 'x');
+    await sleep(50);
+    expect((await api.get('/products')).status).to.equal(200);
+    await sleep(50);
+    expect(await redis.hlen(keys.damaged)).to.equal(1);
+    await redis.hset(blocks, '0', block);
+    await redis.del(keys.damaged);
+  });
+
+  it('passes over a replica that lags behind, has what is published within a second, and comes back to it', async () => {
+    await stayBehind();
+    const version = await publish();
+    await untilAnswered(version);
+    expect(await readFrom()).to.equal('master');
+    for (let n = 0; n < 20; n++) expect(await answered()).to.equal(version);
+    await follow();
+    await untilReadFrom('replica');
+    expect(await answered()).to.equal(version);
+    expect(api.damage).to.have.length(1);
+  });
+
+  it('finds a version that another process has answered from, where the replica does not have it yet', async () => {
+    await stayBehind();
+    const version = await publish();
+    const asked = performance.now();
+    expect(await answered(`/products?version=${version}`)).to.equal(version);
+    expect(performance.now() - asked, 'without waiting for the replica, in ms').to.be.below(250);
+    await follow();
+    await untilReadFrom('replica');
+  });
+
+  it('keeps to the version before for a moment, while the replica is about to have the next one', async () => {
+    await stayBehind();
+    const before = await answered();
+    const version = await publish();
+    await sleep(60);
+    expect([await answered(), await readFrom()]).to.deep.equal([before, 'replica']);
+    await untilAnswered(version);
+    await follow();
+    await untilReadFrom('replica');
+  });
+
+  it('asks the master while the replica is away, and the replica once it is there again and has all', async () => {
+    await replica().kill();
+    const version = await publish();
+    const deadline = Date.now() + 2_000;
+    while ((await answered()) !== version) expect(Date.now()).to.be.below(deadline);
+    expect(await readFrom()).to.equal('master');
+    await replica().restart(); // Without what was published, and nobody's replica.
+    await sleep(700);
+    expect([await answered(), await readFrom()]).to.deep.equal([version, 'master']);
+    await follow();
+    await untilReadFrom('replica');
+    expect(await answered()).to.equal(version);
+  });
+
+  it('answers from what the replica has while the master is away, as long as keys are known', async () => {
+    const version = await answered();
+    await sleep(100);
+    master().pause();
+    expect(await answered()).to.equal(version);
+    master().resume();
+    await sleep(200);
+    expect(await answered()).to.equal(version);
+  });
+});

@@ -1,0 +1,150 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import type { Cluster } from 'ioredis';
+import { serverWarnings } from '../../importer/server-warnings.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForServing, connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { aheadOfClock, importRecords } from '../support/importing.ts';
+import { medref } from '../support/medref.ts';
+import { masters } from '../support/one-server.ts';
+import { product, products } from '../support/records.ts';
+import { startCluster, type Topology } from './servers.ts';
+
+// A Cluster refuses what is of two slots, also where one node has all of them. `npm run test:cluster` has six nodes.
+describe('a Cluster of one node', () => {
+  let cluster: Topology;
+  let redis: Redis;
+  let api: TestApi;
+  const keys = collectionKeys('medref', productCollection);
+  before(async () => {
+    cluster = await startCluster({ masters: 1, replicas: 0 });
+    redis = await connectForWriting(cluster.url);
+    await redis.set(keys.next, aheadOfClock);
+    api = await startApi({ redisUrl: cluster.url });
+  });
+  after(async () => {
+    await api.stop();
+    redis.disconnect();
+    await cluster.stop();
+  });
+
+  const run = (line: string) => medref(line.split(' '), { REDIS_URL: cluster.url });
+  const publish = async (ids: number, changes = {}) => {
+    const { outcome, reason, version } = await importRecords(products(ids), productCollection, {
+      ...{ redisUrl: cluster.url, force: true },
+      ...changes,
+    });
+    expect(outcome, reason ?? '').to.equal('published');
+    return version as number;
+  };
+
+  it('takes imports, more than are kept, and a rollback; and readers have each within a second', async () => {
+    const versions: number[] = [];
+    for (const ids of [210, 220, 230, 240]) versions.push(await publish(ids));
+    const live = async () => Number((await api.get('/products')).headers.get('medref-version'));
+    const deadline = Date.now() + 1_000;
+    while ((await live()) !== versions[3]) expect(Date.now()).to.be.below(deadline);
+    expect((await run('rollback products')).code).to.equal(0);
+    expect((await run('resume products')).code).to.equal(0);
+    expect((await run('versions products')).code).to.equal(0);
+    expect((await run('diff products')).code).to.equal(0);
+    expect((await run('status')).code).to.equal(0);
+  });
+
+  it('is read by page, id, name, barcode, as lines, and for changes', async () => {
+    const [oldest] = await redis.zrange(keys.versions, 0, '0');
+    for (const path of [
+      ...['/products?page=2', '/products/7', '/products?name=drug', '/products?barcode=8690000000007'],
+      ...['/drugs?name=drug', '/products?ids=3,1', `/products/changes?since=${oldest}`, '/products/versions'],
+    ]) {
+      expect((await api.get(path)).status, path).to.equal(200);
+    }
+    const lines = await api.get('/products', { headers: { accept: 'application/x-ndjson' } });
+    expect(lines.text.trimEnd().split('\n')).to.have.length(230);
+  });
+
+  it('takes a dry run, a refusal and rejects', async () => {
+    const changed = { redisUrl: cluster.url };
+    const [dry, refused] = [
+      await importRecords(products(250), productCollection, { ...changed, force: true, dryRun: true }),
+      await importRecords([product(1), {}], productCollection, { ...changed, maxRejectPercent: 0 }),
+    ];
+    expect([dry.outcome, refused.outcome]).to.deep.equal(['dry-run', 'refused']);
+    expect((await run('rejects products --json')).json()).to.deep.include({ total: 1 });
+  });
+
+  it('has what is damaged found and made anew', async () => {
+    const live = JSON.parse((await redis.get(keys.live)) as string) as { stored: number };
+    await redis.hdel(keys.content(live.stored).blocks, '0');
+    expect((await run('verify')).code).to.equal(1);
+    expect((await run('verify --repair')).code).to.equal(0);
+    await redis.set(keys.live, 'x');
+    await publish(260);
+    expect((await run('verify')).code).to.equal(0);
+  });
+
+  it('has keys made, used and revoked within a second', async () => {
+    const { id, key } = (await run('keys create --client one --json')).json<{ id: string; key: string }>();
+    const status = async () =>
+      (await api.get('/products/1', { headers: { authorization: `Bearer ${key}` } })).status;
+    expect(await status()).to.equal(200);
+    expect((await run('keys list --json')).stdout).to.include(id);
+    expect((await run(`keys revoke ${id}`)).code).to.equal(0);
+    const deadline = Date.now() + 1_000;
+    while ((await status()) !== 401) expect(Date.now()).to.be.below(deadline);
+    expect(await redis.hexists('medref:key-use', id)).to.equal(0);
+  });
+
+  it('is warned of, by each of its masters', async () => {
+    expect(await serverWarnings(redis)).to.deep.equal([]);
+    const [master] = masters(redis);
+    await master?.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await serverWarnings(redis)).to.have.length(1);
+    await master?.config('SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  it('is served and written to with the rights that are documented', async function () {
+    const version = /^redis_version:(\d+)/m.exec((await masters(redis)[0]?.info('server')) ?? '')?.[1];
+    if (Number(version) < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
+    const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8');
+    const [master] = masters(redis);
+    for (const [, words = ''] of page.matchAll(/^ {4}(ACL SETUSER .+)$/gm))
+      await master?.call(...(words.split(' ') as [string]));
+    const urlOf = (user: string) => cluster.url.replace('://', `://${user}@`);
+    const serving = connectForServing(urlOf('medref-api:api-password'));
+    await new Promise((resolve) => serving.once('ready', resolve));
+    expect(await serving.hget('medref:keys', 'none')).to.equal(null);
+    serving.disconnect();
+    const report = await importRecords(products(270), productCollection, {
+      ...{ redisUrl: urlOf('medref-importer:importer-password'), force: true },
+    });
+    expect([report.reason, report.warnings]).to.deep.equal([null, []]);
+  });
+
+  it('is waited for by an import, and not for ever', async () => {
+    const impatient = (await connectForWriting(cluster.url)) as Cluster;
+    Object.assign(impatient.options.redisOptions ?? {}, { commandTimeout: 400 });
+    const [node] = cluster.nodes;
+    await node?.server.kill();
+    while (impatient.status === 'ready') await impatient.get('x').catch(() => null);
+    const late = await impatient.get('x').catch((error: Error) => error.message);
+    expect(late).to.equal('Command timed out');
+    Object.assign(impatient.options.redisOptions ?? {}, { commandTimeout: 10_000 });
+    const waiting = impatient.get('x');
+    await node?.server.restart();
+    expect(await waiting).to.equal(null);
+    impatient.disconnect();
+  });
+
+  it('that is not there is told in one sentence, with its addresses', async () => {
+    const { code, stderr } = await medref(['status'], {
+      REDIS_URL: 'redis+cluster://u:secret@127.0.0.1:1,[::1]:2',
+    });
+    expect([code, stderr]).to.deep.equal([
+      1,
+      'Redis at 127.0.0.1:1,[::1]:2 cannot be used: Connection is closed. Start it, or set REDIS_URL.\n',
+    ]);
+  });
+});

@@ -1,0 +1,275 @@
+// In: Redis as several servers. Out: tests of what is promised on it, through failovers, deaths and standstills, while
+// readers read; and for how long readers had 503.
+
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { Redis as OneServer } from 'ioredis';
+import type { ImportReport } from '../../importer/job/import-report.ts';
+import {
+  connectForListening,
+  connectForWriting,
+  connectToReplica,
+  type Redis,
+} from '../../shared/redis/connections.ts';
+import { readLiveVersion } from '../../shared/versions.ts';
+import { type GenerationUpstream, holdUp, productSubject, startGenerations } from '../proof/generations.ts';
+import { checkKeySpace, keysOf } from '../proof/key-space.ts';
+import { pauses, type Readers, startReaders } from '../proof/readers.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { type ImportChanges, importFrom } from '../support/importing.ts';
+import { journey } from '../support/journey.ts';
+import { startMedref } from '../support/medref.ts';
+import { type Node, type Topology, until } from './servers.ts';
+
+const subject = productSubject(450);
+const { name: collection } = subject.collection;
+const keys = keysOf(collection);
+
+/** Walks of readers may last for as long as several imports do. */
+const keepVersions = 10;
+
+/** The longest that readers may have 503 at a failover, in ms: the others see a death after 1 s, agree, and are found. */
+const maxOutageMs = 15_000;
+
+/** An answer is there after 2 s, be it 503; this machine has other work, too. */
+const maxAnswerMs = 3_000;
+
+/** Declares the tests of what is promised on a topology. */
+export function promises(what: string, start: () => Promise<Topology>): void {
+  journey(start, `, on ${what}`);
+  readersAndImports(what, { start, isOfReplica: false });
+  readersAndImports(`${what}, reading from a replica,`, { start, isOfReplica: true });
+}
+
+function readersAndImports(
+  what: string,
+  { start, isOfReplica }: { readonly start: () => Promise<Topology>; readonly isOfReplica: boolean },
+): void {
+  describe(`readers and imports on ${what}`, function () {
+    this.timeout(120_000);
+    let topology: Topology;
+    let redis: Redis;
+    let api: TestApi;
+    let upstream: GenerationUpstream;
+    let readers: Readers;
+    let outages: { stop(): number };
+
+    before(async () => {
+      topology = await start();
+      redis = await connectForWriting(topology.url);
+      api = await startApi({
+        redisUrl: topology.url,
+        connectReplica: (onLost) => (isOfReplica ? connectToReplica(topology.url, { onLost }) : null),
+      });
+      upstream = await startGenerations(subject);
+      for (let n = 0; n < 2; n++) await publishNext();
+    });
+    after(async () => {
+      await Promise.all([api?.stop(), upstream?.close()]);
+      redis?.disconnect();
+      await topology?.stop();
+    });
+    beforeEach(async () => {
+      await topology.whole();
+      readers = startReaders(api, subject, { unavailable: true }, pauses.suite);
+      outages = watchOutages(api);
+    });
+    afterEach(async () => {
+      const ms = outages.stop();
+      process.stderr.write(
+        `      503 for ${(ms / 1_000).toFixed(1)} s; the slowest answer took ${Math.round(readers.counts.slowestMs)} ms\n`,
+      );
+      await readers.stop();
+      expect(ms, 'how long readers had 503').to.be.below(maxOutageMs);
+      expect(readers.counts.slowestMs, 'the slowest answer').to.be.below(maxAnswerMs);
+    });
+
+    async function importNext(changes: ImportChanges = {}): Promise<ImportReport> {
+      upstream.generation += 1;
+      return importFrom(upstream.url(), subject.collection, {
+        ...{ redisUrl: topology.url, maxChangePercent: 100, keepVersions },
+        ...changes,
+      });
+    }
+
+    async function publishNext(changes: ImportChanges = {}): Promise<ImportReport> {
+      const report = await importNext(changes);
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      return report;
+    }
+
+    /** Whatever befell it: readers have the next publication without a restart, and nothing is left of what befell. */
+    async function expectRecovered(): Promise<void> {
+      await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
+      await redis.del(keys.lock);
+      await publishNext();
+      await readers.seen(upstream.generation);
+      await checkKeySpace(redis, collection, { rolledBack: false, keepVersions });
+    }
+
+    /** Starts an import, has something happen in the middle of its list, and lets it go on. */
+    async function importAround(happens: () => Promise<void>): Promise<ImportReport> {
+      const { halfway, goOn } = holdUp(upstream);
+      const report = importNext();
+      await halfway;
+      await happens();
+      goOn();
+      return report;
+    }
+
+    const master = () => topology.masterOf(keys.live);
+    const isAnotherMaster = (than: Node) =>
+      until(async () => (await master()) !== than, 'another node is the master');
+
+    it('outlive a failover in order, in the middle of an import', async () => {
+      const report = await importAround(() => topology.failOver(keys.live));
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      await readers.seen(upstream.generation);
+      await expectRecovered();
+    });
+
+    it('outlive the death of the master in the middle of an import, which goes on with the next one', async () => {
+      const dead = await master();
+      const report = await importAround(() => dead.server.kill());
+      expect(report.outcome, report.reason ?? '').to.equal('published');
+      await readers.seen(upstream.generation);
+      expect(await master()).not.to.equal(dead);
+      await topology.revive([dead]);
+      await topology.whole();
+      await expectRecovered();
+    });
+
+    it('outlive a master that stands still until another one has taken over, and comes back as a replica', async () => {
+      const still = await master();
+      const report = await importAround(async () => {
+        still.server.pause();
+        await isAnotherMaster(still);
+        still.server.resume();
+      });
+      expect(['published', 'failed'], report.reason ?? '').to.include(report.outcome);
+      if (report.outcome === 'failed') expect(report.reason).to.match(/^(The import lost its lock|Redis )/);
+      await topology.whole();
+      await expectRecovered();
+    });
+
+    it('go on at the death of all replicas, which nobody notices who does not read from one', async () => {
+      const replicas = await topology.replicasOf(keys.live);
+      await importAround(async () => {
+        await Promise.all(replicas.map(({ server }) => server.kill()));
+      });
+      await readers.seen(upstream.generation);
+      if (!isOfReplica) expect(readers.counts.unavailable).to.equal(0);
+      await topology.revive(replicas);
+    });
+
+    if (isOfReplica) {
+      it('outlive replicas that stand still, and read from one again', async () => {
+        const replicas = await topology.replicasOf(keys.live);
+        for (const { server } of replicas) server.pause();
+        const report = await importNext();
+        expect(report.outcome, report.reason ?? '').to.equal('published');
+        await readers.seen(upstream.generation);
+        for (const { server } of replicas) server.resume();
+        const hmgets = async () => {
+          const facts = await Promise.all(replicas.map(({ redis: it }) => it.info('commandstats')));
+          return facts
+            .join()
+            .split('cmdstat_hmget:calls=')
+            .slice(1)
+            .reduce((sum, it) => sum + Number.parseInt(it, 10), 0);
+        };
+        const before = await hmgets();
+        await until(async () => (await hmgets()) > before + 20, 'a replica is read from');
+      });
+      return;
+    }
+
+    it('are as before where an import is killed, wherever that is', async () => {
+      for (let ms = 300; ms <= 900; ms += 200) {
+        const live = await readLiveVersion(redis, keys);
+        upstream.generation += 1;
+        const importer = startMedref(['import', collection], {
+          ...{ REDIS_URL: topology.url, MAX_CHANGE_PERCENT: '100', KEEP_VERSIONS: String(keepVersions) },
+          PRODUCTS_URL: upstream.url().href,
+        });
+        await sleep(ms);
+        importer.process.kill('SIGKILL');
+        await importer.ended;
+        await readers.more(4);
+        const now = await readLiveVersion(redis, keys);
+        if (now?.version !== live?.version) await readers.seen(upstream.generation);
+        await expectRecovered();
+      }
+      expect(readers.counts.unavailable).to.equal(0);
+    });
+
+    it('hear of a publication, also after the server has died that they listened to', async () => {
+      const listener = connectForListening(topology.url) as OneServer;
+      try {
+        const heard: string[] = [];
+        listener.on('message', (_channel, version) => heard.push(version));
+        await listener.subscribe(keys.announcements);
+        const { remotePort } = listener.stream as Socket;
+        const dead = topology.nodes.find(({ server }) => server.port === remotePort) as Node;
+        await dead.server.kill();
+        await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
+        await until(async () => listener.status === 'ready', 'another server is listened to');
+        const { version } = await publishNext();
+        await until(async () => heard.includes(String(version)), 'it is heard of');
+        await topology.revive([dead]);
+      } finally {
+        listener.disconnect();
+      }
+    });
+
+    it('are told of a publication that a failover may lose; and where it does, its number does not come back', async () => {
+      await readers.stop(); // They would take it for a fault that what was live is not any more.
+      const before = await readLiveVersion(redis, keys);
+      const dead = await master();
+      const replicas = await topology.replicasOf(keys.live);
+      for (const { server } of replicas) server.pause();
+      await dead.redis.call('CLIENT', 'KILL', 'TYPE', 'replica');
+      const lost = await publishNext({ maxNumberWaitMs: 10_000 });
+      expect(lost.warnings).to.match(/^0 of 1 replicas had version \d+ within 1 s\. A failover /);
+      await dead.server.kill();
+      for (const { server } of replicas) server.resume();
+      await isAnotherMaster(dead);
+      expect(await readLiveVersion(redis, keys)).to.deep.equal(before);
+      const answered = async () => Number((await api.get(`/${collection}`)).headers.get('medref-version'));
+      await until(async () => (await answered()) === before?.version, 'readers have what is there');
+      const { version } = await publishNext();
+      expect(version).to.be.above(lost.version as number);
+      await until(async () => (await answered()) === version, 'readers have the next one');
+      await topology.revive([dead]);
+    });
+
+    it('are whole again after all servers have died', async () => {
+      await Promise.all(topology.nodes.map(({ server }) => server.kill()));
+      await sleep(1_000);
+      await topology.revive(topology.nodes);
+      await topology.whole();
+      await expectRecovered();
+    });
+  });
+}
+
+/** Asks for a record every 50 ms. @returns what ends it, and tells for how long there was 503 in all, in ms */
+function watchOutages(api: TestApi): { stop(): number } {
+  let isOver = false;
+  let sum = 0;
+  const watch = async () => {
+    for (let before = Date.now(); !isOver; before = Date.now()) {
+      const { status } = await api.get(`/${collection}/${subject.anId}`);
+      await sleep(50);
+      if (status === 503) sum += Date.now() - before;
+    }
+  };
+  watch().catch(() => undefined);
+  return {
+    stop() {
+      isOver = true;
+      return sum;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
+import { startMedref } from '../support/medref.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { promises } from './promises.ts';
+import { masterName, startSentinel, startSentinels } from './servers.ts';
+
+promises('a master with two replicas and three Sentinels', startSentinels);
+
+describe('a master that is none any more, and has told nobody', () => {
+  const server = useRedis();
+  let url: string;
+  let stop: () => Promise<void>;
+  before(async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'medref-test-sentinel-'));
+    const watched = { masterPort: server().port, quorum: 1 };
+    const { child, port } = await startSentinel(join(folder, 'sentinel.conf'), watched);
+    url = `redis+sentinel://127.0.0.1:${port}/${masterName}`;
+    stop = async () => {
+      await child.stop();
+      await rm(folder, { recursive: true, force: true });
+    };
+  });
+  after(() => stop());
+
+  it('is written to once there is a master again; who serves is refused at once, and finds it', async () => {
+    const [writing, serving] = [await connectForWriting(url), connectForServing(url)];
+    await new Promise((resolve) => serving.once('ready', resolve));
+    const itself = await connectForWriting(server().url);
+    await itself.call('REPLICAOF', '127.0.0.1', '1');
+    const written = writing.set('a', 'b');
+    const refused = await serving.set('a', 'c').catch((error: Error) => error.message);
+    expect(refused).to.match(/^READONLY /);
+    await sleep(300);
+    await itself.call('REPLICAOF', 'NO', 'ONE');
+    expect(await written).to.equal('OK');
+    while ((await serving.get('a').catch(() => null)) !== 'b') await sleep(20);
+    for (const redis of [writing, serving, itself]) redis.disconnect();
+  });
+
+  it('is served from without its Sentinel, and no library writes to stderr of that', async () => {
+    const api = startMedref(['serve', '--json'], { REDIS_URL: url, API_PORT: '0', LOG_LEVEL: 'info' });
+    const [, address] = await api.line(/"address":"([^"]+)"/);
+    await stop();
+    await sleep(500);
+    expect((await fetch(`${address}/products`)).status).to.equal(401);
+    api.process.kill('SIGTERM');
+    const { stderr } = await api.ended;
+    for (const line of stderr.trim().split('\n')) expect(() => JSON.parse(line), line).not.to.throw();
+  });
+});
