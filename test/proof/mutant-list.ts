@@ -78,7 +78,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'unknown keys are remembered',
     file: 'api/reads/keyring.ts',
-    from: '.finally(() => isCurrent() && this.#asked.delete(digested))',
+    from: '.finally(() => isCurrent() && this.#asked.delete(sent))',
     to: '',
     tests: [`${api}/plugins/bearer-keys.test.ts`],
   },
