@@ -71,9 +71,9 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    doc: 'The Redis (6.2 or newer) or Valkey server, by its address or its socket, or the servers of "Sentinel and Cluster".',
     takes:
-      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or unix:/path/of/socket, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
     rule: Joi.string().custom((value: string) => {
       const servers = parseServers(value);
       return servers.kind === 'one' ? servers.url : value;

@@ -3,13 +3,7 @@
 
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { RedisUnavailableError } from './failures.ts';
-import {
-  type ClusterServers,
-  describeServer,
-  parseServers,
-  type SentinelServers,
-  type Servers,
-} from './server-url.ts';
+import { describeServer, parseServers, type Servers } from './server-url.ts';
 
 /** A connection to one server, be it found by Sentinels, or to the nodes of a Cluster. */
 export type Redis = OneServer | Cluster;
@@ -63,7 +57,7 @@ export function connectToReplica(
   { onRoundTrip, onLost }: { readonly onRoundTrip?: (ms: number) => void; readonly onLost: () => void },
 ): Redis | null {
   const servers = parseServers(url);
-  if (servers.kind === 'one') return null;
+  if (servers.kind === 'one' || servers.kind === 'socket') return null;
   const { ofServer, ofCluster } = serving;
   const redis = connect(servers, {
     ofServer: { ...ofServer, role: 'slave' },
@@ -250,6 +244,10 @@ type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
 
 function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
   if (servers.kind === 'one') return quiet(new OneServer(servers.url, ofServer));
+  if (servers.kind === 'socket') {
+    const { path, db } = servers;
+    return quiet(new OneServer({ ...ofServer, ...credentialsOf(servers), path, db }));
+  }
   const { hosts, hasTls } = servers;
   const credentials = credentialsOf(servers);
   if (servers.kind === 'sentinel') {
@@ -282,7 +280,7 @@ function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
   );
 }
 
-function credentialsOf({ username, password }: SentinelServers | ClusterServers): ServerOptions {
+function credentialsOf({ username, password }: Exclude<Servers, { kind: 'one' }>): ServerOptions {
   return { ...(username && { username }), ...(password && { password }) };
 }
 
