@@ -704,7 +704,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a rollback of which the reply is lost is told to have failed',
     file: 'importer/rollback.ts',
-    from: "if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return result;",
+    from: "if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);",
     to: 'await discard(redis, begun, number).catch(() => undefined);',
     tests: [`${importer}/rollback.test.ts`],
   },
