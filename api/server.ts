@@ -4,12 +4,14 @@ import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
+import type { AllowedOrigins } from './answers/cross-origin.ts';
 import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { preflights } from './plugins/preflights.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { Rates } from './reads/rates.ts';
@@ -39,6 +41,8 @@ export interface ServerDependencies {
   readonly port: number;
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
+  /** The pages of browsers that may read the answers; none unless it is given. */
+  readonly corsOrigins?: AllowedOrigins | undefined;
   readonly logger: Logger;
   /** Told of each request as its answer ends; nobody is unless it is given. */
   readonly onAnswered?: (request: AnsweredRequest) => void;
@@ -61,6 +65,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     host,
     port,
     baseUrl,
+    corsOrigins,
     logger,
     stallMs,
   } = deps;
@@ -74,7 +79,10 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     host,
     port,
     // A missing Host header is answered in our own shape.
-    listener: createListener({ requireHostHeader: false, ServerResponse: tracedResponses(onAnswered) }),
+    listener: createListener({
+      requireHostHeader: false,
+      ServerResponse: tracedResponses(onAnswered, corsOrigins),
+    }),
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
     // Cookies are nothing to us, so malformed ones are no fault.
@@ -103,5 +111,6 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     },
   ]);
   server.route(homeRoute);
+  if (corsOrigins !== undefined) await server.register(preflights);
   return server;
 }

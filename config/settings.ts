@@ -38,6 +38,8 @@ export interface Settings {
   /** Such as `10/s`. */
   readonly defaultRate: string | undefined;
   readonly maxStreams: number;
+  /** Of pages of browsers that may read the data; `undefined`: none. */
+  readonly corsOrigins: '*' | readonly string[] | undefined;
   /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
   readonly logLevel: string;
@@ -219,6 +221,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.number().integer().min(1).max(10_000),
   },
   {
+    name: 'CORS_ORIGINS',
+    doc: 'Origins of pages that may read the data in a browser, or `*` for all pages. Without it, none may.',
+    takes: '* or origins with commas between them, such as https://shop.example,http://localhost:8080',
+    rule: Joi.string().custom((value: string) => (value === '*' ? value : value.split(',').map(originOf))),
+  },
+  {
     name: 'WAIT_REPLICAS',
     doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that there are.',
     takes: 'an integer from 0 to 100',
@@ -286,6 +294,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     keepVersions: number('KEEP_VERSIONS'),
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
     maxStreams: number('MAX_STREAMS'),
+    corsOrigins: values.get('CORS_ORIGINS') as Settings['corsOrigins'],
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
@@ -333,6 +342,13 @@ function withoutSecrets(value: string): string {
 function cronLine(value: string): string {
   if (!isCronLine(value)) throw new Error('not a schedule');
   return value.trim().split(/\s+/).join(' ');
+}
+
+/** An origin as browsers write it. @throws Error where it is none */
+function originOf(text: string): string {
+  const { protocol, origin, href } = new URL(text.trim());
+  if (!/^https?:$/.test(protocol) || href !== `${origin}/`) throw new Error('not an origin');
+  return origin;
 }
 
 /** A rule for a URL of one of these protocols that also passes the test; gives it as the URL Standard writes it. */

@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
+import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
 export interface AnsweredRequest {
@@ -184,8 +185,15 @@ class Account implements AnsweredRequest {
   }
 }
 
-/** Makes the responses of a listener. @param onAnswered told of each request as its answer ends */
-export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): typeof ServerResponse {
+/**
+ * Makes the responses of a listener.
+ * @param onAnswered told of each request as its answer ends
+ * @param allowed the pages of browsers that may read them; none unless it is given
+ */
+export function tracedResponses(
+  onAnswered: (it: AnsweredRequest) => void,
+  allowed?: AllowedOrigins,
+): typeof ServerResponse {
   function tell(this: TracedResponse): void {
     onAnswered(new Account(this));
   }
@@ -195,7 +203,21 @@ export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): type
       this.on('close', tell);
     }
   }
-  return ToldResponse as unknown as typeof ServerResponse; // Its type knows requests of any type.
+  const made = allowed === undefined ? ToldResponse : readableFrom(ToldResponse, allowed);
+  return made as unknown as typeof ServerResponse; // Its type knows requests of any type.
+}
+
+/** The same responses, which pages of other origins may read. A class of its own: where there are none, this costs nothing. */
+function readableFrom(Response: typeof TracedResponse, allowed: AllowedOrigins): typeof TracedResponse {
+  return class extends Response {
+    override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
+      const fields = crossOriginFields(allowed, this.req.headers.origin);
+      if (Array.isArray(headers)) return super.writeHead(status, [...headers, ...fields]);
+      for (let n = 0; n < fields.length; n += 2)
+        this.appendHeader(fields[n] as string, fields[n + 1] as string);
+      return super.writeHead(status, headers);
+    }
+  };
 }
 
 /** Notes which route a request came to, beside its response. Another extension point of hapi would cost a tenth of a request. */

@@ -455,15 +455,15 @@ describe('the client library', function () {
 
   describe('ends', () => {
     it('with a signal, of the client or of a call, whose reason it throws', async () => {
-      const server = await startServer(() => undefined);
+      const reason = new Error('enough');
+      let ending = new AbortController();
+      const server = await startServer(() => ending.abort(reason));
       for (const which of ['client', 'call'] as const) {
-        const ending = new AbortController();
+        ending = new AbortController();
         const { signal } = ending;
         const options = { baseUrl: server.origin, key: 'key' };
         const { products } = createClient({ ...options, ...(which === 'client' && { signal }) }, quickTiming);
         const reading = products.get(2, which === 'call' ? { signal } : {});
-        const reason = new Error('enough');
-        setTimeout(() => ending.abort(reason), 20);
         expect(await reading.catch((error: unknown) => error)).to.equal(reason);
         expect(await products.get(2, { signal }).catch((error: unknown) => error)).to.equal(reason);
       }

@@ -33,6 +33,7 @@ describe('settings', () => {
       keepVersions: 3,
       defaultRate: undefined,
       maxStreams: 20,
+      corsOrigins: undefined,
       readFrom: 'master',
       waitReplicas: undefined,
       logLevel: 'info',
@@ -61,6 +62,15 @@ describe('settings', () => {
 
   it('take a base URL without its trailing slash', () => {
     expect(read({ BASE_URL: 'https://medref.test/api/' }).baseUrl).to.equal('https://medref.test/api');
+  });
+
+  it('take origins of pages as browsers write them', () => {
+    const of = (CORS_ORIGINS: string) => read({ CORS_ORIGINS }).corsOrigins;
+    expect(of('*')).to.equal('*');
+    expect(of('https://Shop.example:443/, http://localhost:8080')).to.deep.equal([
+      'https://shop.example',
+      'http://localhost:8080',
+    ]);
   });
 
   const bad: Record<string, readonly string[]> = {
@@ -96,6 +106,10 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['-1', '100.1', 'half'],
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     DEFAULT_RATE: ['10', '0/s', '1.5/s', '-1/s', '10/m', '10/s ', '1000000000/s'],
+    CORS_ORIGINS: [
+      ...['shop.example', 'https://a.test/shop', 'https://a.test?', 'https://a:b@a.test', 'file:///a'],
+      ...['null', 'https://a.test,', 'https://a.test,*', 'https://a.test https://b.test', 'ftp://a.test'],
+    ],
     MAX_STREAMS: ['0', '10001', '1.5', 'all'],
     WAIT_REPLICAS: ['-1', '1.5', '101', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],

@@ -108,7 +108,10 @@ export function describedPath(target: string): string | undefined {
 /** Header fields of every answer over HTTP, which no description repeats. */
 const ofHttp = ['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length', 'content-type'];
 /** What hapi says of errors, and what fixed answers say besides. */
-const notTold = ['cache-control', 'vary', 'x-content-type-options', 'content-encoding', 'allow'];
+const notTold = [
+  ...['cache-control', 'vary', 'x-content-type-options', 'content-encoding', 'allow'],
+  ...['access-control-allow-origin', 'access-control-expose-headers'],
+];
 
 /** Expects an answer to be one that the document has for its request: status, header fields and body. */
 export function expectAsDescribed(method: string, target: string, answer: HeldAnswer): void {
