@@ -54,7 +54,14 @@ export interface TestApi {
 export type ApiOptions = Partial<
   Pick<
     ServerDependencies,
-    'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
+    | 'baseUrl'
+    | 'trustedProxies'
+    | 'logger'
+    | 'stallMs'
+    | 'maxStreams'
+    | 'onAnswered'
+    | 'onTrouble'
+    | 'onUnauthorized'
   >
 > & { readonly defaultRate?: string; readonly maxWaiting?: number };
 
