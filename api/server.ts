@@ -1,6 +1,7 @@
 // The data listener: a table of contents of its plugins and routes.
 
 import { createServer as createListener } from 'node:http';
+import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
@@ -18,6 +19,7 @@ import type { Rates } from './reads/rates.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import { Streams } from './reads/streams.ts';
 import type { Trouble } from './reads/trouble.ts';
+import { forwardedRequests } from './requests/forwarded.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -43,6 +45,8 @@ export interface ServerDependencies {
   readonly baseUrl: string | undefined;
   /** The pages of browsers that may read the answers; none unless it is given. */
   readonly corsOrigins?: AllowedOrigins | undefined;
+  /** Proxies that are believed who sent a request, by which scheme and to which host; none are unless they are given. */
+  readonly trustedProxies?: BlockList | undefined;
   readonly logger: Logger;
   /** Told of each request as its answer ends; nobody is unless it is given. */
   readonly onAnswered?: (request: AnsweredRequest) => void;
@@ -66,6 +70,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     port,
     baseUrl,
     corsOrigins,
+    trustedProxies,
     logger,
     stallMs,
   } = deps;
@@ -81,6 +86,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     // A missing Host header is answered in our own shape.
     listener: createListener({
       requireHostHeader: false,
+      ...(trustedProxies && { IncomingMessage: forwardedRequests(trustedProxies) }),
       ServerResponse: tracedResponses(onAnswered, corsOrigins),
     }),
     // Bodies are compressed where their version is known, see answer.ts.

@@ -1,5 +1,6 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
+import { BlockList, isIP } from 'node:net';
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
@@ -25,6 +26,8 @@ export interface Settings {
   readonly adminToken: string | undefined;
   /** Without a trailing slash; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
+  /** `undefined`: none are trusted. */
+  readonly trustedProxies: BlockList | undefined;
   /** By collection name; a collection without a URL is absent. */
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   readonly importCron: string;
@@ -135,6 +138,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'What the links of the answers begin with. Without it: `http://` and the `Host` of the request.',
     takes: 'an http: or https: URL without credentials, query or fragment',
     rule: url(['http:', 'https:'], (it) => plain(it) && it.search === ''),
+  },
+  {
+    name: 'TRUSTED_PROXIES',
+    doc: 'Proxies that are believed who sent a request, by which scheme and to which host, as "TLS and a proxy" says.',
+    takes: 'IP addresses and CIDR ranges with commas between them, such as 127.0.0.1,10.0.0.0/8',
+    rule: Joi.string().custom((value: string) => addressList(value) && value),
   },
   ...importedCollections.flatMap(({ name }): SettingDefinition[] => [
     {
@@ -274,6 +283,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const text = (name: string) => values.get(name) as string;
   const number = (name: string) => values.get(name) as number;
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
+  const proxies = values.get('TRUSTED_PROXIES') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
     readFrom: text('READ_FROM') as Settings['readFrom'],
@@ -284,6 +294,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     adminPort: number('ADMIN_PORT'),
     adminToken: values.get('ADMIN_TOKEN') as string | undefined,
     baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/(?<!\/)\/+$/, ''),
+    trustedProxies: proxies === undefined ? undefined : addressList(proxies),
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
@@ -336,6 +347,20 @@ function badSetting(definition: SettingDefinition, value: string): SettingsError
 /** A value as an error may show it: without the credentials and the query of a URL. */
 function withoutSecrets(value: string): string {
   return value.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?).*@/is, '$1***@').replace(/\?.*/s, '?***');
+}
+
+/** Addresses and ranges of them. @throws Error where one is none */
+function addressList(value: string): BlockList {
+  const list = new BlockList();
+  for (const item of value.split(',')) {
+    const [, address = '', digits] = /^ *([\dA-Fa-f.:]+)(?:\/(\d{1,3}))? *$/.exec(item) ?? [];
+    const version = isIP(address);
+    const bits = version === 4 ? 32 : 128;
+    const length = digits === undefined ? bits : Number(digits);
+    if (version === 0 || length > bits) throw new Error('not an address or a range');
+    list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
 }
 
 /** A schedule as it was meant, with one space between its fields. @throws Error where it is none */

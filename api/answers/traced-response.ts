@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
+import { cameByTls, clientAddressOf } from '../requests/client-address.ts';
 import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
@@ -51,6 +52,15 @@ export function idOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id'];
   return typeof sent === 'string' && taken.test(sent) ? sent : `${begin}-${(++given).toString(36)}`;
 }
+
+/** What every answer has: it is what its type says, and its address is told to nobody. */
+export const safeFields = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' } as const;
+
+/** A client that came by TLS comes by TLS for a year (RFC 6797, section 7.2: nobody else is told so). */
+const fieldsByTls = { ...safeFields, 'strict-transport-security': 'max-age=31536000' };
+
+const safePairs = Object.entries(safeFields).flat();
+const pairsByTls = Object.entries(fieldsByTls).flat();
 
 /** What is told of a request that hapi knows. */
 interface Routed {
@@ -112,8 +122,14 @@ export class TracedResponse extends ServerResponse {
   /** Takes no reason phrase: the usual ones are sent. */
   override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
     this.begunAt = performance.now();
-    if (Array.isArray(headers)) return super.writeHead(status, [...headers, 'x-request-id', this.requestId]);
+    const isByTls = cameByTls(this.req);
+    if (Array.isArray(headers)) {
+      const safe = isByTls ? pairsByTls : safePairs;
+      return super.writeHead(status, [...headers, 'x-request-id', this.requestId, ...safe]);
+    }
     this.setHeader('x-request-id', this.requestId);
+    const safe = Object.entries(isByTls ? fieldsByTls : safeFields);
+    for (const [name, value] of safe) this.setHeader(name, value);
     return typeof headers === 'object' ? super.writeHead(status, headers) : super.writeHead(status);
   }
 
@@ -181,7 +197,7 @@ class Account implements AnsweredRequest {
     return key?.client ?? null;
   }
   get address(): string | null {
-    return this.response.req.socket.remoteAddress ?? null;
+    return clientAddressOf(this.response.req) || null;
   }
 }
 

@@ -40,7 +40,7 @@ const attemptMs = 2_000;
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
   const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = context.settings;
-  const { defaultRate, maxStreams, corsOrigins } = context.settings;
+  const { defaultRate, maxStreams, corsOrigins, trustedProxies } = context.settings;
   const metrics = createMetrics();
   const logger = createLogger(context);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
@@ -84,6 +84,7 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       port,
       baseUrl,
       corsOrigins,
+      trustedProxies,
       logger,
       onAnswered: (request) => {
         metrics.countRequest(request);

@@ -14,6 +14,7 @@ describe('settings, as an operator is warned of them', () => {
         .and.to.match(/^BASE_URL is not set, .*\.example\.$/);
       expect(more).to.deep.equal([]);
       expect(warnings({ API_HOST: host, BASE_URL: 'https://medref.example' })).to.deep.equal([]);
+      expect(warnings({ API_HOST: host, TRUSTED_PROXIES: '10.0.0.1' })).to.deep.equal([]);
     });
   }
 

@@ -50,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'a bad Host is remembered as good',
-    file: 'api/requests/base-url.ts',
+    file: 'api/requests/host.ts',
     from: '  if (text.length > maxHostLength || !hostAndPort.test(text)',
     to: '  lastHost = text;\n  if (text.length > maxHostLength || !hostAndPort.test(text)',
     tests: [`${api}/plugins/errors.test.ts`, `${api}/routes/list.test.ts`],

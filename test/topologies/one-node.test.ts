@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Cluster } from 'ioredis';
@@ -11,6 +10,7 @@ import { aheadOfClock, importRecords } from '../support/importing.ts';
 import { medref } from '../support/medref.ts';
 import { masters } from '../support/one-server.ts';
 import { product, products } from '../support/records.ts';
+import { usersFile, withUser } from '../support/redis-users.ts';
 import { startCluster, type Topology } from './servers.ts';
 
 // A Cluster refuses what is of two slots, also where one node has all of them. `npm run test:cluster` has six nodes.
@@ -120,17 +120,15 @@ describe('a Cluster of one node', () => {
   it('is served and written to with the rights that are documented', async function () {
     const version = /^redis_version:(\d+)/m.exec((await masters(redis)[0]?.info('server')) ?? '')?.[1];
     if (Number(version) < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
-    const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8');
     const [master] = masters(redis);
-    for (const [, words = ''] of page.matchAll(/^ {4}(ACL SETUSER .+)$/gm))
-      await master?.call(...(words.split(' ') as [string]));
-    const urlOf = (user: string) => cluster.url.replace('://', `://${user}@`);
-    const serving = connectForServing(urlOf('medref-api:api-password'));
+    for (const [, user = '', rights = ''] of usersFile(7).matchAll(/^user (api|importer) (.+)$/gm))
+      await master?.call('ACL', 'SETUSER', user, ...rights.split(' '));
+    const serving = connectForServing(withUser(cluster.url, 'api'));
     await new Promise((resolve) => serving.once('ready', resolve));
     expect(await serving.hget('medref:keys', 'none')).to.equal(null);
     serving.disconnect();
     const report = await importRecords(products(27), productCollection, {
-      ...{ redisUrl: urlOf('medref-importer:importer-password'), force: true },
+      ...{ redisUrl: withUser(cluster.url, 'importer'), force: true },
     });
     expect([report.reason, report.warnings]).to.deep.equal([null, []]);
   });
