@@ -8,8 +8,10 @@ import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
+import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { overload } from './plugins/overload.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { Rates } from './reads/rates.ts';
@@ -33,6 +35,8 @@ export interface ServerDependencies {
   readonly rates?: Rates;
   /** How many streams a key may have under way at once; 20 unless it is given. */
   readonly maxStreams?: number;
+  /** How many requests are worked on at once; 1,000 unless it is given. */
+  readonly maxRequests?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
@@ -47,6 +51,8 @@ export interface ServerDependencies {
   readonly onUnauthorized?: () => void;
   /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
   readonly stallMs?: number;
+  /** For how long connections on which nothing comes stay open when the server stops, in ms; they end at once unless it is given. */
+  readonly quietMs?: number;
 }
 
 /** Builds the server; starting it is the caller's. */
@@ -57,12 +63,14 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     keyring,
     rates,
     maxStreams = 20,
+    maxRequests = 1_000,
     whyAway,
     host,
     port,
     baseUrl,
     logger,
     stallMs,
+    quietMs = 0,
   } = deps;
   const {
     onAnswered = () => undefined,
@@ -85,7 +93,9 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
+    { plugin: overload, options: { maxRequests, onTrouble } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
+    { plugin: draining, options: { quietMs } },
     { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,

@@ -38,6 +38,7 @@ export interface Settings {
   /** Such as `10/s`. */
   readonly defaultRate: string | undefined;
   readonly maxStreams: number;
+  readonly maxRequests: number;
   /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
   readonly logLevel: string;
@@ -219,6 +220,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.number().integer().min(1).max(10_000),
   },
   {
+    name: 'MAX_REQUESTS',
+    default: 1000,
+    doc: 'How many requests each API process works on at once. Beyond it they are answered with 503; see "Overload".',
+    takes: 'an integer from 1 to 100000',
+    rule: Joi.number().integer().min(1).max(100_000),
+  },
+  {
     name: 'WAIT_REPLICAS',
     doc: 'How many replicas a publication is waited for, for a second at most; fewer are warned of. Without it: all that there are.',
     takes: 'an integer from 0 to 100',
@@ -286,6 +294,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     keepVersions: number('KEEP_VERSIONS'),
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
     maxStreams: number('MAX_STREAMS'),
+    maxRequests: number('MAX_REQUESTS'),
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],

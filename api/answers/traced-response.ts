@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
+import type { RequestsUnderWay } from './requests-under-way.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
 export interface AnsweredRequest {
@@ -81,6 +82,8 @@ export class TracedResponse extends ServerResponse {
   releasedAt: number;
   /** For how long it has waited so far, in ms. */
   waited: number;
+  /** Where its request is counted until it has ended. */
+  countedIn: RequestsUnderWay | undefined;
 
   constructor(request: IncomingMessage, options: ServerOptions) {
     // @ts-expect-error Node gives it the options of the server, which its types do not tell.
@@ -93,11 +96,25 @@ export class TracedResponse extends ServerResponse {
     this.heldAt = 0;
     this.releasedAt = 0;
     this.waited = 0;
+    this.countedIn = undefined;
+  }
+
+  /** Has its request counted from now until it has ended, but for the time that it waits. */
+  countIn(underWay: RequestsUnderWay): void {
+    this.countedIn = underWay;
+    underWay.begin();
+  }
+
+  /** Its request has ended. */
+  countOut(): void {
+    if (this.heldAt === 0) this.countedIn?.end();
+    this.countedIn = undefined;
   }
 
   /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */
   hold(): void {
     this.heldAt = performance.now();
+    this.countedIn?.end();
     this.routed = routedOf(this.routed);
   }
 
@@ -106,6 +123,7 @@ export class TracedResponse extends ServerResponse {
     this.releasedAt = performance.now();
     this.waited += this.releasedAt - this.heldAt;
     this.heldAt = 0;
+    this.countedIn?.begin();
   }
 
   /** Takes no reason phrase: the usual ones are sent. */
@@ -186,6 +204,7 @@ class Account implements AnsweredRequest {
 /** Makes the responses of a listener. @param onAnswered told of each request as its answer ends */
 export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): typeof ServerResponse {
   function tell(this: TracedResponse): void {
+    this.countOut();
     onAnswered(new Account(this));
   }
   class ToldResponse extends TracedResponse {

@@ -34,13 +34,16 @@ import { type OutputOptions, print } from './output.ts';
 /** How long answers under way may take once the server is asked to stop, in ms. */
 const drainMs = 10_000;
 
+/** For how long a client of whom nothing comes may still send a request on its connection then, in ms. */
+const quietMs = 1_000;
+
 /** How long a first connection to Redis is waited for, in ms. */
 const attemptMs = 2_000;
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
   const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = context.settings;
-  const { defaultRate, maxStreams } = context.settings;
+  const { defaultRate, maxStreams, maxRequests } = context.settings;
   const metrics = createMetrics();
   const logger = createLogger(context);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
@@ -79,6 +82,8 @@ export async function serveCommand(context: CommandContext, options: OutputOptio
       keyring,
       rates,
       maxStreams,
+      maxRequests,
+      quietMs,
       whyAway,
       host,
       port,

@@ -54,7 +54,15 @@ export interface TestApi {
 export type ApiOptions = Partial<
   Pick<
     ServerDependencies,
-    'baseUrl' | 'logger' | 'stallMs' | 'maxStreams' | 'onAnswered' | 'onTrouble' | 'onUnauthorized'
+    | 'baseUrl'
+    | 'logger'
+    | 'stallMs'
+    | 'quietMs'
+    | 'maxStreams'
+    | 'maxRequests'
+    | 'onAnswered'
+    | 'onTrouble'
+    | 'onUnauthorized'
   >
 > & { readonly defaultRate?: string; readonly maxWaiting?: number };
 

@@ -23,7 +23,7 @@ export const commands = [...read('bin/command-line.ts').matchAll(/^ {2}command\(
 export function settingsReadBy(command: 'serve' | 'schedule'): string[] {
   const known = settingDefinitions.map(({ name }) => name);
   const namedIn = (file: string) => {
-    const words = new Set(read(file).match(/\w+/g));
+    const words = new Set(read(file).match(/\b\w+\b(?!\()/g)); // A method of that name is no setting.
     return known.filter((name) =>
       words.has(name.toLowerCase().replace(/_(\w)/g, (_, letter) => letter.toUpperCase())),
     );
