@@ -1,5 +1,6 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
+import { availableParallelism } from 'node:os';
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
@@ -37,6 +38,8 @@ export interface Settings {
   readonly keepVersions: number;
   /** Such as `10/s`. */
   readonly defaultRate: string | undefined;
+  /** How many processes serve behind one port. */
+  readonly workers: number;
   readonly maxStreams: number;
   readonly maxRequests: number;
   /** `undefined`: all that there are. */
@@ -213,6 +216,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().pattern(/^[1-9][0-9]{0,8}\/s$/),
   },
   {
+    name: 'WORKERS',
+    default: 1,
+    doc: 'How many API processes answer behind one port; `auto`: one for each core. See "Several API processes".',
+    takes: 'an integer from 1 to 256, or auto',
+    rule: Joi.alternatives(Joi.string().valid('auto'), Joi.number().integer().min(1).max(256)),
+  },
+  {
     name: 'MAX_STREAMS',
     default: 20,
     doc: 'How many lists as JSON Lines each API process sends to one key at once.',
@@ -293,6 +303,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
+    workers: values.get('WORKERS') === 'auto' ? availableParallelism() : number('WORKERS'),
     maxStreams: number('MAX_STREAMS'),
     maxRequests: number('MAX_REQUESTS'),
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,

@@ -28,10 +28,9 @@ export function settingsReadBy(command: 'serve' | 'schedule'): string[] {
       words.has(name.toLowerCase().replace(/_(\w)/g, (_, letter) => letter.toUpperCase())),
     );
   };
-  const ofServe = [...namedIn('bin/commands/serve.ts'), ...namedIn('bin/logger.ts')];
+  const ofServing = [...namedIn('bin/commands/serve.ts'), ...namedIn('bin/serving.ts')];
+  const ofServe = [...new Set([...ofServing, ...namedIn('bin/logger.ts')])];
   if (command === 'serve') return ofServe;
   const ofSchedule = namedIn('bin/commands/schedule.ts');
-  return known.filter(
-    (name) => ofSchedule.includes(name) || !namedIn('bin/commands/serve.ts').includes(name),
-  );
+  return known.filter((name) => ofSchedule.includes(name) || !ofServing.includes(name));
 }
