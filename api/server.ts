@@ -10,8 +10,10 @@ import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
+import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { overload } from './plugins/overload.ts';
 import { preflights } from './plugins/preflights.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
@@ -37,6 +39,8 @@ export interface ServerDependencies {
   readonly rates?: Rates;
   /** How many streams a key may have under way at once; 20 unless it is given. */
   readonly maxStreams?: number;
+  /** How many requests are worked on at once; 1,000 unless it is given. */
+  readonly maxRequests?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
@@ -55,6 +59,8 @@ export interface ServerDependencies {
   readonly onUnauthorized?: () => void;
   /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
   readonly stallMs?: number;
+  /** For how long connections on which nothing comes stay open when the server stops, in ms; they end at once unless it is given. */
+  readonly quietMs?: number;
 }
 
 /** Builds the server; starting it is the caller's. */
@@ -65,6 +71,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     keyring,
     rates,
     maxStreams = 20,
+    maxRequests = 1_000,
     whyAway,
     host,
     port,
@@ -73,6 +80,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     trustedProxies,
     logger,
     stallMs,
+    quietMs = 0,
   } = deps;
   const {
     onAnswered = () => undefined,
@@ -99,7 +107,9 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
+    { plugin: overload, options: { maxRequests, onTrouble } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
+    { plugin: draining, options: { quietMs } },
     { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,

@@ -12,6 +12,7 @@ import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
 import { cameByTls, clientAddressOf } from '../requests/client-address.ts';
 import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
+import type { RequestsUnderWay } from './requests-under-way.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
 export interface AnsweredRequest {
@@ -92,6 +93,8 @@ export class TracedResponse extends ServerResponse {
   releasedAt: number;
   /** For how long it has waited so far, in ms. */
   waited: number;
+  /** Where its request is counted until it has ended. */
+  countedIn: RequestsUnderWay | undefined;
 
   constructor(request: IncomingMessage, options: ServerOptions) {
     // @ts-expect-error Node gives it the options of the server, which its types do not tell.
@@ -104,11 +107,25 @@ export class TracedResponse extends ServerResponse {
     this.heldAt = 0;
     this.releasedAt = 0;
     this.waited = 0;
+    this.countedIn = undefined;
+  }
+
+  /** Has its request counted from now until it has ended, but for the time that it waits. */
+  countIn(underWay: RequestsUnderWay): void {
+    this.countedIn = underWay;
+    underWay.begin();
+  }
+
+  /** Its request has ended. */
+  countOut(): void {
+    if (this.heldAt === 0) this.countedIn?.end();
+    this.countedIn = undefined;
   }
 
   /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */
   hold(): void {
     this.heldAt = performance.now();
+    this.countedIn?.end();
     this.routed = routedOf(this.routed);
   }
 
@@ -117,6 +134,7 @@ export class TracedResponse extends ServerResponse {
     this.releasedAt = performance.now();
     this.waited += this.releasedAt - this.heldAt;
     this.heldAt = 0;
+    this.countedIn?.begin();
   }
 
   /** Takes no reason phrase: the usual ones are sent. */
@@ -211,6 +229,7 @@ export function tracedResponses(
   allowed?: AllowedOrigins,
 ): typeof ServerResponse {
   function tell(this: TracedResponse): void {
+    this.countOut();
     onAnswered(new Account(this));
   }
   class ToldResponse extends TracedResponse {

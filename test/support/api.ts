@@ -61,6 +61,8 @@ export type ApiOptions = Partial<
     | 'logger'
     | 'stallMs'
     | 'maxStreams'
+    | 'quietMs'
+    | 'maxRequests'
     | 'onAnswered'
     | 'onTrouble'
     | 'onUnauthorized'
