@@ -1,6 +1,7 @@
 // The data listener: a table of contents of its plugins and routes.
 
 import { createServer as createListener } from 'node:http';
+import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
@@ -9,8 +10,10 @@ import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
+import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { overload } from './plugins/overload.ts';
 import { preflights } from './plugins/preflights.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
@@ -18,6 +21,7 @@ import type { Rates } from './reads/rates.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import { Streams } from './reads/streams.ts';
 import type { Trouble } from './reads/trouble.ts';
+import { forwardedRequests } from './requests/forwarded.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -35,6 +39,8 @@ export interface ServerDependencies {
   readonly rates?: Rates;
   /** How many streams a key may have under way at once; 20 unless it is given. */
   readonly maxStreams?: number;
+  /** How many requests are worked on at once; 1,000 unless it is given. */
+  readonly maxRequests?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
@@ -43,6 +49,8 @@ export interface ServerDependencies {
   readonly baseUrl: string | undefined;
   /** The pages of browsers that may read the answers; none unless it is given. */
   readonly corsOrigins?: AllowedOrigins | undefined;
+  /** Proxies that are believed who sent a request, by which scheme and to which host; none are unless they are given. */
+  readonly trustedProxies?: BlockList | undefined;
   readonly logger: Logger;
   /** Told of each request as its answer ends; nobody is unless it is given. */
   readonly onAnswered?: (request: AnsweredRequest) => void;
@@ -51,6 +59,8 @@ export interface ServerDependencies {
   readonly onUnauthorized?: () => void;
   /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
   readonly stallMs?: number;
+  /** For how long connections on which nothing comes stay open when the server stops, in ms; they end at once unless it is given. */
+  readonly quietMs?: number;
 }
 
 /** Builds the server; starting it is the caller's. */
@@ -61,13 +71,16 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     keyring,
     rates,
     maxStreams = 20,
+    maxRequests = 1_000,
     whyAway,
     host,
     port,
     baseUrl,
     corsOrigins,
+    trustedProxies,
     logger,
     stallMs,
+    quietMs = 0,
   } = deps;
   const {
     onAnswered = () => undefined,
@@ -81,6 +94,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     // A missing Host header is answered in our own shape.
     listener: createListener({
       requireHostHeader: false,
+      ...(trustedProxies && { IncomingMessage: forwardedRequests(trustedProxies) }),
       ServerResponse: tracedResponses(onAnswered, corsOrigins),
     }),
     // Bodies are compressed where their version is known, see answer.ts.
@@ -93,7 +107,9 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
+    { plugin: overload, options: { maxRequests, onTrouble } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
+    { plugin: draining, options: { quietMs } },
     { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,

@@ -1,5 +1,7 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
+import { BlockList, isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
@@ -25,6 +27,8 @@ export interface Settings {
   readonly adminToken: string | undefined;
   /** Without a trailing slash; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
+  /** `undefined`: none are trusted. */
+  readonly trustedProxies: BlockList | undefined;
   /** By collection name; a collection without a URL is absent. */
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   readonly importCron: string;
@@ -37,9 +41,12 @@ export interface Settings {
   readonly keepVersions: number;
   /** Such as `10/s`. */
   readonly defaultRate: string | undefined;
+  /** How many processes serve behind one port. */
+  readonly workers: number;
   readonly maxStreams: number;
   /** Of pages of browsers that may read the data; `undefined`: none. */
   readonly corsOrigins: '*' | readonly string[] | undefined;
+  readonly maxRequests: number;
   /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
   readonly logLevel: string;
@@ -73,9 +80,9 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    doc: 'The Redis (6.2 or newer) or Valkey server, by its address or its socket, or the servers of "Sentinel and Cluster".',
     takes:
-      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or unix:/path/of/socket, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
     rule: Joi.string().custom((value: string) => {
       const servers = parseServers(value);
       return servers.kind === 'one' ? servers.url : value;
@@ -135,6 +142,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'What the links of the answers begin with. Without it: `http://` and the `Host` of the request.',
     takes: 'an http: or https: URL without credentials, query or fragment',
     rule: url(['http:', 'https:'], (it) => plain(it) && it.search === ''),
+  },
+  {
+    name: 'TRUSTED_PROXIES',
+    doc: 'Proxies that are believed who sent a request, by which scheme and to which host, as "TLS and a proxy" says.',
+    takes: 'IP addresses and CIDR ranges with commas between them, such as 127.0.0.1,10.0.0.0/8',
+    rule: Joi.string().custom((value: string) => addressList(value) && value),
   },
   ...importedCollections.flatMap(({ name }): SettingDefinition[] => [
     {
@@ -214,6 +227,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().pattern(/^[1-9][0-9]{0,8}\/s$/),
   },
   {
+    name: 'WORKERS',
+    default: 1,
+    doc: 'How many API processes answer behind one port; `auto`: one for each core. See "Several API processes".',
+    takes: 'an integer from 1 to 256, or auto',
+    rule: Joi.alternatives(Joi.string().valid('auto'), Joi.number().integer().min(1).max(256)),
+  },
+  {
     name: 'MAX_STREAMS',
     default: 20,
     doc: 'How many lists as JSON Lines each API process sends to one key at once.',
@@ -225,6 +245,13 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'Origins of pages that may read the data in a browser, or `*` for all pages. Without it, none may.',
     takes: '* or origins with commas between them, such as https://shop.example,http://localhost:8080',
     rule: Joi.string().custom((value: string) => (value === '*' ? value : value.split(',').map(originOf))),
+  },
+  {
+    name: 'MAX_REQUESTS',
+    default: 1000,
+    doc: 'How many requests each API process works on at once. Beyond it they are answered with 503; see "Overload".',
+    takes: 'an integer from 1 to 100000',
+    rule: Joi.number().integer().min(1).max(100_000),
   },
   {
     name: 'WAIT_REPLICAS',
@@ -274,6 +301,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const text = (name: string) => values.get(name) as string;
   const number = (name: string) => values.get(name) as number;
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
+  const proxies = values.get('TRUSTED_PROXIES') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
     readFrom: text('READ_FROM') as Settings['readFrom'],
@@ -284,6 +312,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     adminPort: number('ADMIN_PORT'),
     adminToken: values.get('ADMIN_TOKEN') as string | undefined,
     baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/(?<!\/)\/+$/, ''),
+    trustedProxies: proxies === undefined ? undefined : addressList(proxies),
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
@@ -293,8 +322,10 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
+    workers: values.get('WORKERS') === 'auto' ? availableParallelism() : number('WORKERS'),
     maxStreams: number('MAX_STREAMS'),
     corsOrigins: values.get('CORS_ORIGINS') as Settings['corsOrigins'],
+    maxRequests: number('MAX_REQUESTS'),
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
@@ -336,6 +367,20 @@ function badSetting(definition: SettingDefinition, value: string): SettingsError
 /** A value as an error may show it: without the credentials and the query of a URL. */
 function withoutSecrets(value: string): string {
   return value.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?).*@/is, '$1***@').replace(/\?.*/s, '?***');
+}
+
+/** Addresses and ranges of them. @throws Error where one is none */
+function addressList(value: string): BlockList {
+  const list = new BlockList();
+  for (const item of value.split(',')) {
+    const [, address = '', digits] = /^ *([\dA-Fa-f.:]+)(?:\/(\d{1,3}))? *$/.exec(item) ?? [];
+    const version = isIP(address);
+    const bits = version === 4 ? 32 : 128;
+    const length = digits === undefined ? bits : Number(digits);
+    if (version === 0 || length > bits) throw new Error('not an address or a range');
+    list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
 }
 
 /** A schedule as it was meant, with one space between its fields. @throws Error where it is none */

@@ -10,7 +10,9 @@ import {
 } from 'node:http';
 import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
+import { cameByTls, clientAddressOf } from '../requests/client-address.ts';
 import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
+import type { RequestsUnderWay } from './requests-under-way.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
 export interface AnsweredRequest {
@@ -52,6 +54,15 @@ export function idOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return typeof sent === 'string' && taken.test(sent) ? sent : `${begin}-${(++given).toString(36)}`;
 }
 
+/** What every answer has: it is what its type says, and its address is told to nobody. */
+export const safeFields = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' } as const;
+
+/** A client that came by TLS comes by TLS for a year (RFC 6797, section 7.2: nobody else is told so). */
+const fieldsByTls = { ...safeFields, 'strict-transport-security': 'max-age=31536000' };
+
+const safePairs = Object.entries(safeFields).flat();
+const pairsByTls = Object.entries(fieldsByTls).flat();
+
 /** What is told of a request that hapi knows. */
 interface Routed {
   readonly route: { readonly path: string };
@@ -82,6 +93,8 @@ export class TracedResponse extends ServerResponse {
   releasedAt: number;
   /** For how long it has waited so far, in ms. */
   waited: number;
+  /** Where its request is counted until it has ended. */
+  countedIn: RequestsUnderWay | undefined;
 
   constructor(request: IncomingMessage, options: ServerOptions) {
     // @ts-expect-error Node gives it the options of the server, which its types do not tell.
@@ -94,11 +107,25 @@ export class TracedResponse extends ServerResponse {
     this.heldAt = 0;
     this.releasedAt = 0;
     this.waited = 0;
+    this.countedIn = undefined;
+  }
+
+  /** Has its request counted from now until it has ended, but for the time that it waits. */
+  countIn(underWay: RequestsUnderWay): void {
+    this.countedIn = underWay;
+    underWay.begin();
+  }
+
+  /** Its request has ended. */
+  countOut(): void {
+    if (this.heldAt === 0) this.countedIn?.end();
+    this.countedIn = undefined;
   }
 
   /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */
   hold(): void {
     this.heldAt = performance.now();
+    this.countedIn?.end();
     this.routed = routedOf(this.routed);
   }
 
@@ -107,13 +134,20 @@ export class TracedResponse extends ServerResponse {
     this.releasedAt = performance.now();
     this.waited += this.releasedAt - this.heldAt;
     this.heldAt = 0;
+    this.countedIn?.begin();
   }
 
   /** Takes no reason phrase: the usual ones are sent. */
   override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
     this.begunAt = performance.now();
-    if (Array.isArray(headers)) return super.writeHead(status, [...headers, 'x-request-id', this.requestId]);
+    const isByTls = cameByTls(this.req);
+    if (Array.isArray(headers)) {
+      const safe = isByTls ? pairsByTls : safePairs;
+      return super.writeHead(status, [...headers, 'x-request-id', this.requestId, ...safe]);
+    }
     this.setHeader('x-request-id', this.requestId);
+    const safe = Object.entries(isByTls ? fieldsByTls : safeFields);
+    for (const [name, value] of safe) this.setHeader(name, value);
     return typeof headers === 'object' ? super.writeHead(status, headers) : super.writeHead(status);
   }
 
@@ -167,7 +201,8 @@ class Account implements AnsweredRequest {
   }
   get waitedMs(): number | null {
     const { releasedAt, heldAt, waited } = this.response;
-    return releasedAt === 0 && heldAt === 0 ? null : waited;
+    if (heldAt > 0) return waited + performance.now() - heldAt;
+    return releasedAt === 0 ? null : waited;
   }
   get bytes(): number {
     return this.response.req.method === 'HEAD' ? 0 : this.response.written;
@@ -180,7 +215,7 @@ class Account implements AnsweredRequest {
     return key?.client ?? null;
   }
   get address(): string | null {
-    return this.response.req.socket.remoteAddress ?? null;
+    return clientAddressOf(this.response.req) || null;
   }
 }
 
@@ -194,6 +229,7 @@ export function tracedResponses(
   allowed?: AllowedOrigins,
 ): typeof ServerResponse {
   function tell(this: TracedResponse): void {
+    this.countOut();
     onAnswered(new Account(this));
   }
   class ToldResponse extends TracedResponse {

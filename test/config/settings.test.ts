@@ -23,6 +23,7 @@ describe('settings', () => {
       adminPort: 3001,
       adminToken: undefined,
       baseUrl: undefined,
+      trustedProxies: undefined,
       upstreams: new Map(),
       importCron: '0 3 * * *',
       importTimezone: 'UTC',
@@ -32,8 +33,10 @@ describe('settings', () => {
       maxChangePercent: 50,
       keepVersions: 3,
       defaultRate: undefined,
+      workers: 1,
       maxStreams: 20,
       corsOrigins: undefined,
+      maxRequests: 1000,
       readFrom: 'master',
       waitReplicas: undefined,
       logLevel: 'info',
@@ -93,6 +96,19 @@ describe('settings', () => {
       'https://user:secret@medref.test',
       'https://medref.test/?a=1',
     ],
+    TRUSTED_PROXIES: [
+      ...[
+        'proxy.example',
+        '10.0.0.0/33',
+        '::/129',
+        '10.0.0.1,',
+        ',',
+        '10.0.0.1 10.0.0.2',
+        '10.0.0',
+        '::1%lo',
+        '10.0.0.0/',
+      ],
+    ],
     PRODUCTS_URL: ['products.json', 'ftp://a.test/p', 'https://u:p@a.test/p', 'https://a.test/p#x'],
     COMPANIES_URL: ['/tmp/companies.json'],
     PRODUCTS_TOKEN: ['two words', 'line\nbreak', 'ünïcode'],
@@ -110,7 +126,9 @@ describe('settings', () => {
       ...['shop.example', 'https://a.test/shop', 'https://a.test?', 'https://a:b@a.test', 'file:///a'],
       ...['null', 'https://a.test,', 'https://a.test,*', 'https://a.test https://b.test', 'ftp://a.test'],
     ],
+    WORKERS: ['0', '257', '1.5', 'all'],
     MAX_STREAMS: ['0', '10001', '1.5', 'all'],
+    MAX_REQUESTS: ['0', '100001', '1.5', 'all'],
     WAIT_REPLICAS: ['-1', '1.5', '101', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],
     WEBHOOK_URL: ['hook.test', 'file:///hook', 'https://u:p@hook.test/', 'https://hook.test/#x'],
@@ -158,6 +176,19 @@ describe('settings', () => {
     expect(withAt, 'a password with an @').to.include('"redis://***@h/db"');
   });
 
+  it('take proxies by address and by range, of either kind', () => {
+    const { trustedProxies } = read({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8 ,fd00::/8,2001:db8::1' });
+    const trusted = (address: string) =>
+      trustedProxies?.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
+    expect(['127.0.0.1', '10.9.9.9', 'fd12::1', '2001:db8::1'].map(trusted)).to.deep.equal([
+      true,
+      true,
+      true,
+      true,
+    ]);
+    expect(['127.0.0.2', '11.0.0.1', 'fe80::1', '2001:db8::2'].map(trusted)).not.to.include(true);
+  });
+
   const good: Record<string, readonly string[]> = {
     REDIS_URL: [
       ...['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
@@ -166,6 +197,7 @@ describe('settings', () => {
     API_HOST: ['0.0.0.0', '::1', 'localhost', 'api-1.internal'],
     API_PORT: ['0', '65535'],
     PRODUCTS_URL: ['https://a.test/p?key=1', 'file:///data/p.json.gz', 'http://localhost:8080/'],
+    TRUSTED_PROXIES: ['0.0.0.0/0', '::1,127.0.0.1/32', '::/0'],
     IMPORT_CRON: ['*/5 * * * *', '0 3 * * 1-5', '15 2,14 1 * *'],
     IMPORT_TIMEZONE: ['Europe/Istanbul', 'UTC'],
     FOLLOW: ['true', 'false'],
@@ -173,7 +205,9 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['0', '100', '0.5'],
     KEEP_VERSIONS: ['2', '1000'],
     DEFAULT_RATE: ['1/s', '999999999/s'],
+    WORKERS: ['1', '256', 'auto'],
     MAX_STREAMS: ['1', '10000'],
+    MAX_REQUESTS: ['1', '100000'],
     WAIT_REPLICAS: ['0', '100'],
     READ_FROM: ['master', 'replica'],
     LOG_LEVEL: ['silent', 'debug'],
