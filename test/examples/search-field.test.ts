@@ -94,13 +94,19 @@ describe('the page with a search field, of another origin than the service', fun
     await expectSaid('3 of 3');
     await page.keyboard.press('Escape');
     expect(await shown()).to.deep.equal([]);
+    const count = searches().length;
+    await page.getByRole('combobox').fill('drug 5');
+    await page.keyboard.press('Enter');
+    await page.clock.runFor(150);
+    await expectSaid('1 of 1');
+    expect(searches().slice(count)).to.deep.equal(['name=drug 5&per-page=10']);
   });
 
   it('takes scans, one after the other, and searches for nothing else', async () => {
     await open();
     for (const [code, says, asked] of [
       [[barcode], '5: DRUG 5', barcode],
-      [[`010${barcode}21ABC123`, 'GS', '17261231'], '5: DRUG 5', barcode],
+      [[`21ABC123`, 'GS', `010${barcode}17261231`], '5: DRUG 5', barcode],
       [
         [`]d2010${unknown}17261231`],
         `No product has the barcode ${unknown}. Its check digit is wrong`,

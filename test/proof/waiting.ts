@@ -312,6 +312,7 @@ function readOn({ asked }: Service): { stop(): Promise<number> } {
     }
     return longest;
   })();
+  reading.catch(() => undefined); // Whoever stops it is told: until then, nothing that was started is to be left behind.
   return {
     stop: () => {
       isOver = true;
