@@ -1,9 +1,11 @@
 // The data listener: a table of contents of its plugins and routes.
 
 import { createServer as createListener } from 'node:http';
+import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
+import type { AllowedOrigins } from './answers/cross-origin.ts';
 import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
@@ -12,12 +14,14 @@ import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
 import { overload } from './plugins/overload.ts';
+import { preflights } from './plugins/preflights.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { Rates } from './reads/rates.ts';
 import type { ReadModel } from './reads/read-model.ts';
 import { Streams } from './reads/streams.ts';
 import type { Trouble } from './reads/trouble.ts';
+import { forwardedRequests } from './requests/forwarded.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -43,6 +47,10 @@ export interface ServerDependencies {
   readonly port: number;
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
+  /** The pages of browsers that may read the answers; none unless it is given. */
+  readonly corsOrigins?: AllowedOrigins | undefined;
+  /** Proxies that are believed who sent a request, by which scheme and to which host; none are unless they are given. */
+  readonly trustedProxies?: BlockList | undefined;
   readonly logger: Logger;
   /** Told of each request as its answer ends; nobody is unless it is given. */
   readonly onAnswered?: (request: AnsweredRequest) => void;
@@ -68,6 +76,8 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     host,
     port,
     baseUrl,
+    corsOrigins,
+    trustedProxies,
     logger,
     stallMs,
     quietMs = 0,
@@ -82,7 +92,11 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     host,
     port,
     // A missing Host header is answered in our own shape.
-    listener: createListener({ requireHostHeader: false, ServerResponse: tracedResponses(onAnswered) }),
+    listener: createListener({
+      requireHostHeader: false,
+      ...(trustedProxies && { IncomingMessage: forwardedRequests(trustedProxies) }),
+      ServerResponse: tracedResponses(onAnswered, corsOrigins),
+    }),
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
     // Cookies are nothing to us, so malformed ones are no fault.
@@ -113,5 +127,6 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     },
   ]);
   server.route(homeRoute);
+  if (corsOrigins !== undefined) await server.register(preflights);
   return server;
 }

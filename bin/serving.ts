@@ -91,7 +91,7 @@ export async function startDataListener(
   { logger, metrics, troubles }: Watchers,
 ): Promise<DataListener> {
   const { keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = settings;
-  const { defaultRate, maxStreams, maxRequests } = settings;
+  const { defaultRate, maxStreams, maxRequests, corsOrigins, trustedProxies } = settings;
   const requests = new AccessLog(logger, accessLog);
   metrics.addWaiting(() => readModel.waits.count);
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
@@ -114,6 +114,8 @@ export async function startDataListener(
     host,
     port,
     baseUrl,
+    corsOrigins,
+    trustedProxies,
     logger,
     onAnswered: (request) => {
       metrics.countRequest(request);
@@ -125,7 +127,7 @@ export async function startDataListener(
     },
     onUnauthorized: metrics.countUnauthorized,
   });
-  keyring.follow(listener);
+  keyring.listenTo(listener);
   await firstAttempt(redis);
   await server.start().catch((error) => {
     throw new Error(`The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`);

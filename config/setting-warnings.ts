@@ -10,21 +10,25 @@ loopback.addAddress('::1', 'ipv6');
 
 /** What an operator should look at in the settings; none where nothing is odd. */
 export function settingWarnings(
-  settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'readFrom' | 'redisUrl'>,
+  settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies' | 'readFrom' | 'redisUrl'>,
 ): string[] {
   return [...linkWarnings(settings), ...replicaWarnings(settings)];
 }
 
 function replicaWarnings({ readFrom, redisUrl }: Pick<Settings, 'readFrom' | 'redisUrl'>): string[] {
-  if (readFrom === 'master' || parseServers(redisUrl).kind !== 'one') return [];
+  if (readFrom === 'master' || !['one', 'socket'].includes(parseServers(redisUrl).kind)) return [];
   return [
     'READ_FROM is replica, and REDIS_URL names one server: contents are read from that one. Name the Sentinels or the nodes ' +
       'of a Cluster instead, which tell of replicas.',
   ];
 }
 
-function linkWarnings({ apiHost, baseUrl }: Pick<Settings, 'apiHost' | 'baseUrl'>): string[] {
-  if (baseUrl !== undefined || isLoopback(apiHost)) return [];
+function linkWarnings({
+  apiHost,
+  baseUrl,
+  trustedProxies,
+}: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies'>): string[] {
+  if (baseUrl !== undefined || trustedProxies !== undefined || isLoopback(apiHost)) return [];
   return [
     `BASE_URL is not set, and API_HOST is ${apiHost}: the links of all answers begin with "http://" and the Host of the ` +
       'request, also where a proxy ends TLS. Set BASE_URL to the public address of the API, such as https://medref.example.',

@@ -1,5 +1,6 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
+import { BlockList, isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
@@ -26,6 +27,8 @@ export interface Settings {
   readonly adminToken: string | undefined;
   /** Without a trailing slash; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
+  /** `undefined`: none are trusted. */
+  readonly trustedProxies: BlockList | undefined;
   /** By collection name; a collection without a URL is absent. */
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   readonly importCron: string;
@@ -41,6 +44,8 @@ export interface Settings {
   /** How many processes serve behind one port. */
   readonly workers: number;
   readonly maxStreams: number;
+  /** Of pages of browsers that may read the data; `undefined`: none. */
+  readonly corsOrigins: '*' | readonly string[] | undefined;
   readonly maxRequests: number;
   /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
@@ -75,9 +80,9 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    doc: 'The Redis (6.2 or newer) or Valkey server, by its address or its socket, or the servers of "Sentinel and Cluster".',
     takes:
-      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or unix:/path/of/socket, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
     rule: Joi.string().custom((value: string) => {
       const servers = parseServers(value);
       return servers.kind === 'one' ? servers.url : value;
@@ -137,6 +142,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     doc: 'What the links of the answers begin with. Without it: `http://` and the `Host` of the request.',
     takes: 'an http: or https: URL without credentials, query or fragment',
     rule: url(['http:', 'https:'], (it) => plain(it) && it.search === ''),
+  },
+  {
+    name: 'TRUSTED_PROXIES',
+    doc: 'Proxies that are believed who sent a request, by which scheme and to which host, as "TLS and a proxy" says.',
+    takes: 'IP addresses and CIDR ranges with commas between them, such as 127.0.0.1,10.0.0.0/8',
+    rule: Joi.string().custom((value: string) => addressList(value) && value),
   },
   ...importedCollections.flatMap(({ name }): SettingDefinition[] => [
     {
@@ -230,6 +241,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.number().integer().min(1).max(10_000),
   },
   {
+    name: 'CORS_ORIGINS',
+    doc: 'Origins of pages that may read the data in a browser, or `*` for all pages. Without it, none may.',
+    takes: '* or origins with commas between them, such as https://shop.example,http://localhost:8080',
+    rule: Joi.string().custom((value: string) => (value === '*' ? value : value.split(',').map(originOf))),
+  },
+  {
     name: 'MAX_REQUESTS',
     default: 1000,
     doc: 'How many requests each API process works on at once. Beyond it they are answered with 503; see "Overload".',
@@ -284,6 +301,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   const text = (name: string) => values.get(name) as string;
   const number = (name: string) => values.get(name) as number;
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
+  const proxies = values.get('TRUSTED_PROXIES') as string | undefined;
   return Object.freeze({
     redisUrl: text('REDIS_URL'),
     readFrom: text('READ_FROM') as Settings['readFrom'],
@@ -294,6 +312,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     adminPort: number('ADMIN_PORT'),
     adminToken: values.get('ADMIN_TOKEN') as string | undefined,
     baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/(?<!\/)\/+$/, ''),
+    trustedProxies: proxies === undefined ? undefined : addressList(proxies),
     upstreams: upstreams(values),
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
@@ -305,6 +324,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
     workers: values.get('WORKERS') === 'auto' ? availableParallelism() : number('WORKERS'),
     maxStreams: number('MAX_STREAMS'),
+    corsOrigins: values.get('CORS_ORIGINS') as Settings['corsOrigins'],
     maxRequests: number('MAX_REQUESTS'),
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
@@ -349,10 +369,31 @@ function withoutSecrets(value: string): string {
   return value.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?).*@/is, '$1***@').replace(/\?.*/s, '?***');
 }
 
+/** Addresses and ranges of them. @throws Error where one is none */
+function addressList(value: string): BlockList {
+  const list = new BlockList();
+  for (const item of value.split(',')) {
+    const [, address = '', digits] = /^ *([\dA-Fa-f.:]+)(?:\/(\d{1,3}))? *$/.exec(item) ?? [];
+    const version = isIP(address);
+    const bits = version === 4 ? 32 : 128;
+    const length = digits === undefined ? bits : Number(digits);
+    if (version === 0 || length > bits) throw new Error('not an address or a range');
+    list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
+}
+
 /** A schedule as it was meant, with one space between its fields. @throws Error where it is none */
 function cronLine(value: string): string {
   if (!isCronLine(value)) throw new Error('not a schedule');
   return value.trim().split(/\s+/).join(' ');
+}
+
+/** An origin as browsers write it. @throws Error where it is none */
+function originOf(text: string): string {
+  const { protocol, origin, href } = new URL(text.trim());
+  if (!/^https?:$/.test(protocol) || href !== `${origin}/`) throw new Error('not an origin');
+  return origin;
 }
 
 /** A rule for a URL of one of these protocols that also passes the test; gives it as the URL Standard writes it. */

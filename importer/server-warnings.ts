@@ -46,6 +46,20 @@ async function warningsOf(server: Server): Promise<string[]> {
   ];
 }
 
+/** What is wrong with the user by which Redis is used, as sentences; none where Redis does not tell which one it is. */
+export async function userWarnings(redis: Redis): Promise<string[]> {
+  const user = await redis.call('ACL', 'WHOAMI').catch((error: Error) => {
+    if (error.name === 'ReplyError') return null;
+    throw error;
+  });
+  return user === 'default'
+    ? [
+        'medref comes to Redis as the user "default", as everybody may. Give each process a user of its own: ' +
+          'deploy/redis/users.acl has them.',
+      ]
+    : [];
+}
+
 /**
  * Turns `lazyfree-lazy-expire` on where the user may: a large content that expires would stop Redis for as long as it
  * takes to free it, some 0.3 s for a million records, and does so aside with this.

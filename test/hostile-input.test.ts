@@ -2,12 +2,14 @@
 // measure time, as a ratio: sixteen times as much text takes sixteen times as long, or some more; a square is 256 times.
 
 import { request as httpRequest } from 'node:http';
+import { BlockList } from 'node:net';
 import type { Request } from '@hapi/hapi';
 import { expect } from 'chai';
 import { acceptsGzip } from '../api/answers/answer.ts';
 import { isNotModified } from '../api/answers/conditional.ts';
 import { prefersNdjson } from '../api/answers/ndjson.ts';
-import { isHost } from '../api/requests/base-url.ts';
+import { senderOf } from '../api/requests/forwarded.ts';
+import { isHost } from '../api/requests/host.ts';
 import { readPageRequest } from '../api/requests/paging.ts';
 import { readId, readParameters } from '../api/requests/parameters.ts';
 import { readSearch } from '../api/requests/search-parameters.ts';
@@ -58,6 +60,10 @@ function parse(text: string, by: number): void {
 }
 
 type Place = readonly [place: string, hostile: (size: number) => string, call: (text: string) => unknown];
+
+const local = new BlockList();
+local.addAddress('127.0.0.1');
+const forwarded = (text: string) => senderOf({ forwarded: text }, '127.0.0.1', local);
 
 const places: readonly Place[] = [
   [
@@ -155,6 +161,15 @@ const places: readonly Place[] = [
     'a cron line: days that no month has',
     (size) => `0 0 ${filled(size / 2, '31,', '31')} ${filled(size / 2, '2,', '2')} *`,
     isCronLine,
+  ],
+  ['Forwarded: pairs', (size) => filled(size, 'a=b;', '"'), forwarded],
+  ['Forwarded: elements', (size) => filled(size, 'for=127.0.0.1,', 'for='), forwarded],
+  ['Forwarded: a quoted text', (size) => filled(size, '\\"', '', 'for="'), forwarded],
+  ['Forwarded: white space', (size) => filled(size, ' ', '"'), forwarded],
+  [
+    'TRUSTED_PROXIES',
+    (size) => filled(size, ' ', 'x'),
+    (it) => expect(() => readSettings({ TRUSTED_PROXIES: it })).to.throw(),
   ],
   ['BASE_URL', (size) => filled(size, '/', 'x', 'http://a/'), (it) => readSettings({ BASE_URL: it })],
   [

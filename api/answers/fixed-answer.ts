@@ -20,7 +20,7 @@ export interface FixedBody {
 export function fixedAnswer({ type, bytes, headers = {} }: FixedBody) {
   const etag = `W/"${createHash('sha256').update(bytes).digest('base64url')}"`;
   const fields = {
-    ...{ etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding', 'x-content-type-options': 'nosniff' },
+    ...{ etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding' },
     ...headers,
   };
   let compressed: Promise<Buffer> | undefined;

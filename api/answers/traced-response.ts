@@ -10,6 +10,8 @@ import {
 } from 'node:http';
 import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
+import { cameByTls, clientAddressOf } from '../requests/client-address.ts';
+import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
@@ -51,6 +53,15 @@ export function idOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id'];
   return typeof sent === 'string' && taken.test(sent) ? sent : `${begin}-${(++given).toString(36)}`;
 }
+
+/** What every answer has: it is what its type says, and its address is told to nobody. */
+export const safeFields = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' } as const;
+
+/** A client that came by TLS comes by TLS for a year (RFC 6797, section 7.2: nobody else is told so). */
+const fieldsByTls = { ...safeFields, 'strict-transport-security': 'max-age=31536000' };
+
+const safePairs = Object.entries(safeFields).flat();
+const pairsByTls = Object.entries(fieldsByTls).flat();
 
 /** What is told of a request that hapi knows. */
 interface Routed {
@@ -129,8 +140,14 @@ export class TracedResponse extends ServerResponse {
   /** Takes no reason phrase: the usual ones are sent. */
   override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
     this.begunAt = performance.now();
-    if (Array.isArray(headers)) return super.writeHead(status, [...headers, 'x-request-id', this.requestId]);
+    const isByTls = cameByTls(this.req);
+    if (Array.isArray(headers)) {
+      const safe = isByTls ? pairsByTls : safePairs;
+      return super.writeHead(status, [...headers, 'x-request-id', this.requestId, ...safe]);
+    }
     this.setHeader('x-request-id', this.requestId);
+    const safe = Object.entries(isByTls ? fieldsByTls : safeFields);
+    for (const [name, value] of safe) this.setHeader(name, value);
     return typeof headers === 'object' ? super.writeHead(status, headers) : super.writeHead(status);
   }
 
@@ -184,7 +201,8 @@ class Account implements AnsweredRequest {
   }
   get waitedMs(): number | null {
     const { releasedAt, heldAt, waited } = this.response;
-    return releasedAt === 0 && heldAt === 0 ? null : waited;
+    if (heldAt > 0) return waited + performance.now() - heldAt;
+    return releasedAt === 0 ? null : waited;
   }
   get bytes(): number {
     return this.response.req.method === 'HEAD' ? 0 : this.response.written;
@@ -197,12 +215,19 @@ class Account implements AnsweredRequest {
     return key?.client ?? null;
   }
   get address(): string | null {
-    return this.response.req.socket.remoteAddress ?? null;
+    return clientAddressOf(this.response.req) || null;
   }
 }
 
-/** Makes the responses of a listener. @param onAnswered told of each request as its answer ends */
-export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): typeof ServerResponse {
+/**
+ * Makes the responses of a listener.
+ * @param onAnswered told of each request as its answer ends
+ * @param allowed the pages of browsers that may read them; none unless it is given
+ */
+export function tracedResponses(
+  onAnswered: (it: AnsweredRequest) => void,
+  allowed?: AllowedOrigins,
+): typeof ServerResponse {
   function tell(this: TracedResponse): void {
     this.countOut();
     onAnswered(new Account(this));
@@ -213,7 +238,21 @@ export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): type
       this.on('close', tell);
     }
   }
-  return ToldResponse as unknown as typeof ServerResponse; // Its type knows requests of any type.
+  const made = allowed === undefined ? ToldResponse : readableFrom(ToldResponse, allowed);
+  return made as unknown as typeof ServerResponse; // Its type knows requests of any type.
+}
+
+/** The same responses, which pages of other origins may read. A class of its own: where there are none, this costs nothing. */
+function readableFrom(Response: typeof TracedResponse, allowed: AllowedOrigins): typeof TracedResponse {
+  return class extends Response {
+    override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
+      const fields = crossOriginFields(allowed, this.req.headers.origin);
+      if (Array.isArray(headers)) return super.writeHead(status, [...headers, ...fields]);
+      for (let n = 0; n < fields.length; n += 2)
+        this.appendHeader(fields[n] as string, fields[n + 1] as string);
+      return super.writeHead(status, headers);
+    }
+  };
 }
 
 /** Notes which route a request came to, beside its response. Another extension point of hapi would cost a tenth of a request. */

@@ -62,7 +62,6 @@ export const docsPage: FixedBody = {
   bytes: Buffer.from(html),
   headers: {
     'content-security-policy': policy,
-    'referrer-policy': 'no-referrer',
     'cross-origin-opener-policy': 'same-origin',
   },
 };

@@ -8,12 +8,18 @@ import type { Logger } from 'pino';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { type AnsweredRequest, idOf, noteRoute, requestIdOf } from '../answers/traced-response.ts';
+import {
+  type AnsweredRequest,
+  idOf,
+  noteRoute,
+  requestIdOf,
+  safeFields,
+} from '../answers/traced-response.ts';
 import { TooManyStreamsError } from '../reads/streams.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { TooManyUnknownKeysError } from '../reads/unknown-keys.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
-import { isHost } from '../requests/base-url.ts';
+import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';
 import { lastUnderWay } from './connection-limits.ts';
 
@@ -221,6 +227,8 @@ function unseen(
   };
 }
 
+const safeLines = Object.entries(safeFields).map(([name, value]) => `${name}: ${value}`);
+
 function rawError([status, message]: ProtocolError, requestId: string): string {
   const body = errorEnvelope(status, message);
   return [
@@ -228,6 +236,7 @@ function rawError([status, message]: ProtocolError, requestId: string): string {
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
     `x-request-id: ${requestId}`,
+    ...safeLines,
     'connection: close',
     '',
     body,

@@ -2,10 +2,16 @@
 
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
+import { ForwardedRequest } from './forwarded.ts';
 
-/** The address of who sent a request; `''` where its connection is gone. */
-export function clientAddressOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
-  return socket.remoteAddress ?? '';
+/** The address of who sent a request, also by proxies that are trusted; `''` where its connection is gone. */
+export function clientAddressOf(request: IncomingMessage): string {
+  return request instanceof ForwardedRequest ? request.sender.address : (request.socket.remoteAddress ?? '');
+}
+
+/** Whether a client sent its request by TLS, as a proxy that is trusted says. */
+export function cameByTls(request: IncomingMessage): boolean {
+  return request instanceof ForwardedRequest && request.sender.scheme === 'https';
 }
 
 /** An address of IPv4 as it is; of IPv6 its first 64 bits, since a client has all of the others for itself. */

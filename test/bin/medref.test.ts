@@ -392,7 +392,8 @@ describe('the command line', function () {
       it(`serves nothing where ${what}: not ready, and log and answer say why`, async () => {
         await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
         if (setting) await redis.config('SET', setting, value as string);
-        const settings = { REDIS_URL: `${server().url}${path}`, API_PORT: '0', LOG_LEVEL: 'warn' };
+        const url = server().url.replace('://', '://default@');
+        const settings = { REDIS_URL: `${url}${path}`, API_PORT: '0', LOG_LEVEL: 'warn' };
         const command = beginMedref(['serve', '--json'], settings);
         try {
           const [, address] = await command.line(/"address":"([^"]+)"/);

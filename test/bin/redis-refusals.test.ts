@@ -9,8 +9,8 @@ import { useRedis } from '../support/redis-server.ts';
 describe('a Redis that refuses', function () {
   this.timeout(60_000);
   const server = useRedis();
-  const guarded = useRedis();
-  const replica = useRedis();
+  const guarded = useRedis({ users: false });
+  const replica = useRedis({ users: false });
   let redis: Redis;
   before(async () => {
     redis = await connectForWriting(server().url);

@@ -14,6 +14,7 @@ describe('settings, as an operator is warned of them', () => {
         .and.to.match(/^BASE_URL is not set, .*\.example\.$/);
       expect(more).to.deep.equal([]);
       expect(warnings({ API_HOST: host, BASE_URL: 'https://medref.example' })).to.deep.equal([]);
+      expect(warnings({ API_HOST: host, TRUSTED_PROXIES: '10.0.0.1' })).to.deep.equal([]);
     });
   }
 
@@ -25,5 +26,13 @@ describe('settings, as an operator is warned of them', () => {
 
   it('have none as they are where nothing is set', () => {
     expect(warnings({})).to.deep.equal([]);
+  });
+
+  it('are of READ_FROM, where REDIS_URL tells of no replica', () => {
+    const READ_FROM = 'replica';
+    expect(warnings({ READ_FROM })).to.match(/^READ_FROM is replica, and REDIS_URL names one server: /);
+    expect(warnings({ READ_FROM, REDIS_URL: 'redis+cluster://h' })).to.deep.equal([]);
+    expect(warnings({ READ_FROM, REDIS_URL: 'redis+sentinel://h/m' })).to.deep.equal([]);
+    expect(warnings({ READ_FROM: 'master' })).to.deep.equal([]);
   });
 });

@@ -23,6 +23,7 @@ describe('settings', () => {
       adminPort: 3001,
       adminToken: undefined,
       baseUrl: undefined,
+      trustedProxies: undefined,
       upstreams: new Map(),
       importCron: '0 3 * * *',
       importTimezone: 'UTC',
@@ -34,6 +35,7 @@ describe('settings', () => {
       defaultRate: undefined,
       workers: 1,
       maxStreams: 20,
+      corsOrigins: undefined,
       maxRequests: 1000,
       readFrom: 'master',
       waitReplicas: undefined,
@@ -65,6 +67,15 @@ describe('settings', () => {
     expect(read({ BASE_URL: 'https://medref.test/api/' }).baseUrl).to.equal('https://medref.test/api');
   });
 
+  it('take origins of pages as browsers write them', () => {
+    const of = (CORS_ORIGINS: string) => read({ CORS_ORIGINS }).corsOrigins;
+    expect(of('*')).to.equal('*');
+    expect(of('https://Shop.example:443/, http://localhost:8080')).to.deep.equal([
+      'https://shop.example',
+      'http://localhost:8080',
+    ]);
+  });
+
   const bad: Record<string, readonly string[]> = {
     REDIS_URL: [
       ...['127.0.0.1:6379', 'http://127.0.0.1', 'redis://host:port', 'redis://h/db', 'redis://h?x=1'],
@@ -85,6 +96,19 @@ describe('settings', () => {
       'https://user:secret@medref.test',
       'https://medref.test/?a=1',
     ],
+    TRUSTED_PROXIES: [
+      ...[
+        'proxy.example',
+        '10.0.0.0/33',
+        '::/129',
+        '10.0.0.1,',
+        ',',
+        '10.0.0.1 10.0.0.2',
+        '10.0.0',
+        '::1%lo',
+        '10.0.0.0/',
+      ],
+    ],
     PRODUCTS_URL: ['products.json', 'ftp://a.test/p', 'https://u:p@a.test/p', 'https://a.test/p#x'],
     COMPANIES_URL: ['/tmp/companies.json'],
     PRODUCTS_TOKEN: ['two words', 'line\nbreak', 'ünïcode'],
@@ -98,6 +122,10 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['-1', '100.1', 'half'],
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     DEFAULT_RATE: ['10', '0/s', '1.5/s', '-1/s', '10/m', '10/s ', '1000000000/s'],
+    CORS_ORIGINS: [
+      ...['shop.example', 'https://a.test/shop', 'https://a.test?', 'https://a:b@a.test', 'file:///a'],
+      ...['null', 'https://a.test,', 'https://a.test,*', 'https://a.test https://b.test', 'ftp://a.test'],
+    ],
     WORKERS: ['0', '257', '1.5', 'all'],
     MAX_STREAMS: ['0', '10001', '1.5', 'all'],
     MAX_REQUESTS: ['0', '100001', '1.5', 'all'],
@@ -148,6 +176,19 @@ describe('settings', () => {
     expect(withAt, 'a password with an @').to.include('"redis://***@h/db"');
   });
 
+  it('take proxies by address and by range, of either kind', () => {
+    const { trustedProxies } = read({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8 ,fd00::/8,2001:db8::1' });
+    const trusted = (address: string) =>
+      trustedProxies?.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
+    expect(['127.0.0.1', '10.9.9.9', 'fd12::1', '2001:db8::1'].map(trusted)).to.deep.equal([
+      true,
+      true,
+      true,
+      true,
+    ]);
+    expect(['127.0.0.2', '11.0.0.1', 'fe80::1', '2001:db8::2'].map(trusted)).not.to.include(true);
+  });
+
   const good: Record<string, readonly string[]> = {
     REDIS_URL: [
       ...['redis://h', 'rediss://user:pass@h:6380/2', 'redis://[::1]:6379'],
@@ -156,6 +197,7 @@ describe('settings', () => {
     API_HOST: ['0.0.0.0', '::1', 'localhost', 'api-1.internal'],
     API_PORT: ['0', '65535'],
     PRODUCTS_URL: ['https://a.test/p?key=1', 'file:///data/p.json.gz', 'http://localhost:8080/'],
+    TRUSTED_PROXIES: ['0.0.0.0/0', '::1,127.0.0.1/32', '::/0'],
     IMPORT_CRON: ['*/5 * * * *', '0 3 * * 1-5', '15 2,14 1 * *'],
     IMPORT_TIMEZONE: ['Europe/Istanbul', 'UTC'],
     FOLLOW: ['true', 'false'],

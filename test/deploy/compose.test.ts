@@ -1,10 +1,19 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { readSettings } from '../../config/settings.ts';
-import { commands, read, settingsReadBy } from '../support/project-files.ts';
+import { commands, read, root, settingsReadBy } from '../support/project-files.ts';
+
+const run = promisify(execFile);
 
 interface Service {
   command: string[];
+  entrypoint?: string[];
+  profiles?: string[];
   environment?: Record<string, string>;
   healthcheck?: { test: string[] };
   stop_grace_period?: string;
@@ -22,9 +31,10 @@ describe('the compose file', () => {
   };
   const service = (name: string) => services[name] as Service;
 
-  it('has Redis, the importer and the API, each with a health check and a restart policy', () => {
-    expect(Object.keys(services)).to.deep.equal(['redis', 'importer', 'api']);
-    for (const name of Object.keys(services)) {
+  it('has Redis, the importer and the API, and another one for commands by hand, each with a health check and a restart policy', () => {
+    expect(Object.keys(services)).to.deep.equal(['redis', 'importer', 'operator', 'api']);
+    expect(service('operator')).to.deep.include({ profiles: ['by-hand'], restart: 'no' });
+    for (const name of ['redis', 'importer', 'api']) {
       expect(service(name).healthcheck?.test, name).to.be.an('array');
       expect(service(name).restart, name).to.equal('unless-stopped');
     }
@@ -33,7 +43,7 @@ describe('the compose file', () => {
   it('keeps Redis to itself, with an append-only file on a volume, and without eviction', () => {
     const { command, ports, volumes } = service('redis');
     expect(ports).to.equal(undefined);
-    expect(volumes).to.deep.equal(['redis-data:/data']);
+    expect(volumes).to.deep.equal(['redis-data:/data', './deploy/redis/users.acl:/users.acl:ro']);
     expect(command.join(' ')).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
   });
 
@@ -42,9 +52,40 @@ describe('the compose file', () => {
       expect(service(name)).to.include({ user: 'node', read_only: true });
   });
 
+  it('starts Redis with the users of deploy/redis/users.acl, and with their passwords from the environment', async () => {
+    const { entrypoint = [], command, environment = {} } = service('redis');
+    const folder = await mkdtemp(join(tmpdir(), 'medref-test-compose-'));
+    const passwords = Object.fromEntries(Object.keys(environment).map((name) => [name, `p-of-${name}`]));
+    const [shell = '', flag = '', script = '', ...name] = entrypoint.map((it) => it.replaceAll('$$', '$'));
+    const started = script
+      .replaceAll('/run/', `${folder}/`)
+      .replace('/users.acl >', `${join(root, 'deploy/redis/users.acl')} >`)
+      .replace('chown redis ', 'ls ')
+      .replace('exec docker-entrypoint.sh', 'echo');
+    try {
+      const { stdout } = await run(shell, [flag, started, ...name, ...command], {
+        env: { ...process.env, ...passwords },
+      });
+      expect(stdout).to.include('redis-server --aclfile /run/users.acl --appendonly yes');
+      expect(stdout, 'what others see of the process').not.to.include('p-of-');
+      const users = await readFile(join(folder, 'users.acl'), 'utf8');
+      for (const user of ['api', 'importer', 'operator']) {
+        expect(users).to.include(`user ${user} on >p-of-REDIS_${user.toUpperCase()}_PASSWORD resetkeys `);
+        expect(service(user).environment?.['REDIS_URL']).to.equal(
+          `redis://${user}:\${REDIS_${user.toUpperCase()}_PASSWORD}@redis:6379`,
+        );
+      }
+      expect(users).not.to.match(/>\w+-password/);
+      expect((await stat(join(folder, 'users.acl'))).mode & 0o777).to.equal(0o600);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it('sets nothing that is not a setting, and of each process every setting that it reads', () => {
     for (const [name, command] of [
       ['importer', 'schedule'],
+      ['operator', 'schedule'],
       ['api', 'serve'],
     ] as const) {
       expect(Object.keys(service(name).environment ?? {}), name).to.have.members(settingsReadBy(command));
@@ -53,12 +94,11 @@ describe('the compose file', () => {
 
   it('passes each setting on as it is in the environment, but for addresses within the containers', () => {
     const fixed = {
-      REDIS_URL: 'redis://redis:6379',
       ...{ API_HOST: '0.0.0.0', API_PORT: '3000', ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '3001' },
     };
     for (const name of ['importer', 'api']) {
       for (const [setting, value] of Object.entries(service(name).environment ?? {})) {
-        if (setting === 'BASE_URL') continue;
+        if (setting === 'BASE_URL' || setting === 'REDIS_URL') continue;
         const passedOn = `\${${setting}:-}`;
         expect(value, `${name}: ${setting}`).to.equal({ [setting]: passedOn, ...fixed }[setting]);
       }
@@ -105,6 +145,6 @@ describe('the compose file', () => {
   });
 
   it('runs commands that exist', () => {
-    for (const name of ['importer', 'api']) expect(commands).to.include(service(name).command[0]);
+    for (const name of ['importer', 'operator', 'api']) expect(commands).to.include(service(name).command[0]);
   });
 });

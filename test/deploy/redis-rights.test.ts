@@ -1,6 +1,5 @@
-// The rights in Redis that docs/OPERATIONS.md gives to the API and to the importer: enough for each, and not more for the API.
+// The users of deploy/redis/: each may do what it has to, and nothing else.
 
-import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startDashboard } from '../support/dashboard.ts';
@@ -9,28 +8,21 @@ import { productKeys } from '../support/keys.ts';
 import { beginMedref, medref } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
+import { type RedisUser, usersFile, withUser } from '../support/redis-users.ts';
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts';
 
-/** The commands of the page, as words: `ACL SETUSER <name> …`. */
-const rights = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
-  .split('\n')
-  .filter((line) => line.startsWith('    ACL SETUSER '))
-  .map((line) => line.trim().split(' '));
-
-describe('the rights in Redis that are documented', function () {
+describe('the users of Redis', function () {
   this.timeout(60_000);
   const server = useRedis();
   let redis: Redis;
+  let version: number;
   let upstream: UpstreamServer;
   let list: readonly object[] = [];
 
   before(async () => {
     redis = await connectForWriting(server().url);
-    const version = /^redis_version:(\d+)/m.exec(await redis.info('server'))?.[1];
-    if (Number(version) < 7) this.ctx.skip(); // Older ones know no rights to read alone; the page says so.
-    for (const [command = '', ...words] of rights) await redis.call(command, ...words);
+    version = Number(/^redis_version:(\d+)/m.exec(await redis.info('server'))?.[1]);
     await redis.set(productKeys.next, aheadOfClock);
-    await redis.config('SET', 'lazyfree-lazy-expire', 'no'); // So that the importer has it to turn on.
     upstream = await startUpstreamServer((response) => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(list));
     });
@@ -40,14 +32,11 @@ describe('the rights in Redis that are documented', function () {
     redis?.disconnect();
   });
 
-  const urlOf = (user: string) => {
-    const words = rights.find(([, , name]) => name === user) ?? [];
-    const password = words.find((word) => word.startsWith('>'))?.slice(1);
-    return server().url.replace('redis://', `redis://${user}:${password}@`);
-  };
-  const importer = () => ({ REDIS_URL: urlOf('medref-importer'), PRODUCTS_URL: upstream.url().href });
+  const urlOf = (user: RedisUser) => withUser(server().url, user);
+  const importer = () => ({ REDIS_URL: urlOf('importer'), PRODUCTS_URL: upstream.url().href });
+  const operator = () => ({ ...importer(), REDIS_URL: urlOf('operator') });
 
-  it('let the importer import without a warning, roll back, compare, resume, and make, rotate and revoke keys', async () => {
+  it('let the importer import without a warning, roll back, compare and resume, and the operator do so, and make, rotate and revoke keys', async () => {
     const ran: string[] = [];
     for (const [records, ...args] of [
       [products(300), 'import'],
@@ -59,31 +48,36 @@ describe('the rights in Redis that are documented', function () {
       [[], 'versions', 'products'],
       [[], 'rejects', 'products'],
       [[], 'status'],
-      [[], 'keys', 'create', '--client', 'x'],
-      [[], 'keys', 'list'],
+      [[], 'verify'],
     ] as const) {
       list = records;
       const { code, stderr } = await medref([...args], { ...importer(), KEEP_VERSIONS: '2' });
       // An empty list is refused, which is an end in order too.
       ran.push(`${args.join(' ')}: ${code}${stderr.includes('may not') ? ` ${stderr}` : ''}`);
     }
-    const made = await medref(['keys', 'create', '--client', 'z', '--json'], importer());
+    list = products(302);
+    for (const args of ['import --force', 'rollback products', 'verify --repair', 'status', 'keys list']) {
+      const { code, stderr } = await medref(args.split(' '), operator());
+      ran.push(`operator: ${args}: ${code}${stderr.includes('may not') ? ` ${stderr}` : ''}`);
+    }
+    const made = await medref(['keys', 'create', '--client', 'z', '--json'], operator());
     const { id } = made.json<{ id: string }>();
-    ran.push(`keys rotate: ${(await medref(['keys', 'rotate', id], importer())).code}`);
-    ran.push(`keys revoke: ${(await medref(['keys', 'revoke', id], importer())).code}`);
+    ran.push(`keys rotate: ${(await medref(['keys', 'rotate', id], operator())).code}`);
+    ran.push(`keys revoke: ${(await medref(['keys', 'revoke', id], operator())).code}`);
     expect(ran).to.deep.equal([
       ...['import: 0', 'import: 0', 'import: 3', 'rollback products: 0', 'diff products: 0'],
-      ...['resume products: 0', 'versions products: 0', 'rejects products: 0', 'status: 0'],
-      ...['keys create --client x: 0', 'keys list: 0', 'keys rotate: 0', 'keys revoke: 0'],
+      ...['resume products: 0', 'versions products: 0', 'rejects products: 0', 'status: 0', 'verify: 0'],
+      ...['operator: import --force: 0', 'operator: rollback products: 0', 'operator: verify --repair: 0'],
+      ...['operator: status: 0', 'operator: keys list: 0', 'keys rotate: 0', 'keys revoke: 0'],
     ]);
   });
 
   it('let the API answer every route, hear of publications, and note when a key was used', async () => {
     list = products(450);
     await medref(['import', '--force'], importer());
-    const made = await medref(['keys', 'create', '--client', 'y', '--rate', '1000/s', '--json'], importer());
+    const made = await medref(['keys', 'create', '--client', 'y', '--rate', '1000/s', '--json'], operator());
     const { id, key } = made.json<{ id: string; key: string }>();
-    const api = beginMedref(['serve', '--json'], { REDIS_URL: urlOf('medref-api'), API_PORT: '0' });
+    const api = beginMedref(['serve', '--json'], { REDIS_URL: urlOf('api'), API_PORT: '0' });
     const [, address = ''] = await api.line(/"address":"([^"]+)"/);
     const ask = async (path: string, headers: Record<string, string> = {}) => {
       const answer = await fetch(address + path, { headers: { authorization: `Bearer ${key}`, ...headers } });
@@ -103,40 +97,116 @@ describe('the rights in Redis that are documented', function () {
     expect(await ask('/products', { accept: 'application/x-ndjson' })).to.equal('/products 200');
     const listening = Number((await redis.pubsub('NUMSUB', 'medref:{products}:published'))[1]);
     expect(listening, 'subscriptions').to.equal(1);
-    const dashboard = await startDashboard({ redisUrl: urlOf('medref-api') });
+    const dashboard = await startDashboard({ redisUrl: urlOf('api') });
     for (const page of ['', 'imports', 'versions', 'browse', 'record?id=7', 'rejects', 'keys']) {
       expect((await fetch(`${dashboard.origin}/${page}`)).status, page).to.equal(200);
     }
     await dashboard.stop();
-    const listed = await medref(['keys', 'list', '--json'], importer());
+    const listed = await medref(['keys', 'list', '--json'], operator());
     const { keys } = listed.json<{ keys: { id: string; lastUsedAt: string | null }[] }>();
     expect(keys.find((it) => it.id === id)?.lastUsedAt).to.be.a('string');
     expect(await redis.exists(`medref:{rate:${id}}`), 'counted').to.equal(1);
     expect((await api.stop()).stderr).to.equal('');
   });
 
-  it('let the API write nothing else, read nothing else, and run scripts on nothing else', async () => {
-    const asApi = await connectForWriting(urlOf('medref-api'));
-    const refused = async (...[command = '', ...words]: string[]) => {
-      const answer = await asApi.call(command, ...words).catch((error: Error) => error.message);
-      expect(answer, `${command} ${words.join(' ')}`).to.match(/^NOPERM /);
-    };
+  /** Expects that a user may not do this. */
+  async function refuse(name: string, url: string, attempts: readonly (readonly string[])[]): Promise<void> {
+    const client = await connectForWriting(url);
     try {
-      await refused('HSET', 'medref:keys', 'digest', '{}');
-      await refused('HSET', 'medref:{products}:1:records', '1', '{}');
-      await refused('SET', 'medref:{products}:live', '{}');
-      await refused('DEL', 'medref:{products}:live');
-      await refused('GET', 'other:key');
-      await refused('PUBLISH', 'medref:{products}:published', '9');
-      await refused('EVAL', "return redis.call('DEL', KEYS[1])", '1', 'medref:{products}:live');
-      await refused('SET', 'medref:key-use', 'x');
-      await refused('DEL', 'medref:{rate:x}');
-      const hidden = asApi.call('EVAL', "return redis.call('DEL', 'medref:{products}:live')", '0');
-      expect(await hidden.catch((error: Error) => error.message)).to.match(/can't run this command|NOPERM/);
-      await refused('FLUSHALL');
-      await refused('CONFIG', 'GET', '*');
+      for (const [command = '', ...words] of attempts) {
+        const answer = await client.call(command, ...words).catch((error: Error) => error.message);
+        expect(answer, `${name}: ${command} ${words.join(' ')}`).to.match(
+          /^NOPERM |^ERR The user executing the script can't /,
+        );
+      }
     } finally {
-      asApi.disconnect();
+      client.disconnect();
     }
+  }
+
+  it('let the API write nothing else, read nothing else, and run scripts on nothing else', async function () {
+    if (version < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
+    await refuse('api', urlOf('api'), [
+      ['HSET', 'medref:keys', 'digest', '{}'],
+      ['HSET', 'medref:{products}:1:records', '1', '{}'],
+      ['SET', 'medref:{products}:live', '{}'],
+      ['DEL', 'medref:{products}:live'],
+      ['PUBLISH', 'medref:{products}:published', '9'],
+      ['EVAL', "return redis.call('DEL', KEYS[1])", '1', 'medref:{products}:live'],
+      ['EVAL', "return redis.call('DEL', 'medref:{products}:live')", '0'],
+      ['SET', 'medref:key-use', 'x'],
+      ['DEL', 'medref:{rate:x}'],
+    ]);
+  });
+
+  it('let the importer see and make no key', async () => {
+    await refuse('importer', urlOf('importer'), [
+      ['HGETALL', 'medref:keys'],
+      ['HSET', 'medref:keys', 'digest', '{}'],
+      ['HSET', 'medref:key-use', 'x', '1'],
+      ['LRANGE', 'medref:key-events', '0', '-1'],
+      ['DEL', 'medref:keys'],
+      ['SET', 'medref:{rate:x}', '1'],
+      ['PUBLISH', 'medref:key-changes', 'x'],
+      ['EVAL', "return redis.call('DEL', 'medref:keys')", '0'],
+    ]);
+  });
+
+  it('let nobody empty Redis, look for keys or change how it is set up', async () => {
+    const common = [
+      ...[['FLUSHALL'], ['FLUSHDB'], ['KEYS', '*'], ['GET', 'other:key'], ['SET', 'other:key', 'x']],
+      ...[
+        ['CONFIG', 'SET', 'maxmemory', '1mb'],
+        ['CONFIG', 'REWRITE'],
+        ['ACL', 'LIST'],
+        ['ACL', 'SAVE'],
+      ],
+      ...[['SHUTDOWN', 'NOSAVE'], ['REPLICAOF', '127.0.0.1', '1'], ['MONITOR']],
+      ...[
+        ['CLIENT', 'LIST'],
+        ['MIGRATE', '127.0.0.1', '1', 'medref:keys', '0', '1'],
+        ['SWAPDB', '0', '1'],
+      ],
+      ...[
+        ['PUBLISH', 'other', 'x'],
+        ['SUBSCRIBE', 'other'],
+      ],
+    ];
+    if (version >= 7) common.push(['FUNCTION', 'LIST']);
+    for (const user of ['api', 'importer', 'operator'] as const) await refuse(user, urlOf(user), common);
+    for (const user of ['api', 'importer'] as const) await refuse(user, urlOf(user), [['SCAN', '0']]);
+    await refuse('api', urlOf('api'), [['CONFIG', 'GET', '*']]);
+  });
+
+  it('let whoever names no user ask whether Redis is there, and nothing else', async () => {
+    const [, rights = ''] = /^user default (.*)$/m.exec(usersFile(version)) ?? [];
+    await redis.call('ACL', 'SETUSER', 'nobody', ...rights.split(' '), 'on', '>p');
+    const told = (await redis.call('ACL', 'GETUSER', 'nobody')) as unknown[];
+    const of = (member: string) => String(told[told.indexOf(member) + 1]);
+    expect([of('commands'), of('keys'), of('channels')]).to.deep.equal(['-@all +ping', '', '']);
+  });
+
+  it('are the same in both files, but that older ones know no rights to read alone, and no functions', () => {
+    const [newer, older] = [usersFile(7), usersFile(6)];
+    expect(
+      newer
+        .replace('%R~medref:* %W~medref:key-use %W~medref:{*}:damaged', '~medref:*')
+        .replace(' (~medref:{rate:* +eval +evalsha +set +time)', '')
+        .replaceAll(' -function -fcall -fcall_ro', ''),
+    ).to.equal(older.replace(' +set +time +eval +evalsha', ''));
+  });
+
+  it('are asked for by status, where medref comes as the one user that every Redis has', async () => {
+    const open = { REDIS_URL: server().url, KEY_PREFIX: 'other' };
+    const { code, json } = await medref(['status', '--json'], open);
+    expect(code).to.equal(0);
+    expect(json<{ warnings: string[] }>().warnings).to.deep.equal([
+      'medref comes to Redis as the user "default", as everybody may. Give each process a user of its own: deploy/redis/users.acl has them.',
+    ]);
+    const own = await medref(['status', '--json'], importer());
+    expect(own.json<{ warnings: string[] }>().warnings).to.deep.equal([]);
+    await redis.call('ACL', 'SETUSER', 'silent', 'on', '>p', '~*', '&*', '+@all', '-acl');
+    const silent = { REDIS_URL: server().url.replace('://', '://silent:p@') };
+    expect((await medref(['status'], silent)).stdout).not.to.include('warning');
   });
 });

@@ -50,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     what: 'a bad Host is remembered as good',
-    file: 'api/requests/base-url.ts',
+    file: 'api/requests/host.ts',
     from: '  if (text.length > maxHostLength || !hostAndPort.test(text)',
     to: '  lastHost = text;\n  if (text.length > maxHostLength || !hostAndPort.test(text)',
     tests: [`${api}/plugins/errors.test.ts`, `${api}/routes/list.test.ts`],
@@ -78,7 +78,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'unknown keys are remembered',
     file: 'api/reads/keyring.ts',
-    from: '.finally(() => isCurrent() && this.#asked.delete(digested))',
+    from: '.finally(() => isCurrent() && this.#asked.delete(sent))',
     to: '',
     tests: [`${api}/plugins/bearer-keys.test.ts`],
   },
@@ -704,7 +704,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a rollback of which the reply is lost is told to have failed',
     file: 'importer/rollback.ts',
-    from: "if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return result;",
+    from: "if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);",
     to: 'await discard(redis, begun, number).catch(() => undefined);',
     tests: [`${importer}/rollback.test.ts`],
   },

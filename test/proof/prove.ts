@@ -5,6 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { proveChain } from './chain.ts';
 import { proveClientMirrors } from './client-mirrors.ts';
+import { proveKeySecurity } from './key-security.ts';
 import { proveKills } from './kill-everywhere.ts';
 import { proveManyImports } from './many-imports.ts';
 import { proveMillionRecords } from './million-records.ts';
@@ -64,6 +65,7 @@ const proofs: Readonly<Record<string, Proof>> = {
     heading: 'Mirrors by the client library',
     run: ({ seed }, say) => proveClientMirrors(seed, say),
   },
+  security: { heading: 'Keys and their rates', run: (_, say) => proveKeySecurity(say) },
   mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
   many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
   million: { heading: 'A million records', run: (_, say) => proveMillionRecords(say) },

@@ -17,6 +17,7 @@ import {
   type Redis,
 } from '../../shared/redis/connections.ts';
 import { expectAsDescribed } from './openapi.ts';
+import { asUser } from './redis-users.ts';
 
 /** An answer, read to its end. */
 export interface ApiAnswer {
@@ -55,10 +56,12 @@ export type ApiOptions = Partial<
   Pick<
     ServerDependencies,
     | 'baseUrl'
+    | 'corsOrigins'
+    | 'trustedProxies'
     | 'logger'
     | 'stallMs'
-    | 'quietMs'
     | 'maxStreams'
+    | 'quietMs'
     | 'maxRequests'
     | 'onAnswered'
     | 'onTrouble'
@@ -81,12 +84,12 @@ export async function startApi({
   connectReplica?: (onLost: () => void) => Redis | null;
 }): Promise<TestApi> {
   const keyPrefix = 'medref';
-  const writing = await connectForWriting(redisUrl);
+  const writing = await connectForWriting(asUser(redisUrl, 'operator'));
   const { key } = await createApiKey(writing, keyPrefix, { client: 'tests', expiresAt: null, rate: null });
   writing.disconnect();
 
-  const redis = connectForServing(redisUrl);
-  const listener = connectForListening(redisUrl);
+  const redis = connectForServing(asUser(redisUrl, 'api'));
+  const listener = connectForListening(asUser(redisUrl, 'api'));
   await new Promise((resolve) => redis.once('ready', resolve));
   const replicaConnection = connectReplica(() => replica?.forget());
   const replica =
@@ -121,7 +124,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
-  keyring.follow(listener);
+  keyring.listenTo(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;

@@ -8,6 +8,7 @@ import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { connectForListening, connectForServing } from '../../shared/redis/connections.ts';
+import { asUser } from './redis-users.ts';
 
 export interface TestDashboard {
   /** `http://127.0.0.1:<port>` */
@@ -37,8 +38,8 @@ export async function startDashboard({
   withinMs,
 }: TestDashboardOptions & { readonly redisUrl: string }): Promise<TestDashboard> {
   const keyPrefix = 'medref';
-  const redis = connectForServing(redisUrl);
-  const listener = connectForListening(redisUrl);
+  const redis = connectForServing(asUser(redisUrl, 'api'));
+  const listener = connectForListening(asUser(redisUrl, 'api'));
   await new Promise((resolve) => redis.once('ready', resolve));
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   const readModel = new ReadModel({ redis, live, keyPrefix, onDamage: () => undefined });

@@ -7,6 +7,7 @@ import type { ImportReport } from '../../importer/job/import-report.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { oneServer } from './one-server.ts';
+import { asUser } from './redis-users.ts';
 import { startUpstreamServer } from './upstream-server.ts';
 
 /**
@@ -25,17 +26,19 @@ export type ImportChanges = Partial<Omit<ImportContext, 'redis'>> & {
 
 /** Imports from a URL, over a connection of its own. */
 export async function importFrom(
-  url: URL,
+  from: URL,
   collection: Collection,
   { redisUrl, silenceMs, replyMs, ...changes }: ImportChanges & { redisUrl: string },
 ): Promise<ImportReport> {
-  const redis = await connectForWriting(redisUrl, { silenceMs });
+  // The users have the usual prefix alone.
+  const url = changes.keyPrefix === undefined ? asUser(redisUrl, 'importer') : redisUrl;
+  const redis = await connectForWriting(url, { silenceMs });
   if (replyMs !== undefined) oneServer(redis).options.commandTimeout = replyMs;
   try {
     return await importCollection(collection, {
       redis,
       keyPrefix: 'medref',
-      upstream: { url, token: undefined },
+      upstream: { url: from, token: undefined },
       maxShrinkPercent: 20,
       maxRejectPercent: 1,
       maxChangePercent: 50,

@@ -5,11 +5,20 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { asUser, type RedisUser } from './redis-users.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
 /** Settings that a test does not care about. */
 const quiet = { LOG_LEVEL: 'warn', ADMIN_PORT: '0' };
+
+/** The Redis user that each command comes as; all others come as the importer. */
+const users: Readonly<Record<string, RedisUser>> = { serve: 'api', keys: 'operator' };
+
+function asItsUser([command = '']: readonly string[], settings: Readonly<Record<string, string>>) {
+  const { REDIS_URL: url, KEY_PREFIX: otherKeys } = settings;
+  return url && !otherKeys ? { ...settings, REDIS_URL: asUser(url, users[command] ?? 'importer') } : settings;
+}
 
 /** What a command left behind. */
 export interface CommandResult {
@@ -55,7 +64,7 @@ export function beginMedref(
     // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
     const { commandLine } = await import('../../bin/command-line.ts');
     const code = await commandLine(args, {
-      env: { ...quiet, ...settings },
+      env: { ...quiet, ...asItsUser(args, settings) },
       ...{ stdout, stderr, log: (line) => stderr.write(line) },
       stopSignal: () => asked.signal,
       giveWay: () => undefined,
@@ -104,15 +113,18 @@ class Collected extends Writable {
   }
 }
 
-/** Starts `medref` as a process with these arguments and settings, in a session of its own where it is detached. */
+/**
+ * Starts `medref` as a process with these arguments and settings, in a session of its own where it is detached: from dist/,
+ * or from another program than that, such as its bundle.
+ */
 export function startMedref(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
-  { detached = false } = {},
+  { detached = false, program = entry } = {},
 ): RunningCommand {
-  const child = spawn(process.execPath, [entry, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     detached,
-    env: { PATH: process.env['PATH'], ...quiet, ...settings },
+    env: { PATH: process.env['PATH'], ...quiet, ...asItsUser(args, settings) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from '../../demo/private-redis.ts';
+import { noteUsers, usersOfTests } from './redis-users.ts';
 
 /** A private server with the faults a test can inflict on it. */
 export interface TestRedis {
@@ -27,6 +28,8 @@ export interface TestRedis {
 export interface TestRedisOptions {
   /** On for tests that expect data to survive `kill` or `restart`. */
   appendOnly?: boolean;
+  /** Off for a server without the users of deploy/redis/, to which everybody comes as it says. */
+  users?: boolean;
   /** Further settings of Redis. */
   settings?: Readonly<Record<string, string>>;
 }
@@ -34,14 +37,17 @@ export interface TestRedisOptions {
 /** Starts a server for tests; whoever calls this calls `stop`. */
 export async function startTestRedis({
   appendOnly = false,
-  settings = {},
+  settings: others = {},
+  users = !('requirepass' in others),
 }: TestRedisOptions = {}): Promise<TestRedis> {
+  const settings = { ...(users && { aclfile: usersOfTests() }), ...others };
   const dataFolder = await mkdtemp(join(tmpdir(), 'medref-test-redis-'));
   const removeAtExit = () => rmSync(dataFolder, { recursive: true, force: true });
   process.once('exit', removeAtExit);
 
   let server = await startUnheld({ dataFolder, appendOnly, settings });
   const { port, url } = server;
+  noteUsers(port, users);
   return {
     url,
     port,
@@ -57,6 +63,7 @@ export async function startTestRedis({
     },
     async stop() {
       await server.stop();
+      noteUsers(port, false);
       await rm(dataFolder, { recursive: true, force: true });
       process.off('exit', removeAtExit);
     },

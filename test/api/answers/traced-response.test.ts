@@ -55,6 +55,7 @@ describe('a request that is answered', function () {
   }
 
   const ofOurs = /^[\w-]{12}-[0-9a-z]+$/;
+  const safe = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' };
   const asked: [
     status: number,
     path: string,
@@ -88,6 +89,7 @@ describe('a request that is answered', function () {
       expect(ours.headers['x-request-id']).to.match(ofOurs);
       const theirs = await ask(api, path, { method, headers: { ...headers, 'x-request-id': 'their-id' } });
       expect(theirs.headers['x-request-id']).to.equal('their-id');
+      expect(ours.headers).to.include(safe);
       expect({ ...theirs.headers, date: '' }).to.have.all.keys({ ...ours.headers });
     });
   }
@@ -127,6 +129,7 @@ describe('a request that is answered', function () {
       const answers = await exchange(api, bytes);
       expect(answers.map((it) => it.status)).to.deep.equal([status]);
       expect(answers[0]?.headers['x-request-id']).to.match(id);
+      expect(answers[0]?.headers).to.include(safe);
       const it = await only();
       expect([it.status, it.method, it.route, it.bytes, it.address]).to.deep.equal([
         ...[status, method, null, answers[0]?.body.length, '127.0.0.1'],

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 describe('isHost', () => {
   /** As it is in a process that has answered nobody yet. */
   async function freshIsHost(): Promise<(text: string) => boolean> {
-    const url = new URL(`../../../api/requests/base-url.ts?fresh=${Math.random()}`, import.meta.url);
+    const url = new URL(`../../../api/requests/host.ts?fresh=${Math.random()}`, import.meta.url);
     return (await import(url.href)).isHost;
   }
 
