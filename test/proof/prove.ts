@@ -14,6 +14,7 @@ import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
 import { proveMirrors } from './random-mirrors.ts';
 import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
+import { proveRestarts } from './rolling-restarts.ts';
 import { proveWaiting } from './waiting.ts';
 
 type Say = (progress: string) => void;
@@ -59,6 +60,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   },
   chain: { heading: 'A chain of services that is killed', run: ({ seed }, say) => proveChain(seed, say) },
   waiting: { heading: 'Ten thousand clients that wait', run: (_, say) => proveWaiting(say) },
+  restart: { heading: 'Processes that are replaced', run: (_, say) => proveRestarts(say) },
   client: {
     heading: 'Mirrors by the client library',
     run: ({ seed }, say) => proveClientMirrors(seed, say),
