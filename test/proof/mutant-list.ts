@@ -558,8 +558,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'one more level of nesting is built',
     file: 'importer/reader/json-values.ts',
-    from: 'if (this.depth < maxDepth) {',
-    to: 'if (this.depth <= maxDepth) {',
+    from: 'if (this.depth < this.maxDepth) {',
+    to: 'if (this.depth <= this.maxDepth) {',
     tests: [`${importer}/reader/record-reader.test.ts`],
   },
   {
