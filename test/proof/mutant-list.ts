@@ -805,9 +805,9 @@ export const mutants: readonly Mutant[] = [
   // ---- processes
   {
     what: 'the API ends the answers under way',
-    file: 'bin/commands/serve.ts',
-    from: 'const drainMs = 10_000;',
-    to: 'const drainMs = 0;',
+    file: 'bin/serving.ts',
+    from: 'export const drainMs = 10_000;',
+    to: 'export const drainMs = 0;',
     tests: ['test/bin/medref.test.ts'],
   },
   {
