@@ -806,8 +806,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'the API ends the answers under way',
     file: 'bin/serving.ts',
-    from: 'const drainMs = 10_000;',
-    to: 'const drainMs = 0;',
+    from: 'export const drainMs = 10_000;',
+    to: 'export const drainMs = 0;',
     tests: ['test/bin/medref.test.ts'],
   },
   {
