@@ -5,12 +5,16 @@ import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/collection.ts';
+import type { AllowedOrigins } from './answers/cross-origin.ts';
 import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
+import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
+import { overload } from './plugins/overload.ts';
+import { preflights } from './plugins/preflights.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { ApiKeyring } from './reads/keyring.ts';
 import type { Rates } from './reads/rates.ts';
@@ -35,12 +39,16 @@ export interface ServerDependencies {
   readonly rates?: Rates;
   /** How many streams a key may have under way at once; 20 unless it is given. */
   readonly maxStreams?: number;
+  /** How many requests are worked on at once; 1,000 unless it is given. */
+  readonly maxRequests?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
   readonly port: number;
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
+  /** The pages of browsers that may read the answers; none unless it is given. */
+  readonly corsOrigins?: AllowedOrigins | undefined;
   /** Proxies that are believed who sent a request, by which scheme and to which host; none are unless they are given. */
   readonly trustedProxies?: BlockList | undefined;
   readonly logger: Logger;
@@ -51,6 +59,8 @@ export interface ServerDependencies {
   readonly onUnauthorized?: () => void;
   /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
   readonly stallMs?: number;
+  /** For how long connections on which nothing comes stay open when the server stops, in ms; they end at once unless it is given. */
+  readonly quietMs?: number;
 }
 
 /** Builds the server; starting it is the caller's. */
@@ -61,13 +71,16 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     keyring,
     rates,
     maxStreams = 20,
+    maxRequests = 1_000,
     whyAway,
     host,
     port,
     baseUrl,
+    corsOrigins,
     trustedProxies,
     logger,
     stallMs,
+    quietMs = 0,
   } = deps;
   const {
     onAnswered = () => undefined,
@@ -82,7 +95,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     listener: createListener({
       requireHostHeader: false,
       ...(trustedProxies && { IncomingMessage: forwardedRequests(trustedProxies) }),
-      ServerResponse: tracedResponses(onAnswered),
+      ServerResponse: tracedResponses(onAnswered, corsOrigins),
     }),
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
@@ -94,7 +107,9 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
+    { plugin: overload, options: { maxRequests, onTrouble } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
+    { plugin: draining, options: { quietMs } },
     { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,
@@ -112,5 +127,6 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     },
   ]);
   server.route(homeRoute);
+  if (corsOrigins !== undefined) await server.register(preflights);
   return server;
 }

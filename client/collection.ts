@@ -71,7 +71,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
       return (await this.#connection.json<{ data: Item }>(path, asked)).body.data;
     } catch (error) {
       // Below a wrong address of the service no route is there, so that no record would be.
-      if (error instanceof MedrefError && error.message.startsWith('There is no record')) return null;
+      const isMissing = error instanceof MedrefError && error.name === 'Not Found';
+      if (isMissing && !error.message.startsWith('There is nothing at')) return null;
       throw error;
     }
   }

@@ -149,16 +149,14 @@ export class Connection {
     await this.pause(retryAfter ?? growing(tries), asked);
   }
 
-  /** Waits for so many seconds. @throws what a signal gives as its reason */
+  /** Waits for so many seconds, or until somebody ends it: the next request then throws. */
   pause(seconds: number, asked: Patience): Promise<void> {
     const signals = this.#signals(asked);
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       const end = () => {
         clearTimeout(timer);
         for (const unwatch of unwatching) unwatch();
-        const aborted = signals.find((signal) => signal.aborted);
-        if (aborted) reject(aborted.reason);
-        else resolve();
+        resolve();
       };
       const unwatching = signals.map((signal) => onAbort(signal, end));
       // Timers know no longer time than that of 31 bits.

@@ -16,7 +16,7 @@ export function settingWarnings(
 }
 
 function replicaWarnings({ readFrom, redisUrl }: Pick<Settings, 'readFrom' | 'redisUrl'>): string[] {
-  if (readFrom === 'master' || parseServers(redisUrl).kind !== 'one') return [];
+  if (readFrom === 'master' || !['one', 'socket'].includes(parseServers(redisUrl).kind)) return [];
   return [
     'READ_FROM is replica, and REDIS_URL names one server: contents are read from that one. Name the Sentinels or the nodes ' +
       'of a Cluster instead, which tell of replicas.',

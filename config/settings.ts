@@ -1,6 +1,7 @@
 // In: the environment. Out: one frozen, validated settings object, or one line that says which setting is bad.
 
 import { BlockList, isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import Joi from 'joi';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
@@ -44,7 +45,12 @@ export interface Settings {
   readonly keepVersions: number;
   /** Such as `10/s`. */
   readonly defaultRate: string | undefined;
+  /** How many processes serve behind one port. */
+  readonly workers: number;
   readonly maxStreams: number;
+  /** Of pages of browsers that may read the data; `undefined`: none. */
+  readonly corsOrigins: '*' | readonly string[] | undefined;
+  readonly maxRequests: number;
   /** `undefined`: all that there are. */
   readonly waitReplicas: number | undefined;
   readonly logLevel: string;
@@ -78,9 +84,9 @@ export const settingDefinitions: readonly SettingDefinition[] = [
   {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    doc: 'The Redis (6.2 or newer) or Valkey server, or the servers of "Sentinel and Cluster".',
+    doc: 'The Redis (6.2 or newer) or Valkey server, by its address or its socket, or the servers of "Sentinel and Cluster".',
     takes:
-      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
+      'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or unix:/path/of/socket, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
     rule: Joi.string().custom((value: string) => {
       const servers = parseServers(value);
       return servers.kind === 'one' ? servers.url : value;
@@ -253,11 +259,31 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     rule: Joi.string().pattern(/^[1-9][0-9]{0,8}\/s$/),
   },
   {
+    name: 'WORKERS',
+    default: 1,
+    doc: 'How many API processes answer behind one port; `auto`: one for each core. See "Several API processes".',
+    takes: 'an integer from 1 to 256, or auto',
+    rule: Joi.alternatives(Joi.string().valid('auto'), Joi.number().integer().min(1).max(256)),
+  },
+  {
     name: 'MAX_STREAMS',
     default: 20,
     doc: 'How many lists as JSON Lines each API process sends to one key at once.',
     takes: 'an integer from 1 to 10000',
     rule: Joi.number().integer().min(1).max(10_000),
+  },
+  {
+    name: 'CORS_ORIGINS',
+    doc: 'Origins of pages that may read the data in a browser, or `*` for all pages. Without it, none may.',
+    takes: '* or origins with commas between them, such as https://shop.example,http://localhost:8080',
+    rule: Joi.string().custom((value: string) => (value === '*' ? value : value.split(',').map(originOf))),
+  },
+  {
+    name: 'MAX_REQUESTS',
+    default: 1000,
+    doc: 'How many requests each API process works on at once. Beyond it they are answered with 503; see "Overload".',
+    takes: 'an integer from 1 to 100000',
+    rule: Joi.number().integer().min(1).max(100_000),
   },
   {
     name: 'WAIT_REPLICAS',
@@ -333,7 +359,10 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     maxChangePercent: number('MAX_CHANGE_PERCENT'),
     keepVersions: number('KEEP_VERSIONS'),
     defaultRate: values.get('DEFAULT_RATE') as string | undefined,
+    workers: values.get('WORKERS') === 'auto' ? availableParallelism() : number('WORKERS'),
     maxStreams: number('MAX_STREAMS'),
+    corsOrigins: values.get('CORS_ORIGINS') as Settings['corsOrigins'],
+    maxRequests: number('MAX_REQUESTS'),
     waitReplicas: values.get('WAIT_REPLICAS') as number | undefined,
     logLevel: text('LOG_LEVEL'),
     accessLog: text('ACCESS_LOG') as Settings['accessLog'],
@@ -395,6 +424,13 @@ function addressList(value: string): BlockList {
 function cronLine(value: string): string {
   if (!isCronLine(value)) throw new Error('not a schedule');
   return value.trim().split(/\s+/).join(' ');
+}
+
+/** An origin as browsers write it. @throws Error where it is none */
+function originOf(text: string): string {
+  const { protocol, origin, href } = new URL(text.trim());
+  if (!/^https?:$/.test(protocol) || href !== `${origin}/`) throw new Error('not an origin');
+  return origin;
 }
 
 /** A rule for a URL of one of these protocols that also passes the test; gives it as the URL Standard writes it. */

@@ -67,9 +67,9 @@ describe('the package', function () {
   const medref = (args: readonly string[], settings: Record<string, string> = {}) =>
     inShell([join(folder, 'node_modules/.bin/medref'), ...args], { settings });
 
-  it('holds what was built, the documents, and nothing else', () => {
+  it('holds what was built, the documents, the examples, and nothing else', () => {
     const ofProject =
-      /^dist\/.+\.(js|lua)$|^dist\/client\/[\w-]+\.d\.ts$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$/;
+      /^dist\/.+\.(js|lua)$|^dist\/client\/[\w-]+\.d\.ts$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$|^examples\/[\w-]+\.(mjs|py|html)$/;
     const besides = files.filter((path) => !ofProject.test(path) && !path.startsWith(swagger));
     expect(besides).to.have.members([
       ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'shared/SCHEMA.md'],
@@ -77,6 +77,8 @@ describe('the package', function () {
     const built = new Set(files.filter((it) => it.startsWith('dist/')).map((it) => it.split('/')[1]));
     expect([...built]).to.have.members(['api', 'bin', 'client', 'config', 'importer', 'shared']);
     const documents = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' });
+    const examples = readdirSync(join(root, 'examples'));
+    expect(files).to.include.members(examples.map((it) => `examples/${it}`));
     expect(files).to.include.members(documents.filter((it) => it.includes('.')).map((it) => `docs/${it}`));
   });
 

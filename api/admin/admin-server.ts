@@ -3,23 +3,26 @@
 
 import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
+import type { Registry } from 'prom-client';
 import { tracedResponses } from '../answers/traced-response.ts';
 import { type DashboardOptions, dashboardRoutes } from './dashboard-routes.ts';
-import type { Metrics } from './metrics.ts';
 
 export type { DashboardSources } from '../dashboard/page-definition.ts';
 export type AdminServer = Server;
+
+/** Metrics as they are told to whoever scrapes them. */
+export type ScrapedMetrics = Pick<Registry, 'contentType' | 'metrics'>;
 
 const metricsPath = '/metrics';
 
 /** Builds the server; starting it is the caller's. */
 export async function createAdminServer({
-  metrics: { registry },
+  scraped,
   dashboard,
   host,
   port,
 }: {
-  readonly metrics: Metrics;
+  readonly scraped: ScrapedMetrics;
   readonly dashboard: DashboardOptions;
   readonly host: string;
   readonly port: number;
@@ -33,7 +36,7 @@ export async function createAdminServer({
   server.route({
     method: 'GET',
     path: metricsPath,
-    handler: async (_request, h) => h.response(await registry.metrics()).type(registry.contentType),
+    handler: async (_request, h) => h.response(await scraped.metrics()).type(scraped.contentType),
   });
   await server.register({ plugin: dashboardRoutes, options: { ...dashboard, besides: metricsPath } });
   return server;

@@ -110,12 +110,14 @@ async function writeBody(
   { body, ...its }: MadeAnswer,
   charge: Charge | null,
 ): Promise<void> {
-  const ofRate = charge ? await settleCharge(charge) : [];
+  const settled = charge && settleCharge(charge);
+  const ofRate = settled instanceof Promise ? await settled : settled;
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
   const bytes = isGzip ? await made.gzip() : made.text();
   const fields = fieldsOf(its);
-  fields.push(...ofRate, 'content-type', 'application/json', 'content-length', String(bytes.length));
+  if (ofRate) fields.push(...ofRate);
+  fields.push('content-type', 'application/json', 'content-length', String(bytes.length));
   if (isGzip) fields.push('content-encoding', 'gzip');
   if (res.headersSent) return;
   res.writeHead(200, fields);

@@ -36,11 +36,12 @@ export class HeldRequests {
     const waiting = this.waits.until({ ...wait, onWaiting });
     res.hold();
     waiting.then(async (end) => {
-      res.release();
       if (end === 'left') return;
       const prepared = prepare();
       prepared.catch(() => undefined);
       await this.#turns.next();
+      // Not before: where many are told at once on a busy machine, an answer is better than a 503 that has it asked for again.
+      res.release();
       await prepared
         .then((write) => write())
         .catch(() => {

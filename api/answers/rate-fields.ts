@@ -34,13 +34,17 @@ export function beginCharge(caller: Caller): void {
 }
 
 /**
- * Charges a request, and waits for what comes of it.
+ * Charges a request, and waits for what comes of it where that is not known at once.
  * @returns fields of its answer, names and values by turns. @throws Boom 429
  */
-export async function settleCharge(charge: Charge): Promise<string[]> {
-  const standing = await charge.settle();
+export function settleCharge(charge: Charge): readonly string[] | Promise<readonly string[]> {
+  const standing = charge.settle();
+  return standing instanceof Promise ? standing.then(fieldsOrRefusal) : fieldsOrRefusal(standing);
+}
+
+function fieldsOrRefusal(standing: Standing): readonly string[] {
   if (!standing.isWithin) throw tooManyRequests(standing);
-  return Object.entries(rateFields(standing)).flat();
+  return ['ratelimit-policy', policyOf(standing), 'ratelimit', limitOf(standing)];
 }
 
 /** 429 for a request beyond its rate. */
@@ -49,14 +53,20 @@ function tooManyRequests(standing: Standing): Boom.Boom {
   const error = Boom.tooManyRequests(
     `This key may ask ${rate} times a second. Try again in ${retryAfterS} s.`,
   );
-  Object.assign(error.output.headers, rateFields(standing), { 'retry-after': String(retryAfterS) });
+  Object.assign(error.output.headers, {
+    'retry-after': String(retryAfterS),
+    'ratelimit-policy': policyOf(standing),
+    ratelimit: limitOf(standing),
+  });
   return error;
 }
 
-/** A window of one second; what is left of it comes back within `t` seconds. */
-function rateFields({ rate, left, fullAfterS }: Standing): Record<string, string> {
-  return {
-    'ratelimit-policy': `"default";q=${rate};w=1`,
-    ratelimit: `"default";r=${left};t=${fullAfterS}`,
-  };
+/** A window of one second. */
+function policyOf({ rate }: Standing): string {
+  return `"default";q=${rate};w=1`;
+}
+
+/** What is left of it, and within how many seconds all of it is back. */
+function limitOf({ left, fullAfterS }: Standing): string {
+  return `"default";r=${left};t=${fullAfterS}`;
 }

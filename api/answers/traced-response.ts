@@ -11,6 +11,8 @@ import {
 import type { Request } from '@hapi/hapi';
 import type { ApiKey } from '../../shared/api-keys.ts';
 import { cameByTls, clientAddressOf } from '../requests/client-address.ts';
+import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
+import type { RequestsUnderWay } from './requests-under-way.ts';
 
 /** What is known of a request when its answer has ended; to be read at once. */
 export interface AnsweredRequest {
@@ -91,6 +93,8 @@ export class TracedResponse extends ServerResponse {
   releasedAt: number;
   /** For how long it has waited so far, in ms. */
   waited: number;
+  /** Where its request is counted until it has ended. */
+  countedIn: RequestsUnderWay | undefined;
 
   constructor(request: IncomingMessage, options: ServerOptions) {
     // @ts-expect-error Node gives it the options of the server, which its types do not tell.
@@ -103,11 +107,25 @@ export class TracedResponse extends ServerResponse {
     this.heldAt = 0;
     this.releasedAt = 0;
     this.waited = 0;
+    this.countedIn = undefined;
+  }
+
+  /** Has its request counted from now until it has ended, but for the time that it waits. */
+  countIn(underWay: RequestsUnderWay): void {
+    this.countedIn = underWay;
+    underWay.begin();
+  }
+
+  /** Its request has ended. */
+  countOut(): void {
+    if (this.heldAt === 0) this.countedIn?.end();
+    this.countedIn = undefined;
   }
 
   /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */
   hold(): void {
     this.heldAt = performance.now();
+    this.countedIn?.end();
     this.routed = routedOf(this.routed);
   }
 
@@ -116,6 +134,7 @@ export class TracedResponse extends ServerResponse {
     this.releasedAt = performance.now();
     this.waited += this.releasedAt - this.heldAt;
     this.heldAt = 0;
+    this.countedIn?.begin();
   }
 
   /** Takes no reason phrase: the usual ones are sent. */
@@ -182,7 +201,8 @@ class Account implements AnsweredRequest {
   }
   get waitedMs(): number | null {
     const { releasedAt, heldAt, waited } = this.response;
-    return releasedAt === 0 && heldAt === 0 ? null : waited;
+    if (heldAt > 0) return waited + performance.now() - heldAt;
+    return releasedAt === 0 ? null : waited;
   }
   get bytes(): number {
     return this.response.req.method === 'HEAD' ? 0 : this.response.written;
@@ -199,9 +219,17 @@ class Account implements AnsweredRequest {
   }
 }
 
-/** Makes the responses of a listener. @param onAnswered told of each request as its answer ends */
-export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): typeof ServerResponse {
+/**
+ * Makes the responses of a listener.
+ * @param onAnswered told of each request as its answer ends
+ * @param allowed the pages of browsers that may read them; none unless it is given
+ */
+export function tracedResponses(
+  onAnswered: (it: AnsweredRequest) => void,
+  allowed?: AllowedOrigins,
+): typeof ServerResponse {
   function tell(this: TracedResponse): void {
+    this.countOut();
     onAnswered(new Account(this));
   }
   class ToldResponse extends TracedResponse {
@@ -210,7 +238,21 @@ export function tracedResponses(onAnswered: (it: AnsweredRequest) => void): type
       this.on('close', tell);
     }
   }
-  return ToldResponse as unknown as typeof ServerResponse; // Its type knows requests of any type.
+  const made = allowed === undefined ? ToldResponse : readableFrom(ToldResponse, allowed);
+  return made as unknown as typeof ServerResponse; // Its type knows requests of any type.
+}
+
+/** The same responses, which pages of other origins may read. A class of its own: where there are none, this costs nothing. */
+function readableFrom(Response: typeof TracedResponse, allowed: AllowedOrigins): typeof TracedResponse {
+  return class extends Response {
+    override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
+      const fields = crossOriginFields(allowed, this.req.headers.origin);
+      if (Array.isArray(headers)) return super.writeHead(status, [...headers, ...fields]);
+      for (let n = 0; n < fields.length; n += 2)
+        this.appendHeader(fields[n] as string, fields[n + 1] as string);
+      return super.writeHead(status, headers);
+    }
+  };
 }
 
 /** Notes which route a request came to, beside its response. Another extension point of hapi would cost a tenth of a request. */

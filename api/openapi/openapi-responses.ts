@@ -22,7 +22,8 @@ export const headerComponents: Readonly<Record<string, Part>> = {
     const: 'private, no-cache',
   }),
   Vary: header('What of a request the answer depends on besides its address.', {
-    const: 'Accept, Accept-Encoding, Authorization',
+    // With `Origin` where pages of some origins may read the answers.
+    enum: ['Accept, Accept-Encoding, Authorization', 'Accept, Accept-Encoding, Authorization, Origin'],
   }),
   'Accept-Ranges': header('`Range` is ignored.', { const: 'none' }),
   'Medref-Digest': header('The digests of the whole version, by which a copy of it is proven.', {

@@ -53,7 +53,7 @@ export class ApiKeyring {
   }
 
   /** Asks anew for a key as soon as it is announced that it was revoked or rotated. @param listener is borrowed */
-  follow(listener: Redis): void {
+  listenTo(listener: Redis): void {
     const { announcements } = this.#stored;
     listener.subscribe(announcements).catch(() => undefined);
     listener.on('message', (channel: string, id: string) => {

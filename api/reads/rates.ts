@@ -13,6 +13,14 @@ import { atEndOfTurn } from './end-of-turn.ts';
 const maxBuckets = 10_000;
 
 /**
+ * A process lets in a small share of what is left without asking, for this long, in ms, and reports it after that, since a
+ * command for each turn of the event loop would cost more than all else that a rate does. What this lets through too much, where many
+ * processes do the same at once, is owed.
+ */
+const leasedShare = 16;
+const leaseMs = 10;
+
+/**
  * Puts requests into a bucket, as many as it takes, and a debt, which it always takes, up to a minute's worth in all.
  * KEYS: the bucket. ARGV: requests a second; requests; debt. Returns how many it took, and what is in it then, as text.
  *
@@ -90,7 +98,7 @@ export class Rates {
 /** What one request is charged: once, however often it is asked for. */
 export class Charge {
   readonly #bucket: Bucket;
-  #standing: Promise<Standing> | undefined;
+  #standing: Standing | Promise<Standing> | undefined;
 
   constructor(bucket: Bucket) {
     this.#bucket = bucket;
@@ -102,13 +110,12 @@ export class Charge {
     const refusal = this.#bucket.refusal();
     if (refusal) return refusal;
     this.#standing = this.#bucket.fill();
-    this.#standing.catch(() => undefined); // Told to who waits for it; a request may end without.
     return null;
   }
 
-  /** How the request stands. Throws whatever the connection throws while Redis is away. */
-  async settle(): Promise<Standing> {
-    return this.begin() ?? (this.#standing as Promise<Standing>);
+  /** How the request stands; where Redis has to be asked, a promise, which rejects as the connection does. */
+  settle(): Standing | Promise<Standing> {
+    return this.begin() ?? (this.#standing as Standing | Promise<Standing>);
   }
 
   /** Charges more for what the answer costs besides; it is not refused for it, but those that come next may be. */
@@ -135,6 +142,9 @@ class Bucket {
   #asked: { requests: number; debt: number; readonly filled: Promise<Filled> } | undefined;
   /** What was in it when Redis last said so. */
   #known = { used: 0, at: 0 };
+  /** How many requests may be let in without asking, for now, and how many were, of which Redis does not know yet. */
+  #leased = 0;
+  #unreported = 0;
 
   constructor(its: BucketOptions) {
     this.#its = its;
@@ -142,45 +152,65 @@ class Bucket {
 
   /** How a request stands that is refused without asking; `null` where Redis has to be asked. */
   refusal(): Standing | null {
-    const { rate } = this.#its;
-    const { used, at } = this.#known;
-    const now = used - ((performance.now() - at) * rate) / 1_000;
-    return now + 1 > rate ? this.#standing(false, now) : null;
+    const used = this.#used(performance.now());
+    return used + 1 > this.#its.rate ? this.#standing(false, used) : null;
   }
 
-  /** Asks for one request. */
-  async fill(): Promise<Standing> {
-    const asked = this.#ask();
-    const place = asked.requests++;
-    const { taken, used } = await asked.filled;
-    return this.#standing(place < taken, used);
+  /** Charges one request. */
+  fill(): Standing | Promise<Standing> {
+    const now = performance.now();
+    if (this.#leased === 0 || now - this.#known.at > leaseMs) return this.#fillInRedis();
+    this.#leased -= 1;
+    if (this.#unreported === 0) setTimeout(() => this.#report(), leaseMs);
+    this.#unreported += 1;
+    return this.#standing(true, this.#used(now));
   }
 
   owe(requests: number): void {
+    this.#ask().debt += requests;
+  }
+
+  #fillInRedis(): Promise<Standing> {
     const asked = this.#ask();
-    asked.debt += requests;
-    asked.filled.catch(() => undefined);
+    const place = asked.requests++;
+    const standing = asked.filled.then(({ taken, used }) => this.#standing(place < taken, used));
+    standing.catch(() => undefined); // Told to who waits for it; a request may end without.
+    return standing;
+  }
+
+  #report(): void {
+    if (this.#unreported > 0) this.#ask();
+  }
+
+  /** What is in it now, as far as this process knows. */
+  #used(now: number): number {
+    const { used, at } = this.#known;
+    return used + this.#unreported - ((now - at) * this.#its.rate) / 1_000;
   }
 
   #ask(): { requests: number; debt: number; readonly filled: Promise<Filled> } {
     if (this.#asked) return this.#asked;
     const filled = new Promise<Filled>((resolve, reject) => {
       atEndOfTurn(() => {
-        const asked = this.#asked;
+        const { requests = 0, debt = 0 } = this.#asked ?? {};
         this.#asked = undefined;
-        if (asked) this.#send(asked).then(resolve, reject);
+        const unreported = this.#unreported;
+        this.#unreported = 0;
+        this.#send(requests, debt + unreported).then(resolve, reject);
       });
     });
+    filled.catch(() => undefined); // It is for those that ask for a request, and there may be none.
     this.#asked = { requests: 0, debt: 0, filled };
     return this.#asked;
   }
 
-  async #send({ requests, debt }: { readonly requests: number; readonly debt: number }): Promise<Filled> {
+  async #send(requests: number, debt: number): Promise<Filled> {
     const { redis, key, rate, onUncounted } = this.#its;
     try {
       const [taken, text] = (await fill(redis, key, [rate, requests, debt])) as [number, string];
       const used = Number(text);
       this.#known = { used, at: performance.now() };
+      this.#leased = Math.max(0, Math.floor((rate - used) / leasedShare));
       return { taken, used };
     } catch (error) {
       if (refusalKind(error) === null) throw error;

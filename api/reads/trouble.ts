@@ -11,6 +11,7 @@ export const troubleCauses = [
   'away',
   'late',
   'busy',
+  'overload',
   'nothing-published',
   'damaged',
   'forbidden',
@@ -49,6 +50,14 @@ export const late: Trouble = Object.freeze({
   ...{ cause: 'late', status: 503, retryAfter: 1 },
   message: 'The data cannot be read quickly enough at the moment. Try again shortly.',
   reason: 'An answer did not begin within 2 s.',
+});
+
+/** More requests are under way than are answered quickly. */
+export const overloaded: Trouble = Object.freeze({
+  ...{ cause: 'overload', status: 503, retryAfter: 1 },
+  message: 'More requests come than can be answered quickly. Try again shortly.',
+  reason:
+    'More requests come than can be answered quickly: MAX_REQUESTS are under way, or a tenth of them are late.',
 });
 
 /** A mistake of ours, which is logged where it happens. */

@@ -1,152 +1,121 @@
-// medref serve: the API, from the first answer to the last.
+// medref serve: the API, from the first answer to the last, in this process or in several.
 
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { AccessLog } from '../../api/admin/access-log.ts';
-import { type AdminServer, createAdminServer, type DashboardSources } from '../../api/admin/admin-server.ts';
-import { createMetrics, type Metrics } from '../../api/admin/metrics.ts';
+import {
+  type AdminServer,
+  createAdminServer,
+  type DashboardSources,
+  type ScrapedMetrics,
+} from '../../api/admin/admin-server.ts';
+import { type Counted, GatheredMetrics } from '../../api/admin/gathered-metrics.ts';
+import { createMetrics } from '../../api/admin/metrics.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
-import { ApiKeyring } from '../../api/reads/keyring.ts';
-import { LiveVersions } from '../../api/reads/live-versions.ts';
-import { Rates } from '../../api/reads/rates.ts';
-import { ReadModel } from '../../api/reads/read-model.ts';
-import { Replica } from '../../api/reads/replica.ts';
 import { Standings } from '../../api/reads/standings.ts';
-import { createServer } from '../../api/server.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import {
-  connectForListening,
-  connectForServing,
-  connectToReplica,
-  type Redis,
-} from '../../shared/redis/connections.ts';
-import { plainReason } from '../../shared/redis/failures.ts';
-import { describeServer } from '../../shared/redis/server-url.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { createLogger, type Logger } from '../logger.ts';
+import { createLogger } from '../logger.ts';
+import { addressOf, drainMs, openReads, type Reads, startDataListener, type Watchers } from '../serving.ts';
 import { aborted } from '../stop-signal.ts';
 import type { CommandContext } from '../surroundings.ts';
+import { isWorker, joinPrimary } from '../worker.ts';
+import { WorkerPool } from '../workers.ts';
 import { type OutputOptions, print } from './output.ts';
-
-/** How long answers under way may take once the server is asked to stop, in ms. */
-const drainMs = 10_000;
-
-/** How long a first connection to Redis is waited for, in ms. */
-const attemptMs = 2_000;
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
-  const { redisUrl, keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = context.settings;
-  const { defaultRate, maxStreams, trustedProxies } = context.settings;
-  const metrics = createMetrics();
   const logger = createLogger(context);
+  const watchers = { logger, metrics: createMetrics(), troubles: new TroubleLog(logger) };
+  if (context.settings.workers > 1 && isWorker()) return serveAsWorker(context, watchers);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
-  const troubles = new TroubleLog(logger);
-  const requests = new AccessLog(logger, accessLog);
+  const serve = context.settings.workers > 1 ? serveByWorkers : serveAlone;
+  return serve(context, watchers, options);
+}
+
+async function serveAlone(context: CommandContext, watchers: Watchers, options: OutputOptions) {
+  const { settings } = context;
   const signal = context.stopSignal();
-  const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
-  const listener = connectForListening(redisUrl);
-  const replica = readsFromReplica(context.settings, { master: redis, metrics, logger });
-  const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
-  const live = new LiveVersions({
-    ...{ redis, listener, replica: replica?.reads, keyPrefix, sources: importedCollections },
-  });
+  const reads = openReads(settings, watchers);
   try {
-    const onDamage = (message: string) => {
-      metrics.countDamage();
-      troubles.meetDamage(message);
-    };
-    const readModel = new ReadModel({
-      ...{ redis: replica?.reads.redis ?? redis, master: redis, live, keyPrefix, onDamage },
-    });
-    metrics.addWaiting(() => readModel.waits.count);
-    const standings = new Standings({ redis, keyPrefix, sources: importedCollections });
-    metrics.addCollections({ served: servedCollections, standings });
-    const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
-    const rates = new Rates({
-      ...{ redis, keyPrefix, defaultRate },
-      onUncounted: (message) => {
-        metrics.countUncounted();
-        troubles.meetDamage(message);
-      },
-    });
-    const server = await createServer({
-      collections: servedCollections,
-      readModel,
-      keyring,
-      rates,
-      maxStreams,
-      whyAway,
-      host,
-      port,
-      baseUrl,
-      trustedProxies,
-      logger,
-      onAnswered: (request) => {
-        metrics.countRequest(request);
-        requests.write(request);
-      },
-      onTrouble: (trouble, requestId) => {
-        metrics.countUnavailable(trouble.cause);
-        troubles.meet(trouble, requestId);
-      },
-      onUnauthorized: metrics.countUnauthorized,
-    });
-    live.start();
-    keyring.follow(listener);
-    await firstAttempt(redis);
-    await server.start().catch((error) => {
-      throw new Error(
-        `The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`,
-      );
-    });
-    const address = addressOf(server.listener.address() as AddressInfo);
-    logger.info({ address }, 'The API answers.');
-    const admin = await startAdmin(
-      { metrics, sources: dashboardSources(context.settings, { redis, readModel }) },
-      context.settings,
-      logger,
-    );
-    print(context, { address }, options, () => `The API answers at ${address}`);
+    const api = await startDataListener(settings, reads, watchers);
+    const admin = await startAdmin(context, { reads, watchers, scraped: watchers.metrics.registry });
+    tellAddress(context, api.address, options);
     await aborted(signal);
-    await Promise.all([server.stop({ timeout: drainMs }), admin?.stop({ timeout: drainMs })]);
+    await Promise.all([api.stop(), admin?.stop({ timeout: drainMs })]);
     return exitCodes.done;
   } finally {
-    live.stop();
-    requests.endSecond();
-    redis.removeAllListeners('close').disconnect();
-    listener.disconnect();
-    replica?.connection.removeAllListeners('close').disconnect();
+    reads.close();
   }
 }
 
-/** One replica to read from; `null` where that is not wanted, or REDIS_URL tells of none. */
-function readsFromReplica(
-  { redisUrl, readFrom }: Settings,
-  { master, metrics, logger }: { master: Redis; metrics: Metrics; logger: Logger },
-): { readonly connection: Redis; readonly reads: Replica } | null {
-  const onLost = () => reads?.forget();
-  const connection =
-    readFrom === 'replica' ? connectToReplica(redisUrl, { onRoundTrip: metrics.timeRedis, onLost }) : null;
-  const reads =
-    connection &&
-    new Replica({
-      ...{ master, replica: connection },
-      onTurn: (from) => logger.info({ from }, 'Contents are read from another server than before.'),
-    });
-  return connection && reads && { connection, reads };
+/** Serves nothing itself, but for the admin listener. */
+async function serveByWorkers(context: CommandContext, watchers: Watchers, options: OutputOptions) {
+  const { settings } = context;
+  const { logger, metrics } = watchers;
+  const signal = context.stopSignal();
+  const scraped = new GatheredMetrics(metrics.registry, () => pool.count());
+  const pool = new WorkerPool({
+    ...{ count: settings.workers, logger, signal },
+    onCounted: (worker, counted) => scraped.take(worker, counted),
+    onEnded: (worker) => scraped.end(worker),
+  });
+  signal.addEventListener('abort', () => pool.stop(), { once: true });
+  const reads = openReads(settings, watchers);
+  try {
+    const started = await pool.start();
+    if ('code' in started) return started.code;
+    const admin = await startAdmin(context, { reads, watchers, scraped });
+    tellAddress(context, started.address, options);
+    await aborted(signal);
+    await Promise.all([pool.stop(), admin?.stop({ timeout: drainMs })]);
+    return exitCodes.done;
+  } finally {
+    await pool.stop();
+    reads.close();
+  }
+}
+
+async function serveAsWorker(context: CommandContext, watchers: Watchers) {
+  const count = async () => (await watchers.metrics.registry.getMetricsAsJSON()) as Counted;
+  const primary = joinPrimary(context.stopSignal(), count);
+  const reads = openReads(context.settings, watchers);
+  try {
+    const api = await startDataListener(context.settings, reads, watchers);
+    await primary.tell({ answersAt: api.address });
+    await aborted(primary.signal);
+    await api.stop();
+    await primary.tell({ counted: await count() });
+    return exitCodes.done;
+  } finally {
+    reads.close();
+    primary.leave();
+  }
+}
+
+function tellAddress(context: CommandContext, address: string, options: OutputOptions): void {
+  print(context, { address }, options, () => `The API answers at ${address}`);
+}
+
+/** What the admin listener shows. */
+interface AdminNeeds {
+  readonly reads: Reads;
+  readonly watchers: Watchers;
+  readonly scraped: ScrapedMetrics;
 }
 
 /** Consumers are served all the same where the admin listener cannot be. @returns `null` then */
 async function startAdmin(
-  { metrics, sources }: { readonly metrics: Metrics; readonly sources: DashboardSources },
-  { adminHost: host, adminPort: port, adminToken: token }: Settings,
-  logger: Logger,
+  { settings }: CommandContext,
+  { reads, watchers, scraped }: AdminNeeds,
 ): Promise<AdminServer | null> {
-  const admin = await createAdminServer({ metrics, dashboard: { sources, token }, host, port });
+  const { adminHost: host, adminPort: port, adminToken: token, keyPrefix } = settings;
+  const { logger, metrics } = watchers;
+  const standings = new Standings({ redis: reads.redis, keyPrefix, sources: importedCollections });
+  metrics.addCollections({ served: servedCollections, standings });
+  const dashboard = { sources: dashboardSources(settings, reads), token };
+  const admin = await createAdminServer({ scraped, dashboard, host, port });
   try {
     await admin.start();
     logger.info(
@@ -165,47 +134,11 @@ async function startAdmin(
 
 function dashboardSources(
   { keyPrefix, defaultRate, importCron: cron, importTimezone: timezone, upstreams }: Settings,
-  { redis, readModel }: { readonly redis: Redis; readonly readModel: ReadModel },
+  { redis, readModel }: Reads,
 ): DashboardSources {
   return {
     ...{ redis, keyPrefix, defaultRate, readModel, served: servedCollections, schedule: { cron, timezone } },
     comparison: new VersionComparison(readModel),
     isImported: (collection) => upstreams.has(collection),
   };
-}
-
-/**
- * Logs when Redis comes and when it goes, not each attempt to reach it.
- * @returns what tells why it is away, without addresses, since anybody may ask; `null` while it is there
- */
-function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): () => string | null {
-  let isThere: boolean | undefined;
-  let reason: string | undefined;
-  let toldToAll = 'Redis has not answered yet.';
-  redis.on('error', (error) => {
-    const isRefusal = error.name === 'ReplyError';
-    // That a connection was given up because of a refusal says less than the refusal.
-    if (!isRefusal && !('syscall' in error) && reason !== undefined) return;
-    reason = plainReason(error);
-    toldToAll = isRefusal ? reason : 'Redis cannot be reached.';
-  });
-  redis.on('ready', () => {
-    isThere = true;
-    logger.info({ redis: server }, 'Redis is there.');
-  });
-  redis.on('close', () => {
-    if (isThere !== false) logger.warn({ redis: server, reason }, 'Redis is away.');
-    isThere = false;
-  });
-  return () => (isThere ? null : toldToAll);
-}
-
-/** Waits until Redis is there, or known to be away, so that the first request does not come too early for no reason. */
-async function firstAttempt(redis: Redis): Promise<void> {
-  const attempt = new Promise((resolve) => redis.once('ready', resolve).once('close', resolve));
-  await Promise.race([attempt, sleep(attemptMs, null, { ref: false })]);
-}
-
-function addressOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

@@ -3,13 +3,7 @@
 
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { RedisUnavailableError } from './failures.ts';
-import {
-  type ClusterServers,
-  describeServer,
-  parseServers,
-  type SentinelServers,
-  type Servers,
-} from './server-url.ts';
+import { describeServer, parseServers, type Servers } from './server-url.ts';
 
 /** A connection to one server, be it found by Sentinels, or to the nodes of a Cluster. */
 export type Redis = OneServer | Cluster;
@@ -63,7 +57,7 @@ export function connectToReplica(
   { onRoundTrip, onLost }: { readonly onRoundTrip?: (ms: number) => void; readonly onLost: () => void },
 ): Redis | null {
   const servers = parseServers(url);
-  if (servers.kind === 'one') return null;
+  if (servers.kind === 'one' || servers.kind === 'socket') return null;
   const { ofServer, ofCluster } = serving;
   const redis = connect(servers, {
     ofServer: { ...ofServer, role: 'slave' },
@@ -174,7 +168,10 @@ export async function connectForWriting(
     },
   });
   let timer: NodeJS.Timeout | undefined;
-  const failure = new Promise<never>((_, reject) => {
+  const established = new Promise<void>((resolve, reject) => {
+    // A Cluster that is ready at its second try does not settle what the first one gave.
+    redis.once('ready', resolve);
+    redis.connect().catch((error) => redis instanceof Cluster || reject(error));
     // A Sentinel that asks for credentials is told them at the next try.
     const isToldNext = ({ message }: Error) =>
       message.includes('NOAUTH') && servers.kind === 'sentinel' && servers.password;
@@ -184,7 +181,7 @@ export async function connectForWriting(
     timer = setTimeout(() => reject(new Error('It was not ready in time')), establishMs);
   });
   try {
-    await Promise.race([redis.connect(), failure]);
+    await established;
   } catch (error) {
     redis.disconnect();
     // Of a Cluster, the last node that was asked says more than that none could be.
@@ -247,10 +244,14 @@ type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
 
 function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
   if (servers.kind === 'one') return quiet(new OneServer(servers.url, ofServer));
+  if (servers.kind === 'socket') {
+    const { path, db } = servers;
+    return quiet(new OneServer({ ...ofServer, ...credentialsOf(servers), path, db }));
+  }
   const { hosts, hasTls } = servers;
   const credentials = credentialsOf(servers);
   if (servers.kind === 'sentinel') {
-    return askedForCredentials(
+    return quietAboutSentinels(
       quiet(
         new OneServer({
           ...ofServer,
@@ -260,7 +261,7 @@ function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
           name: servers.master,
           sentinelCommandTimeout: sentinelSilenceMs,
           sentinelRetryStrategy: (times) => Math.min(50 * times, 500),
-          failoverDetector: true, // A master that hangs does not close its connections.
+          failoverDetector: true, // A master that hangs, or is none any more, does not close its connections by itself.
           disconnectTimeout: sentinelSilenceMs,
           // What a master of before refuses is asked of the one that Sentinels name now.
           reconnectOnError: ({ message }) =>
@@ -279,7 +280,7 @@ function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
   );
 }
 
-function credentialsOf({ username, password }: SentinelServers | ClusterServers): ServerOptions {
+function credentialsOf({ username, password }: Exclude<Servers, { kind: 'one' }>): ServerOptions {
   return { ...(username && { username }), ...(password && { password }) };
 }
 
@@ -347,8 +348,16 @@ function quietCluster(redis: Cluster): Cluster {
   return redis.on('error', () => undefined);
 }
 
-/** Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. */
-function askedForCredentials(redis: OneServer): OneServer {
+/**
+ * Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. What
+ * watches for failovers has no listener for its errors, so that ioredis would write them to stderr.
+ */
+function quietAboutSentinels(redis: OneServer): OneServer {
+  const { connector } = redis as unknown as {
+    connector: { connectToSentinel(...how: unknown[]): OneServer };
+  };
+  const connectToSentinel = connector.connectToSentinel.bind(connector);
+  connector.connectToSentinel = (...how) => connectToSentinel(...how).on('error', () => undefined);
   return redis.on('sentinelError', ({ message }: Error) => {
     const { options } = redis;
     if (/\bNOAUTH\b/.test(message)) {

@@ -1,4 +1,4 @@
-// In: REDIS_URL. Out: where Redis is: one server, the Sentinels that know it, or nodes of a Cluster.
+// In: REDIS_URL. Out: where Redis is: one server, by its address or its socket, the Sentinels that know it, or nodes of a Cluster.
 
 import { isIP } from 'node:net';
 
@@ -12,6 +12,15 @@ export interface HostPort {
 export interface OneServer {
   readonly kind: 'one';
   readonly url: string;
+}
+
+/** A server of this machine, by its socket. */
+export interface SocketServer {
+  readonly kind: 'socket';
+  readonly path: string;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly db: number;
 }
 
 /** What a URL of several servers says. */
@@ -33,7 +42,7 @@ export interface ClusterServers extends SeveralServers {
   readonly kind: 'cluster';
 }
 
-export type Servers = OneServer | SentinelServers | ClusterServers;
+export type Servers = OneServer | SocketServer | SentinelServers | ClusterServers;
 
 const defaultPorts = { sentinel: 26_379, cluster: 6_379 } as const;
 
@@ -41,17 +50,28 @@ const defaultPorts = { sentinel: 26_379, cluster: 6_379 } as const;
 const severalPattern =
   /^(?<scheme>rediss?)\+(?<kind>sentinel|cluster):\/\/(?:(?<credentials>[^/?#]*)@)?(?<hosts>[^@/?#]+)(?:\/(?<master>[^/?#]*))?$/i;
 
+/** `unix:/path` or `unix://user:password@/path`, with `?db=1` behind it where it is another database. */
+const socketPattern =
+  /^unix:(?:\/\/(?:(?<credentials>[^/?#]*)@)?)?(?<path>\/[^/?#][^?#]*)(?:\?db=(?<db>\d{1,9}))?$/i;
+
 /** What a REDIS_URL says. @throws Error where it is none */
 export function parseServers(url: string): Servers {
+  const socket = socketPattern.exec(url)?.groups;
+  if (socket) {
+    return {
+      kind: 'socket',
+      path: decodeURIComponent(socket['path'] as string),
+      ...credentialsIn(socket['credentials']),
+      db: Number(socket['db'] ?? 0),
+    };
+  }
   const found = severalPattern.exec(url)?.groups;
   if (!found) return { kind: 'one', url: oneServer(url) };
   const kind = found['kind']?.toLowerCase() as 'sentinel' | 'cluster';
-  const [user = '', ...password] = (found['credentials'] ?? '').split(':');
   const several: SeveralServers = {
     hosts: (found['hosts'] as string).split(',').map((text) => parseHost(text, defaultPorts[kind])),
     hasTls: found['scheme']?.toLowerCase() === 'rediss',
-    username: decodeURIComponent(user) || undefined,
-    password: decodeURIComponent(password.join(':')) || undefined,
+    ...credentialsIn(found['credentials']),
   };
   const master = decodeURIComponent(found['master'] ?? '');
   if (kind === 'sentinel') {
@@ -62,10 +82,19 @@ export function parseServers(url: string): Servers {
   return { kind, ...several };
 }
 
+function credentialsIn(text = ''): Pick<SeveralServers, 'username' | 'password'> {
+  const [user = '', ...password] = text.split(':');
+  return {
+    username: decodeURIComponent(user) || undefined,
+    password: decodeURIComponent(password.join(':')) || undefined,
+  };
+}
+
 /** Where Redis is, without credentials and without a space. */
 export function describeServer(url: string): string {
   const servers = parseServers(url);
   if (servers.kind === 'one') return new URL(servers.url).host;
+  if (servers.kind === 'socket') return encodeURI(servers.path);
   const hosts = servers.hosts.map(({ host, port }) => `${isIP(host) === 6 ? `[${host}]` : host}:${port}`);
   return hosts.join(',') + (servers.kind === 'sentinel' ? `/${servers.master}` : '');
 }

@@ -108,7 +108,8 @@ describe('the client library as it is built', function () {
         readFileSync(compiled, 'utf8').replace("'medref/client'", JSON.stringify(built)),
       );
       const env = { ...process.env, MEDREF_URL: api().origin, MEDREF_KEY: api().key };
-      const { stdout } = await run(process.execPath, [compiled], { env });
+      // A timer that was left behind would keep it from ending.
+      const { stdout } = await run(process.execPath, [compiled], { env, timeout: 20_000 });
       const printed = stdout.split('---\n').slice(0, -1);
       const told = examples.map((it) => it.printed);
       expect(

@@ -185,6 +185,7 @@ describe('the client library', function () {
       for (const read of [
         () => relayed.products.get(2),
         () => relayed.products.page({ name: 'drug 1' }),
+        () => relayed.products.page({ name: 'drug 2' }),
         () => relayed.products.versions(),
       ] as (() => Promise<unknown>)[]) {
         const [once, again] = await twice(read);
@@ -254,11 +255,21 @@ describe('the client library', function () {
       const silent = await startServer((response, _request, nth) => {
         if (nth > 1) response.writeHead(200, { 'medref-version': '1' }).write('{');
       });
-      const timing = { ...quickTiming, silenceMs: 40, tries: 2 };
+      const timing = { ...quickTiming, silenceMs: 300, tries: 2 };
       const slow = createClient({ baseUrl: silent.origin, key: 'key' }, timing);
       const error = await errorOf(slow.products.get(2));
-      expect(error.message).to.match(/could not be read to its end: nothing came for 0.04 s\.$/);
+      expect(error.message).to.match(/could not be read to its end: nothing came for 0.3 s\.$/);
       expect(silent.requests).to.have.length(2);
+    });
+
+    it('not while the service waits for a publication, as it was asked to', async () => {
+      const patient = await startServer((response) => {
+        const body = { data: [], _links: {}, _meta: { totalCount: 0 }, success: true };
+        setTimeout(() => response.writeHead(200, { 'medref-version': '1' }).end(JSON.stringify(body)), 150);
+      });
+      const timing = { secondMs: 1_000, silenceMs: 50, tries: 1 };
+      const { products: collection } = createClient({ baseUrl: patient.origin, key: 'key' }, timing);
+      expect(await listed(collection.changes({ since: 1, wait: 10 }))).to.deep.equal([]);
     });
 
     it('for JSON that was cut', async () => {
@@ -291,7 +302,7 @@ describe('the client library', function () {
         );
         try {
           const options = { baseUrl: proxy.origin, key: api.key, fetch: asked };
-          const { products } = createClient(options, { ...quickTiming, tries: 20 });
+          const { products } = createClient(options, { ...quickTiming, tries: cuts.length + 1 });
           expect(await listed(products.all())).to.deep.equal(second);
           expect(cuts).to.deep.equal([]);
         } finally {
@@ -299,6 +310,16 @@ describe('the client library', function () {
         }
       });
     }
+
+    it('where it ends in order within a line, as a proxy may make of a cut', async () => {
+      const relayed = await spoilt((response, { headers }) => {
+        if (relayed.requests.length > 1) return false;
+        const text = second.map((it) => `${JSON.stringify(it)}\n`).join('');
+        response.writeHead(200, headers).end(gzipSync(text.slice(0, -5)));
+        return true;
+      });
+      expect(await listed(relayed.products.all())).to.deep.equal(second);
+    });
 
     it('from the version with which it began', async () => {
       const relayed = await spoilt((response, { headers, body }) => {
@@ -394,6 +415,7 @@ describe('the client library', function () {
       ['JSON of something else, with a number', 200, { 'medref-version': '1' }, '{"data":{}}'],
       ['a number that is none', 200, { 'medref-version': 'one' }, '{"success":true,"data":{}}'],
       ['an error of something else', 404, {}, '{"error":"no such page"}'],
+      ['an error of something else, with data', 404, {}, '{"data":{"name":"a","message":"b"}}'],
       ['a page of HTML as an error', 500, {}, '<html>'],
     ] as const) {
       it(`where ${what} shows that this is not medref, and names it`, async () => {
@@ -433,15 +455,15 @@ describe('the client library', function () {
 
   describe('ends', () => {
     it('with a signal, of the client or of a call, whose reason it throws', async () => {
-      const server = await startServer(() => undefined);
+      const reason = new Error('enough');
+      let ending = new AbortController();
+      const server = await startServer(() => ending.abort(reason));
       for (const which of ['client', 'call'] as const) {
-        const ending = new AbortController();
+        ending = new AbortController();
         const { signal } = ending;
         const options = { baseUrl: server.origin, key: 'key' };
         const { products } = createClient({ ...options, ...(which === 'client' && { signal }) }, quickTiming);
         const reading = products.get(2, which === 'call' ? { signal } : {});
-        const reason = new Error('enough');
-        setTimeout(() => ending.abort(reason), 20);
         expect(await reading.catch((error: unknown) => error)).to.equal(reason);
         expect(await products.get(2, { signal }).catch((error: unknown) => error)).to.equal(reason);
       }

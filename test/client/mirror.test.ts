@@ -107,6 +107,7 @@ describe('a mirror', () => {
   });
 
   it('has the service wait, and does not ask without pause where it answers at once', async () => {
+    client = createClient({ baseUrl: server.origin, key: 'key' }, { ...quickTiming, secondMs: 40 });
     const mirror = mirrorOf();
     await next(mirror);
     const startedAt = Date.now();
@@ -116,7 +117,7 @@ describe('a mirror', () => {
     };
     await next(mirror);
     // Four times nothing, with a short second from each to the next.
-    expect(Date.now() - startedAt).to.be.at.least(4 * 4);
+    expect(Date.now() - startedAt).to.be.at.least(4 * 36);
     expect(asked().filter((it) => it?.includes('wait=30'))).to.have.length(5);
   });
 
@@ -181,6 +182,8 @@ describe('a mirror', () => {
     expect(troubles.map(({ name }) => name)).to.deep.equal(['DigestMismatch']);
     publish(products(2), [{ id: 3, change: 'removed' }, changedOf(product(2))]);
     expect(await next(mirror)).to.include({ kind: 'changes', version: 12 });
+    publish([product(1), product(2), product(3)], [{ id: 3, change: 'added', record: product(3) }]);
+    expect(await next(mirror)).to.include({ kind: 'changes', version: 13 });
   });
 
   it('trusts changes of a version that has no digest of its set', async () => {
@@ -226,7 +229,8 @@ describe('a mirror', () => {
   it('gives up before it has anything where nothing answers, and never afterwards', async () => {
     let away = 0;
     service.spoil = (response) => {
-      if (away > 0) response.writeHead(503).end();
+      // Once it wants to be left alone for longer than a single request would wait.
+      if (away > 0) response.writeHead(503, away === 6 ? { 'retry-after': '61' } : {}).end();
       away -= 1;
       return away >= 0;
     };
@@ -264,6 +268,17 @@ describe('a mirror', () => {
     await next(mirror);
     ending.abort();
     expect((await mirror.next()).done).to.equal(true);
+  });
+
+  it('ends at once where it is told of trouble, and ended then', async () => {
+    const ending = new AbortController();
+    const startedAt = Date.now();
+    service.spoil = (response) => response.writeHead(503, { 'retry-after': '60' }).end() === response;
+    const timing = { ...quickTiming, secondMs: 1_000 };
+    client = createClient({ baseUrl: server.origin, key: 'key' }, timing);
+    const mirror = mirrorOf({ signal: ending.signal, onTrouble: () => ending.abort() });
+    expect((await mirror.next()).done).to.equal(true);
+    expect(Date.now() - startedAt).to.be.below(5_000);
   });
 
   it('ends where the signal of its client does', async () => {

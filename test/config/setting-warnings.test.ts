@@ -27,4 +27,12 @@ describe('settings, as an operator is warned of them', () => {
   it('have none as they are where nothing is set', () => {
     expect(warnings({})).to.deep.equal([]);
   });
+
+  it('are of READ_FROM, where REDIS_URL tells of no replica', () => {
+    const READ_FROM = 'replica';
+    expect(warnings({ READ_FROM })).to.match(/^READ_FROM is replica, and REDIS_URL names one server: /);
+    expect(warnings({ READ_FROM, REDIS_URL: 'redis+cluster://h' })).to.deep.equal([]);
+    expect(warnings({ READ_FROM, REDIS_URL: 'redis+sentinel://h/m' })).to.deep.equal([]);
+    expect(warnings({ READ_FROM: 'master' })).to.deep.equal([]);
+  });
 });

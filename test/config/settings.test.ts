@@ -37,7 +37,10 @@ describe('settings', () => {
       maxChangePercent: 50,
       keepVersions: 3,
       defaultRate: undefined,
+      workers: 1,
       maxStreams: 20,
+      corsOrigins: undefined,
+      maxRequests: 1000,
       readFrom: 'master',
       waitReplicas: undefined,
       logLevel: 'info',
@@ -66,6 +69,15 @@ describe('settings', () => {
 
   it('take a base URL without its trailing slash', () => {
     expect(read({ BASE_URL: 'https://medref.test/api/' }).baseUrl).to.equal('https://medref.test/api');
+  });
+
+  it('take origins of pages as browsers write them', () => {
+    const of = (CORS_ORIGINS: string) => read({ CORS_ORIGINS }).corsOrigins;
+    expect(of('*')).to.equal('*');
+    expect(of('https://Shop.example:443/, http://localhost:8080')).to.deep.equal([
+      'https://shop.example',
+      'http://localhost:8080',
+    ]);
   });
 
   const bad: Record<string, readonly string[]> = {
@@ -118,7 +130,13 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['-1', '100.1', 'half'],
     KEEP_VERSIONS: ['1', '0', '2.5', '1001', 'all'],
     DEFAULT_RATE: ['10', '0/s', '1.5/s', '-1/s', '10/m', '10/s ', '1000000000/s'],
+    CORS_ORIGINS: [
+      ...['shop.example', 'https://a.test/shop', 'https://a.test?', 'https://a:b@a.test', 'file:///a'],
+      ...['null', 'https://a.test,', 'https://a.test,*', 'https://a.test https://b.test', 'ftp://a.test'],
+    ],
+    WORKERS: ['0', '257', '1.5', 'all'],
     MAX_STREAMS: ['0', '10001', '1.5', 'all'],
+    MAX_REQUESTS: ['0', '100001', '1.5', 'all'],
     WAIT_REPLICAS: ['-1', '1.5', '101', 'all'],
     LOG_LEVEL: ['verbose', 'INFO'],
     WEBHOOK_URL: ['hook.test', 'file:///hook', 'https://u:p@hook.test/', 'https://hook.test/#x'],
@@ -199,7 +217,9 @@ describe('settings', () => {
     MAX_CHANGE_PERCENT: ['0', '100', '0.5'],
     KEEP_VERSIONS: ['2', '1000'],
     DEFAULT_RATE: ['1/s', '999999999/s'],
+    WORKERS: ['1', '256', 'auto'],
     MAX_STREAMS: ['1', '10000'],
+    MAX_REQUESTS: ['1', '100000'],
     WAIT_REPLICAS: ['0', '100'],
     READ_FROM: ['master', 'replica'],
     LOG_LEVEL: ['silent', 'debug'],

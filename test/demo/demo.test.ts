@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { bundled } from '../support/bundle.ts';
 import { startTestRedis } from '../support/redis-server.ts';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
@@ -17,6 +18,10 @@ describe('The demo', function () {
 
   const folders: string[] = [];
   const demos: ChildProcess[] = [];
+  let bundle: string;
+  before(async () => {
+    bundle = await bundled('demo/demo.ts');
+  });
   after(() => {
     for (const demo of demos) if (demo.exitCode === null) demo.kill('SIGKILL');
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -29,10 +34,10 @@ describe('The demo', function () {
   };
 
   /** Starts a demo as a terminal does: in a process group of its own. */
-  function startDemo(env: NodeJS.ProcessEnv) {
+  function startDemo(env: NodeJS.ProcessEnv, program = [bundle]) {
     const inherited = { ...process.env };
     delete inherited['REDIS_URL'];
-    const demo = spawn(process.execPath, ['--import', 'tsx', 'demo/demo.ts'], {
+    const demo = spawn(process.execPath, program, {
       cwd: project,
       env: { ...inherited, ...env },
       detached: true,
@@ -89,7 +94,8 @@ describe('The demo', function () {
     it('serves its catalogue on the address and with the key that it prints, past ports that are taken, until Ctrl-C', async () => {
       const wanted = Number(settings['API_PORT']);
       const others = [createServer().listen(wanted, '127.0.0.1'), createServer().listen(wanted + 1)];
-      const demo = startDemo(settings);
+      // From its sources, as "npm run demo" starts it.
+      const demo = startDemo(settings, ['--import', 'tsx', 'demo/demo.ts']);
       const { address, key, port, curls } = await demo.welcome();
       for (const other of others) other.close();
       expect(address).to.equal(`http://127.0.0.1:${wanted + 2}`);

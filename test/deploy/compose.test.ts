@@ -133,7 +133,7 @@ describe('the compose file', () => {
   });
 
   it('waits for each process for longer than its end may take', () => {
-    const [, drainMs = ''] = /const drainMs = ([\d_]+);/.exec(read('bin/commands/serve.ts')) ?? [];
+    const [, drainMs = ''] = /const drainMs = ([\d_]+);/.exec(read('bin/serving.ts')) ?? [];
     const graceOf = (name: string) => Number(/^(\d+)s$/.exec(service(name).stop_grace_period ?? '')?.[1]);
     expect(graceOf('api')).to.be.above(Number(drainMs.replace('_', '')) / 1000);
     expect(graceOf('importer')).to.be.above(30);

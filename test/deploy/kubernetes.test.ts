@@ -1,25 +1,44 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
+import { onPath } from '../../bench/installed.ts';
+import { drainMs } from '../../bin/serving.ts';
 import { readSettings } from '../../config/settings.ts';
-import { commands, read, settingsReadBy } from '../support/project-files.ts';
+import { commands, read, root, settingsReadBy } from '../support/project-files.ts';
+
+const run = promisify(execFile);
 
 interface Manifest {
   apiVersion: string;
   kind: string;
-  metadata: { name: string };
-  data?: Record<string, unknown>;
-  stringData?: Record<string, unknown>;
+  metadata: { name: string; namespace?: string; labels?: Record<string, string> };
+  data?: Record<string, string>;
   spec?: {
     replicas?: number;
-    strategy?: { type: string };
+    strategy?: object;
     selector?: Record<string, unknown> & { matchLabels?: Record<string, string> };
-    ports?: { targetPort: string }[];
+    ports?: { name: string; targetPort: string }[];
     template?: { metadata: { labels: Record<string, string> }; spec: PodSpec };
+    clusterIP?: string;
+    maxUnavailable?: number;
+    unhealthyPodEvictionPolicy?: string;
+    podSelector?: { matchLabels: Record<string, string> };
+    ingress?: { ports: { port: string }[]; from?: object[] }[];
+    egress?: { ports: { port: number }[] }[];
+    jobLabel?: string;
+    endpoints?: { port: string; path: string }[];
   };
 }
 
 interface PodSpec {
+  automountServiceAccountToken: boolean;
   enableServiceLinks: boolean;
+  terminationGracePeriodSeconds: number;
+  topologySpreadConstraints?: { topologyKey: string; labelSelector: object; whenUnsatisfiable: string }[];
   securityContext: object;
   containers: [Container];
   volumes?: { name: string }[];
@@ -31,57 +50,99 @@ interface Container {
   envFrom: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
   env?: unknown;
   ports?: { name: string; containerPort: number }[];
+  resources: { limits: Record<string, string>; requests: Record<string, string> };
   securityContext: object;
-  lifecycle?: unknown;
+  lifecycle?: { preStop: { exec: { command: string[] } } };
   volumeMounts?: { name: string; mountPath: string }[];
   [probe: `${string}Probe`]:
     | { httpGet: { path: string; port: string }; exec?: { command: string[] } }
     | undefined;
 }
 
-describe('the Kubernetes manifests', () => {
-  const documents = parseAllDocuments(read('deploy/kubernetes/medref.yaml'));
-  const manifests = documents.map((it) => it.toJS() as Manifest);
-  const found = (kind: string, name: string) => {
-    const its = manifests.filter((it) => it.kind === kind && it.metadata.name === name);
+const kubectl = onPath('kubectl');
+const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
+
+(kubectl ? describe : describe.skip)(`the Kubernetes manifests, as kustomize renders them${missing}`, () => {
+  let manifests: readonly Manifest[] = [];
+  before(async () => {
+    manifests = await rendered('example');
+  });
+
+  /** What kustomize makes of a folder. */
+  async function rendered(folder: string): Promise<Manifest[]> {
+    const { stdout, stderr } = await run(kubectl as string, [
+      ...['kustomize', join(root, 'deploy/kubernetes', folder)],
+    ]);
+    expect(stderr, 'what kustomize complains of').to.equal('');
+    const documents = parseAllDocuments(stdout);
+    for (const document of documents) expect([...document.errors, ...document.warnings]).to.deep.equal([]);
+    return documents.map((it) => it.toJS() as Manifest);
+  }
+
+  /** A manifest by its kind and its name, without the digest that kustomize puts behind names of settings. */
+  function found(kind: string, name: string): Manifest {
+    const named = new RegExp(`^${name}(-[a-z0-9]{10})?$`);
+    const its = manifests.filter((it) => it.kind === kind && named.test(it.metadata.name));
     expect(its, `${kind} ${name}`).to.have.length(1);
     return its[0] as Manifest;
-  };
+  }
   const processes = [
     { name: 'medref-api', command: 'serve' },
     { name: 'medref-importer', command: 'schedule' },
   ] as const;
   const podOf = (name: string) => found('Deployment', name).spec?.template?.spec as PodSpec;
   const containerOf = (name: string) => podOf(name).containers[0];
+  const labelsOf = (name: string) => found('Deployment', name).spec?.template?.metadata.labels;
 
   /** The environment that a container is given. */
-  function environmentOf(name: string): Record<string, unknown> {
+  function environmentOf(name: string): Record<string, string> {
     const { env, envFrom } = containerOf(name);
     expect(env).to.equal(undefined);
+    const ofSecret = ({ data = {} }: Manifest) =>
+      Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]);
     return Object.assign(
       {},
       ...envFrom.map(({ configMapRef, secretRef }) =>
         configMapRef
           ? found('ConfigMap', configMapRef.name).data
-          : found('Secret', secretRef?.name as string).stringData,
+          : Object.fromEntries(ofSecret(found('Secret', secretRef?.name as string))),
       ),
     );
   }
 
-  it('are YAML, each with a version, a kind and a name, none of them twice', () => {
-    for (const document of documents) expect([...document.errors, ...document.warnings]).to.deep.equal([]);
-    for (const { apiVersion, kind, metadata } of manifests) {
-      expect(apiVersion, kind).to.match(/^(?:[a-z0-9.]+\/)?v1$/);
-      expect(metadata.name, kind).to.match(/^[a-z][a-z-]+$/);
-    }
+  it('have the members that the schemas of Kubernetes have, of their types, and no others', async function () {
+    this.timeout(60_000);
+    // A ServiceMonitor is no part of Kubernetes: its schema is of the Prometheus operator, and is judged below.
+    const ofKubernetes = manifests.filter(({ kind }) => kind !== 'ServiceMonitor');
+    expect(ofKubernetes.length).to.be.above(9);
+    const wrong = structuredClone(ofKubernetes.filter(({ kind }) => kind === 'Deployment'));
+    const [first, second] = wrong.map((it) => it.spec?.template?.spec.containers[0]);
+    Object.assign(first as object, { lifecycel: {} });
+    Object.assign(second as object, { args: 'schedule' });
+    const complaints = await complaintsOfTheSchemas([...ofKubernetes, ...wrong]);
+    expect(
+      complaints.map((it) => /^Deployment (\S+): .*(lifecycel|string\[\])/.exec(it)?.slice(1) ?? it),
+    ).to.deep.equal([
+      ['medref-api', 'lifecycel'],
+      ['medref-importer', 'string[]'],
+    ]);
+  });
+
+  it('are one namespace of its own, in which nothing has a name twice', () => {
     const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(names).size).to.equal(names.length);
+    for (const { kind, metadata } of manifests) {
+      if (kind !== 'Namespace') expect(metadata.namespace, kind).to.equal('medref');
+      else expect(metadata.labels).to.include({ 'pod-security.kubernetes.io/enforce': 'restricted' });
+    }
   });
 
   it('run commands that exist, of the API several processes, of the importer one at a time', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
     for (const { name, command } of processes) {
       expect(containerOf(name).args).to.deep.equal([command]);
       expect(commands).to.include(command);
+      expect(containerOf(name).image).to.equal(`registry.example/medref:${version}`);
     }
     expect(found('Deployment', 'medref-api').spec?.replicas).to.be.above(1);
     expect(found('Deployment', 'medref-importer').spec).to.deep.include({
@@ -93,11 +154,19 @@ describe('the Kubernetes manifests', () => {
     for (const { name, command } of processes) {
       const environment = environmentOf(name);
       expect(settingsReadBy(command), name).to.include.members(Object.keys(environment));
-      for (const [setting, value] of Object.entries(environment)) {
-        expect(value, `${setting}: Kubernetes takes text alone`).to.be.a('string');
-      }
-      expect(() => readSettings(environment as Record<string, string>)).not.to.throw();
+      expect(() => readSettings(environment)).not.to.throw();
+      expect(environment, name).to.include.keys('REDIS_URL');
       expect(podOf(name).enableServiceLinks, `${name}: variables of Services`).to.equal(false);
+    }
+    expect(environmentOf('medref-api')).to.include({ READ_FROM: 'replica' }).and.include.keys('BASE_URL');
+    expect(environmentOf('medref-importer')).to.include.keys('PRODUCTS_URL', 'COMPANIES_URL');
+  });
+
+  it('give settings names by what they hold, so that other settings start the processes again', () => {
+    for (const { name } of processes) {
+      for (const { configMapRef, secretRef } of containerOf(name).envFrom) {
+        expect((configMapRef ?? secretRef)?.name).to.match(new RegExp(`^${name}-[a-z0-9]{10}$`));
+      }
     }
   });
 
@@ -123,28 +192,139 @@ describe('the Kubernetes manifests', () => {
     expect(podOf('medref-importer').volumes?.map(({ name }) => name)).to.deep.equal(['heartbeat']);
   });
 
-  it('choose the pods that they mean, and offer the data listener alone', () => {
-    const labels = Object.fromEntries(
-      processes.map(({ name }) => [name, found('Deployment', name).spec?.template?.metadata.labels]),
-    );
+  it('choose the pods that they mean, and offer the data listener alone to readers', () => {
     for (const { name } of processes) {
-      expect(found('Deployment', name).spec?.selector?.matchLabels).to.deep.equal(labels[name]);
+      expect(found('Deployment', name).spec?.selector?.matchLabels).to.deep.equal(labelsOf(name));
+      expect(found('NetworkPolicy', name).spec?.podSelector?.matchLabels).to.deep.equal(labelsOf(name));
     }
+    expect(labelsOf('medref-api')).not.to.deep.equal(labelsOf('medref-importer'));
     const { selector, ports } = found('Service', 'medref-api').spec ?? {};
-    expect(selector).to.deep.equal(labels['medref-api']);
+    expect(selector).to.deep.equal(labelsOf('medref-api'));
     expect(ports?.map(({ targetPort }) => targetPort)).to.deep.equal(['http']);
-    const budget = found('PodDisruptionBudget', 'medref-api').spec;
-    expect(budget?.selector?.matchLabels).to.deep.equal(labels['medref-api']);
   });
 
-  it('run as another user than root, on a read-only file system, with no capability', () => {
+  it('wait for a new process before an old one leaves, and give that one time for its answers', () => {
+    expect(found('Deployment', 'medref-api').spec?.strategy).to.deep.equal({
+      ...{ type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    });
+    const [sleep, before] = containerOf('medref-api').lifecycle?.preStop.exec.command ?? [];
+    expect(sleep).to.equal('sleep');
+    // Of several workers, one that has not ended by then is killed.
+    const [, endMs] = /^const endMs = ([\d_]+);$/m.exec(read('bin/workers.ts')) as RegExpExecArray;
+    const seconds = Math.max(drainMs, Number(endMs?.replace('_', ''))) / 1_000;
+    expect(podOf('medref-api').terminationGracePeriodSeconds).to.be.above(Number(before) + seconds);
+    const [, unit] = /^TimeoutStopSec=(\d+)$/m.exec(read('deploy/systemd/medref-importer.service')) ?? [];
+    expect(podOf('medref-importer').terminationGracePeriodSeconds).to.be.at.least(Number(unit));
+  });
+
+  it('spread the API over machines and zones, and let one process at a time be put elsewhere', () => {
+    const spread = podOf('medref-api').topologySpreadConstraints ?? [];
+    expect(spread.map(({ topologyKey }) => topologyKey)).to.deep.equal([
+      ...['kubernetes.io/hostname', 'topology.kubernetes.io/zone'],
+    ]);
+    for (const { labelSelector, whenUnsatisfiable } of spread) {
+      expect(labelSelector).to.deep.equal({ matchLabels: labelsOf('medref-api') });
+      expect(whenUnsatisfiable).to.equal('ScheduleAnyway');
+    }
+    const budget = found('PodDisruptionBudget', 'medref-api').spec;
+    expect(budget?.selector?.matchLabels).to.deep.equal(labelsOf('medref-api'));
+    expect(budget).to.include({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+  });
+
+  it('let all reach the data listener, monitoring alone the metrics, and nobody the importer', () => {
+    const [data, metrics, ...more] = found('NetworkPolicy', 'medref-api').spec?.ingress ?? [];
+    expect(more).to.deep.equal([]);
+    expect(data).to.deep.equal({ ports: [{ protocol: 'TCP', port: 'http' }] });
+    expect(metrics?.ports.map(({ port }) => port)).to.deep.equal(['metrics']);
+    expect(metrics?.from).to.have.length(1);
+    expect(found('NetworkPolicy', 'medref-importer').spec?.ingress).to.deep.equal([]);
+  });
+
+  it('let processes reach names and Redis, and the importer upstream, too', () => {
+    const portsFrom = (name: string) =>
+      found('NetworkPolicy', name).spec?.egress?.flatMap(({ ports }) => ports.map(({ port }) => port));
+    expect(portsFrom('medref-api')).to.deep.equal([53, 53, 6379, 26379]);
+    expect(portsFrom('medref-importer')).to.deep.equal([53, 53, 6379, 26379, 80, 443]);
     for (const { name } of processes) {
-      expect(podOf(name).securityContext).to.deep.include({ runAsNonRoot: true, runAsUser: 1000 });
+      for (const [, port] of environmentOf(name)['REDIS_URL']?.matchAll(/:(\d+)/g) ?? []) {
+        expect(portsFrom(name), name).to.include(Number(port));
+      }
+    }
+  });
+
+  it('have Prometheus scrape the metrics of each process, under the job of the alerts', () => {
+    const service = found('Service', 'medref-api-metrics');
+    expect(service.spec?.selector).to.deep.equal(labelsOf('medref-api'));
+    expect(service.spec).to.include({ clusterIP: 'None', publishNotReadyAddresses: true });
+    expect(service.spec?.ports?.map(({ targetPort }) => targetPort)).to.deep.equal(['metrics']);
+    const { apiVersion, spec } = found('ServiceMonitor', 'medref');
+    expect(apiVersion).to.equal('monitoring.coreos.com/v1');
+    expect(spec?.selector?.matchLabels).to.deep.equal(service.metadata.labels);
+    expect(spec?.endpoints?.map(({ port, path }) => [port, path])).to.deep.equal([
+      [service.spec?.ports?.[0]?.name, '/metrics'],
+    ]);
+    const job = service.metadata.labels?.[spec?.jobLabel as string];
+    expect(read('deploy/prometheus/alerts.yml')).to.include(`up{job="${job}"}`);
+  });
+
+  it('run as another user than root, without a token, on a read-only file system, with no capability', () => {
+    for (const { name } of processes) {
+      expect(podOf(name).automountServiceAccountToken, name).to.equal(false);
+      expect(podOf(name).securityContext).to.deep.equal({
+        ...{ runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000 },
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
       expect(containerOf(name).securityContext).to.deep.equal({
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
         capabilities: { drop: ['ALL'] },
       });
+      const { limits, requests } = containerOf(name).resources;
+      expect(Object.keys(limits), 'no limit of CPU, which would slow answers down').to.deep.equal(['memory']);
+      expect(requests).to.have.all.keys('cpu', 'memory');
     }
   });
+
+  it('have no secret in the base, and all that the base has in the example', async () => {
+    const base = await rendered('base');
+    expect(base.filter(({ kind }) => kind === 'Secret')).to.deep.equal([]);
+    const { resources } = parse(read('deploy/kubernetes/base/kustomization.yaml')) as { resources: string[] };
+    expect(resources).to.have.length(3);
+    for (const { kind, metadata } of base) found(kind, metadata.name.replace(/-[a-z0-9]{10}$/, ''));
+  });
 });
+
+/**
+ * What is wrong with manifests by the schemas of Kubernetes, which kubernetes-types has as types of TypeScript: members
+ * that they do not have, members that are missing, and values of another type. They say nothing of what a text may be.
+ */
+async function complaintsOfTheSchemas(manifests: readonly Manifest[]): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'medref-manifests-'));
+  try {
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+    await Promise.all(manifests.map((it, n) => writeFile(join(folder, `${n}.ts`), asTypeScript(it))));
+    const options = { strict: true, noEmit: true, skipLibCheck: true, types: [], lib: ['es2023'] };
+    const compilerOptions = { ...options, module: 'preserve', moduleResolution: 'bundler' };
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+    const { stdout } = await run(join(root, 'node_modules/.bin/tsc'), ['--pretty', 'false'], {
+      cwd: folder,
+    }).catch((failure: { stdout: string }) => failure);
+    // Lines that are set in say more of the line before.
+    const complaints = [...stdout.matchAll(/^(\d+)\.ts.*?: (.*)$/gm)];
+    expect(complaints.length > 0, stdout).to.equal(stdout !== '');
+    return complaints.map(([, n, complaint]) => {
+      const { kind, metadata } = manifests[Number(n)] as Manifest;
+      return `${kind} ${metadata.name}: ${complaint}`;
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** A manifest as a value of the type that its kind has. */
+function asTypeScript(manifest: Manifest): string {
+  const { apiVersion, kind } = manifest;
+  const module = apiVersion === 'v1' ? 'core/v1' : apiVersion.replace('.k8s.io', '');
+  return `import type { ${kind} } from 'kubernetes-types/${module}';
+export const manifest: ${kind} = ${JSON.stringify(manifest, undefined, 2)};`;
+}

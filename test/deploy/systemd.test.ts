@@ -41,6 +41,10 @@ describe('the systemd units', () => {
     }
   });
 
+  it('leave it to the API to end its workers', () => {
+    expect(linesOf('medref-api')).to.include('KillMode=mixed');
+  });
+
   it('may do nothing that they need not', () => {
     for (const { unit } of units) {
       expect(linesOf(unit), unit).to.include.members([
@@ -52,20 +56,34 @@ describe('the systemd units', () => {
 
   const analyze = onPath('systemd-analyze');
   const missing = analyze ? '' : ' (left out: systemd-analyze is not installed)';
-  (analyze ? it : it.skip)(`are understood by systemd${missing}`, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'medref-units-'));
-    try {
-      const files = units.map(({ unit }) => join(folder, `${unit}.service`));
-      for (const [n, { unit }] of units.entries()) {
-        // It looks for the program, too, which is elsewhere on some machines.
-        const text = linesOf(unit).join('\n').replace('/usr/bin/node', process.execPath);
-        await writeFile(files[n] as string, text);
-      }
-      const { stdout, stderr } = await run(analyze as string, ['verify', '--man=no', ...files]);
-      const complaints = `${stdout}${stderr}`.split('\n').filter((line) => line.includes(folder));
-      expect(complaints).to.deep.equal([]);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
+  let folder = '';
+  const fileOf = (unit: string) => join(folder, `${unit}.service`);
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'medref-units-'));
+    for (const { unit } of units) {
+      // systemd looks for the program, too, which is elsewhere on some machines.
+      await writeFile(fileOf(unit), linesOf(unit).join('\n').replace('/usr/bin/node', process.execPath));
     }
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  /** What systemd says of the units, and whether it found no fault. */
+  const analyzed = (args: readonly string[]) =>
+    run(analyze as string, [...args, ...units.map(({ unit }) => fileOf(unit))]).then(
+      (said) => ({ ...said, isGood: true }),
+      ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr, isGood: false }),
+    );
+
+  (analyze ? it : it.skip)(`are understood by systemd${missing}`, async () => {
+    const { stdout, stderr } = await analyzed(['verify', '--man=no']);
+    const complaints = `${stdout}${stderr}`.split('\n').filter((line) => line.includes(folder));
+    expect(complaints).to.deep.equal([]);
+  });
+
+  (analyze ? it : it.skip)(`are called well closed in by systemd: 1.2 of 10 at most${missing}`, async () => {
+    const { stdout, isGood } = await analyzed([
+      ...['security', '--offline=true', '--no-pager', '--threshold=12'],
+    ]);
+    expect(isGood, stdout).to.equal(true);
   });
 });

@@ -7,6 +7,7 @@ import type { ImportOutcome } from '../../importer/job/import-report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
+import { bundled } from '../support/bundle.ts';
 import { aheadOfClock, importFrom } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
 import { type ProxiedCommand, type Strike, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
@@ -320,6 +321,7 @@ async function runAndKill(
   code: number | null;
   stderr: string;
 }> {
+  const program = await bundled('bin/medref.ts');
   let killedAt: ProxiedCommand | undefined;
   const noted = (command: ProxiedCommand) => {
     if (!isMeant(command)) return false;
@@ -339,12 +341,13 @@ async function runAndKill(
     return strike(it);
   });
   const collection = subject.collection.name;
-  const running = startMedref(scenario.args(collection), {
+  const settings = {
     REDIS_URL: proxy.url,
     [`${collection.toUpperCase()}_URL`]: upstream.url().href,
     MAX_CHANGE_PERCENT: '100',
     ...scenario.settings,
-  });
+  };
+  const running = startMedref(scenario.args(collection), settings, { program });
   try {
     const { code, stderr } = await running.ended;
     return { killedAt, commands: proxy.commands, code, stderr };

@@ -78,7 +78,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'unknown keys are remembered',
     file: 'api/reads/keyring.ts',
-    from: '.finally(() => isCurrent() && this.#asked.delete(digested))',
+    from: '.finally(() => isCurrent() && this.#asked.delete(sent))',
     to: '',
     tests: [`${api}/plugins/bearer-keys.test.ts`],
   },
@@ -704,7 +704,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a rollback of which the reply is lost is told to have failed',
     file: 'importer/rollback.ts',
-    from: "if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return result;",
+    from: "if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);",
     to: 'await discard(redis, begun, number).catch(() => undefined);',
     tests: [`${importer}/rollback.test.ts`],
   },
@@ -805,10 +805,31 @@ export const mutants: readonly Mutant[] = [
   // ---- processes
   {
     what: 'the API ends the answers under way',
-    file: 'bin/commands/serve.ts',
-    from: 'const drainMs = 10_000;',
-    to: 'const drainMs = 0;',
+    file: 'bin/serving.ts',
+    from: 'export const drainMs = 10_000;',
+    to: 'export const drainMs = 0;',
     tests: ['test/bin/medref.test.ts'],
+  },
+  {
+    what: 'connections that are kept end between two requests as the API stops',
+    file: 'api/plugins/draining.ts',
+    from: 'makeLast(response),',
+    to: 'undefined,',
+    tests: ['test/api/plugins/draining.test.ts'],
+  },
+  {
+    what: 'requests beyond the bound are taken',
+    file: 'api/plugins/overload.ts',
+    from: 'underWay.isFull && isRefused(request)',
+    to: 'false',
+    tests: ['test/api/plugins/overload.test.ts'],
+  },
+  {
+    what: 'counts of a process that has ended are lost',
+    file: 'api/admin/gathered-metrics.ts',
+    from: 'this.#ended = joined as unknown as Counted;',
+    to: '',
+    tests: ['test/api/admin/gathered-metrics.test.ts'],
   },
   {
     what: 'a schedule ends without its import',

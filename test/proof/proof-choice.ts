@@ -16,7 +16,9 @@ export class WrongArgument extends Error {}
 export function parseChoice(args: readonly string[], names: readonly string[]): Choice {
   const usage = `It takes kills=<1 to 100000>, seed=<1 to 99999> and only=<of ${names.join(',')}>, each once at most.`;
   const given = new Map<string, string>();
-  for (const arg of args) {
+  // Also as "--only security", which is how most commands take it.
+  const words = args.join('\n').replace(/^--(kills|only|seed)[\n=]/gm, '$1=');
+  for (const arg of args.length === 0 ? [] : words.split('\n')) {
     const [, name = '', value = ''] = /^(kills|only|seed)=(.+)$/.exec(arg) ?? [];
     if (name === '' || given.has(name)) throw new WrongArgument(`"${arg}" is not understood. ${usage}`);
     given.set(name, value);

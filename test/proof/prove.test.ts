@@ -19,6 +19,9 @@ describe('npm run prove', () => {
     expect(parseChoice(['only=million,kill', 'kills=7', 'seed=12'], names)).to.deep.equal({
       ...{ kills: 7, only: ['million', 'kill'], seed: 12 },
     });
+    expect(parseChoice(['--only', 'million', '--seed=12', 'kills=7'], names)).to.deep.equal({
+      ...{ kills: 7, only: ['million'], seed: 12 },
+    });
   });
 
   const wrong: [args: string[], sentence: RegExp][] = [

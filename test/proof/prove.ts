@@ -3,28 +3,23 @@
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
-import { proveChain } from './chain.ts';
-import { proveClientMirrors } from './client-mirrors.ts';
-import { proveKills } from './kill-everywhere.ts';
-import { proveManyImports } from './many-imports.ts';
-import { proveMillionRecords } from './million-records.ts';
 import { proveByTests } from './mocha-matrix.ts';
-import { proveMutants } from './mutants.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
-import { proveMirrors } from './random-mirrors.ts';
 import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
-import { proveWaiting } from './waiting.ts';
 
 type Say = (progress: string) => void;
 
-/** A proof, and the part of the page that is its own. */
+/** A proof, which is loaded as it runs, and the part of the page that is its own. */
 interface Proof {
   readonly heading: string;
   run(choice: Choice, say: Say): Promise<Finding>;
 }
 
 const proofs: Readonly<Record<string, Proof>> = {
-  kill: { heading: 'Imports that are killed', run: ({ kills }, say) => proveKills(kills, say) },
+  kill: {
+    heading: 'Imports that are killed',
+    run: async ({ kills }, say) => (await import('./kill-everywhere.ts')).proveKills(kills, say),
+  },
   redis: {
     heading: 'A Redis that fails',
     run: () =>
@@ -54,17 +49,40 @@ const proofs: Readonly<Record<string, Proof>> = {
   },
   mirrors: {
     heading: 'Mirrors through a thousand random steps',
-    run: ({ seed }, say) => proveMirrors(seed, say),
+    run: async ({ seed }, say) => (await import('./random-mirrors.ts')).proveMirrors(seed, say),
   },
-  chain: { heading: 'A chain of services that is killed', run: ({ seed }, say) => proveChain(seed, say) },
-  waiting: { heading: 'Ten thousand clients that wait', run: (_, say) => proveWaiting(say) },
+  chain: {
+    heading: 'A chain of services that is killed',
+    run: async ({ seed }, say) => (await import('./chain.ts')).proveChain(seed, say),
+  },
+  waiting: {
+    heading: 'Ten thousand clients that wait',
+    run: async (_, say) => (await import('./waiting.ts')).proveWaiting(say),
+  },
+  restart: {
+    heading: 'Processes that are replaced',
+    run: async (_, say) => (await import('./rolling-restarts.ts')).proveRestarts(say),
+  },
   client: {
     heading: 'Mirrors by the client library',
-    run: ({ seed }, say) => proveClientMirrors(seed, say),
+    run: async ({ seed }, say) => (await import('./client-mirrors.ts')).proveClientMirrors(seed, say),
   },
-  mutants: { heading: 'A product that is broken on purpose', run: (_, say) => proveMutants(say) },
-  many: { heading: 'A thousand imports', run: (_, say) => proveManyImports(say) },
-  million: { heading: 'A million records', run: (_, say) => proveMillionRecords(say) },
+  security: {
+    heading: 'Keys and their rates',
+    run: async (_, say) => (await import('./key-security.ts')).proveKeySecurity(say),
+  },
+  mutants: {
+    heading: 'A product that is broken on purpose',
+    run: async (_, say) => (await import('./mutants.ts')).proveMutants(say),
+  },
+  many: {
+    heading: 'A thousand imports',
+    run: async (_, say) => (await import('./many-imports.ts')).proveManyImports(say),
+  },
+  million: {
+    heading: 'A million records',
+    run: async (_, say) => (await import('./million-records.ts')).proveMillionRecords(say),
+  },
 };
 
 const page = new URL('../../docs/RELIABILITY.md', import.meta.url);

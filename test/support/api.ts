@@ -58,10 +58,13 @@ export type ApiOptions = Partial<
   Pick<
     ServerDependencies,
     | 'baseUrl'
+    | 'corsOrigins'
     | 'trustedProxies'
     | 'logger'
     | 'stallMs'
     | 'maxStreams'
+    | 'quietMs'
+    | 'maxRequests'
     | 'onAnswered'
     | 'onTrouble'
     | 'onUnauthorized'
@@ -125,7 +128,7 @@ export async function startApi({
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
-  keyring.follow(listener);
+  keyring.listenTo(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;

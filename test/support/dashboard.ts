@@ -44,7 +44,7 @@ export async function startDashboard({
   const live = new LiveVersions({ redis, listener, keyPrefix, sources: importedCollections });
   const readModel = new ReadModel({ redis, live, keyPrefix, onDamage: () => undefined });
   const server = await createAdminServer({
-    metrics: createMetrics(),
+    scraped: createMetrics().registry,
     dashboard: {
       token,
       ...(withinMs !== undefined && { withinMs }),

@@ -113,13 +113,16 @@ class Collected extends Writable {
   }
 }
 
-/** Starts `medref` as a process with these arguments and settings, in a session of its own where it is detached. */
+/**
+ * Starts `medref` as a process with these arguments and settings, in a session of its own where it is detached: from dist/,
+ * or from another program than that, such as its bundle.
+ */
 export function startMedref(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
-  { detached = false } = {},
+  { detached = false, program = entry } = {},
 ): RunningCommand {
-  const child = spawn(process.execPath, [entry, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     detached,
     env: { PATH: process.env['PATH'], ...quiet, ...asItsUser(args, settings) },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -107,9 +107,10 @@ export function describedPath(target: string): string | undefined {
 
 /** Header fields of every answer over HTTP, which no description repeats. */
 const ofHttp = ['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length', 'content-type'];
-/** What hapi says of errors, what fixed answers say besides, and what every answer has, for browsers. */
+/** What hapi says of errors, and what fixed answers say besides, and what every answer has, for browsers. */
 const notTold = [
   ...['cache-control', 'vary', 'content-encoding', 'allow'],
+  ...['access-control-allow-origin', 'access-control-expose-headers'],
   ...['x-content-type-options', 'referrer-policy', 'strict-transport-security'],
 ];
 

@@ -23,15 +23,14 @@ export const commands = [...read('bin/command-line.ts').matchAll(/^ {2}command\(
 export function settingsReadBy(command: 'serve' | 'schedule'): string[] {
   const known = settingDefinitions.map(({ name }) => name);
   const namedIn = (file: string) => {
-    const words = new Set(read(file).match(/\w+\b(?!\()/g)); // What is called is no setting.
+    const words = new Set(read(file).match(/\b\w+\b(?!\()/g)); // A method of that name is no setting.
     return known.filter((name) =>
       words.has(name.toLowerCase().replace(/_(\w)/g, (_, letter) => letter.toUpperCase())),
     );
   };
-  const ofServe = [...namedIn('bin/commands/serve.ts'), ...namedIn('bin/logger.ts')];
+  const ofServing = [...namedIn('bin/commands/serve.ts'), ...namedIn('bin/serving.ts')];
+  const ofServe = [...new Set([...ofServing, ...namedIn('bin/logger.ts')])];
   if (command === 'serve') return ofServe;
   const ofSchedule = namedIn('bin/commands/schedule.ts');
-  return known.filter(
-    (name) => ofSchedule.includes(name) || !namedIn('bin/commands/serve.ts').includes(name),
-  );
+  return known.filter((name) => ofSchedule.includes(name) || !ofServing.includes(name));
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
@@ -7,6 +8,21 @@ import { startCluster } from './servers.ts';
 promises('a Cluster of three masters and three replicas', () => startCluster({ masters: 3, replicas: 1 }));
 
 describe('the importer', () => {
+  it('can connect to a Cluster at any moment of a failover', async () => {
+    const cluster = await startCluster({ masters: 3, replicas: 1 });
+    try {
+      await (await cluster.masterOf('any')).server.kill();
+      const moments = Array.from({ length: 12 }, (_, n) => n * 150);
+      const connecting = moments.map(async (ms) => {
+        await sleep(ms);
+        (await connectForWriting(cluster.url)).disconnect();
+      });
+      await Promise.all(connecting);
+    } finally {
+      await cluster.stop();
+    }
+  });
+
   it('looks at each master of a Cluster, and names the one that is not set up well', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 });
     const redis = await connectForWriting(cluster.url);

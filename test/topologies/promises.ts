@@ -108,6 +108,12 @@ function readersAndImports(
       await checkKeySpace(redis, collection, { rolledBack: false, keepVersions });
     }
 
+    /** A Cluster of which a part has no master refuses all. */
+    async function canBeWritten(): Promise<boolean> {
+      (await connectForWriting(topology.url)).disconnect();
+      return true;
+    }
+
     /** Starts an import, has something happen in the middle of its list, and lets it go on. */
     async function importAround(happens: () => Promise<void>): Promise<ImportReport> {
       const { halfway, goOn } = holdUp(upstream);
@@ -135,7 +141,7 @@ function readersAndImports(
       expect(report.outcome, report.reason ?? '').to.equal('published');
       await readers.seen(upstream.generation);
       expect(await master()).not.to.equal(dead);
-      await dead.server.restart();
+      await topology.revive([dead]);
       await topology.whole();
       await expectRecovered();
     });
@@ -160,7 +166,7 @@ function readersAndImports(
       });
       await readers.seen(upstream.generation);
       if (!isOfReplica) expect(readers.counts.unavailable).to.equal(0);
-      await Promise.all(replicas.map(({ server }) => server.restart()));
+      await topology.revive(replicas);
     });
 
     if (isOfReplica) {
@@ -206,18 +212,22 @@ function readersAndImports(
 
     it('hear of a publication, also after the server has died that they listened to', async () => {
       const listener = connectForListening(topology.url) as OneServer;
-      const heard: string[] = [];
-      listener.on('message', (_channel, version) => heard.push(version));
-      await listener.subscribe(keys.announcements);
-      const { remotePort } = listener.stream as Socket;
-      const server = topology.nodes.find((node) => node.server.port === remotePort)?.server;
-      await server?.kill();
-      await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
-      await until(async () => listener.status === 'ready', 'another server is listened to');
-      const { version } = await publishNext();
-      await until(async () => heard.includes(String(version)), 'it is heard of');
-      listener.disconnect();
-      await server?.restart();
+      try {
+        const heard: string[] = [];
+        listener.on('message', (_channel, version) => heard.push(version));
+        await listener.subscribe(keys.announcements);
+        const { remotePort } = listener.stream as Socket;
+        const dead = topology.nodes.find(({ server }) => server.port === remotePort) as Node;
+        await dead.server.kill();
+        await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
+        await until(async () => listener.status === 'ready', 'another server is listened to');
+        await until(canBeWritten, 'another node has the slots of that one');
+        const { version } = await publishNext();
+        await until(async () => heard.includes(String(version)), 'it is heard of');
+        await topology.revive([dead]);
+      } finally {
+        listener.disconnect();
+      }
     });
 
     it('are told of a publication that a failover may lose; and where it does, its number does not come back', async () => {
@@ -238,13 +248,13 @@ function readersAndImports(
       const { version } = await publishNext();
       expect(version).to.be.above(lost.version as number);
       await until(async () => (await answered()) === version, 'readers have the next one');
-      await dead.server.restart();
+      await topology.revive([dead]);
     });
 
     it('are whole again after all servers have died', async () => {
       await Promise.all(topology.nodes.map(({ server }) => server.kill()));
       await sleep(1_000);
-      await Promise.all(topology.nodes.map(({ server }) => server.restart()));
+      await topology.revive(topology.nodes);
       await topology.whole();
       await expectRecovered();
     });

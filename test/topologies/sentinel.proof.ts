@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
+import { startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { promises } from './promises.ts';
 import { masterName, startSentinel, startSentinels } from './servers.ts';
@@ -21,7 +22,7 @@ describe('a master that is none any more, and has told nobody', () => {
     url = `redis+sentinel://127.0.0.1:${port}/${masterName}`;
     stop = async () => {
       await child.stop();
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, force: true });
     };
   });
   after(() => stop());
@@ -39,5 +40,17 @@ describe('a master that is none any more, and has told nobody', () => {
     expect(await written).to.equal('OK');
     while ((await serving.get('a').catch(() => null)) !== 'b') await sleep(20);
     for (const redis of [writing, serving, itself]) redis.disconnect();
+  });
+
+  it('is served from without its Sentinel, and no library writes to stderr of that', async () => {
+    const REDIS_URL = url.replace(/\/([^/]+)$/, ',127.0.0.1:1/$1'); // Of one more, that is not there.
+    const api = startMedref(['serve', '--json'], { REDIS_URL, API_PORT: '0', LOG_LEVEL: 'info' });
+    const [, address] = await api.line(/"address":"([^"]+)"/);
+    await stop();
+    await sleep(500);
+    expect((await fetch(`${address}/products`)).status).to.equal(401);
+    api.process.kill('SIGTERM');
+    const { stderr } = await api.ended;
+    for (const line of stderr.trim().split('\n')) expect(() => JSON.parse(line), line).not.to.throw();
   });
 });

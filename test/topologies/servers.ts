@@ -30,6 +30,8 @@ export interface Topology {
   replicasOf(key: string): Promise<Node[]>;
   /** Has a replica take over from the master of a key, in order; resolves once it has. */
   failOver(key: string): Promise<void>;
+  /** Starts nodes again that have died; those that are not the master now follow it, as their files would say. */
+  revive(nodes: readonly Node[]): Promise<void>;
   /** Waits until every node is up, each replica has all, and all agree. */
   whole(): Promise<void>;
   stop(): Promise<void>;
@@ -90,6 +92,9 @@ export async function startCluster({
       await next?.redis.cluster('FAILOVER');
       await until(async () => (await nodesOf(key))[0] !== before, 'a replica takes over');
     },
+    async revive(dead) {
+      await Promise.all(dead.map(({ server }) => server.restart()));
+    },
     whole: () =>
       until(async () => {
         const facts = await Promise.all(nodes.map(({ redis }) => redis.cluster('INFO')));
@@ -128,6 +133,14 @@ export async function startSentinels(): Promise<Topology> {
     if (ports.size !== 1) throw new Error('The Sentinels do not agree.');
     return nodeAt([...ports][0]);
   };
+  const sentinelsSay = async () => {
+    const said = await Promise.all(
+      ['MASTERS', `REPLICAS ${masterName}`].map((words) =>
+        asked[0]?.call('SENTINEL', ...(words.split(' ') as [string])),
+      ),
+    );
+    return `${JSON.stringify(said)}\n${await roles(nodes)}`;
+  };
   const topology: Topology = {
     url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${masterName}`,
     nodes,
@@ -145,18 +158,28 @@ export async function startSentinels(): Promise<Topology> {
       );
       await until(async () => (await masterNow()) !== before, 'a replica takes over');
     },
+    async revive(dead) {
+      await Promise.all(dead.map(({ server }) => server.restart()));
+      const now = await masterNow();
+      const others = dead.filter((node) => node !== now);
+      await Promise.all(others.map(({ redis }) => redis.replicaof('127.0.0.1', now.server.port)));
+    },
     whole: () =>
-      until(async () => {
-        const counts = await Promise.all(
-          asked.map(async (sentinel) => {
-            const others = (await sentinel.call('SENTINEL', 'SENTINELS', masterName)) as unknown[];
-            const replicas = (await sentinel.call('SENTINEL', 'REPLICAS', masterName)) as unknown[];
-            const areUp = !/s_down|disconnected/.test(JSON.stringify([others, replicas]));
-            return areUp && others.length === 2 && replicas.length === 2;
-          }),
-        );
-        return counts.every(Boolean) && areInStep(nodes);
-      }, 'the Sentinels know each other and all replicas'),
+      until(
+        async () => {
+          const counts = await Promise.all(
+            asked.map(async (sentinel) => {
+              const others = (await sentinel.call('SENTINEL', 'SENTINELS', masterName)) as unknown[];
+              const replicas = (await sentinel.call('SENTINEL', 'REPLICAS', masterName)) as unknown[];
+              const areUp = !/s_down|disconnected/.test(JSON.stringify([others, replicas]));
+              return areUp && others.length === 2 && replicas.length === 2;
+            }),
+          );
+          return counts.every(Boolean) && (await areInStep(nodes)) && (await mastersAmong(nodes)) === 1;
+        },
+        'the Sentinels know each other and all replicas',
+        sentinelsSay,
+      ),
     async stop() {
       for (const sentinel of asked) sentinel.disconnect();
       await Promise.all(sentinels.map(({ child }) => child.stop()));
@@ -253,6 +276,11 @@ async function answers(port: number): Promise<'ready' | 'silent'> {
   }
 }
 
+async function mastersAmong(nodes: readonly Node[]): Promise<number> {
+  const facts = await Promise.all(nodes.map(({ redis }) => redis.info('replication')));
+  return facts.filter((info) => info.includes('role:master')).length;
+}
+
 /** Whether each replica has a link to its master, and all that this one has written. */
 async function areInStep(nodes: readonly Node[]): Promise<boolean> {
   const facts = await Promise.all(nodes.map(({ redis }) => redis.info('replication')));
@@ -272,11 +300,26 @@ async function nodeThatAnswers(nodes: readonly Node[]): Promise<Node> {
   return nodes[0] as Node;
 }
 
-/** Waits until something holds. @throws Error after half a minute */
-export async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
+/** Waits until something holds. @param state what is told where it does not. @throws Error after half a minute */
+export async function until(
+  holds: () => Promise<boolean>,
+  what: string,
+  state: () => Promise<string> = async () => '',
+): Promise<void> {
   const deadline = Date.now() + patienceMs;
   while (!(await holds().catch(() => false))) {
-    if (Date.now() > deadline) throw new Error(`It does not come about that ${what}.`);
+    if (Date.now() > deadline) throw new Error(`It does not come about that ${what}. ${await state()}`);
     await sleep(50);
   }
+}
+
+/** The role of each node, and how far it has come. */
+async function roles(nodes: readonly Node[]): Promise<string> {
+  const facts = await Promise.all(nodes.map(({ redis }) => redis.info('replication').catch(String)));
+  const lines = facts.map((info) =>
+    info.match(/^(role|master_port|master_link_status|slave\d|master_repl_offset):.*$/gm),
+  );
+  return nodes
+    .map(({ server }, n) => `${server.port}: ${lines[n]?.join(' ').replaceAll('\r', '')}`)
+    .join('\n');
 }

@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { markedDifference } from '../../../api/dashboard/marked-difference.ts';
 import { foldedText, shownText } from '../../../api/dashboard/shown-text.ts';
+import { codePoint } from '../../support/code-points.ts';
 
 const shown = (text: string, most?: number) => String(shownText(text, most));
 /** What a reader sees. */
@@ -12,7 +13,7 @@ const read = (page: unknown) => String(page).replace(/<[^>]*>/g, '');
 describe('text from outside', () => {
   it('is escaped whatever it is, and holds nothing that steers a line or is not seen', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
+      fc.property(fc.string({ unit: codePoint, maxLength: 300 }), (text) => {
         const page = shown(text);
         expect(page.replace(/<\/?(bdi|span|small)( class="(text|unseen)")?>/g, '')).not.to.match(
           /[<>"']|&(?!\w+;|#39;)/,

@@ -148,7 +148,7 @@ describe('a connection', function () {
   for (const [what, path, fields, times] of stalled) {
     it(`is given up when its client takes nothing of ${what} for the time that is documented, not for twice as long`, async () => {
       const socket = await openUnread(impatient(), requestOf(impatient(), path, fields).repeat(times));
-      expect(await untilLetGo(impatient(), socket)).to.be.within(stallMs - 100, 1.8 * stallMs);
+      expect(await untilLetGo(impatient(), socket)).to.be.within(stallMs - 100, 1.95 * stallMs);
     });
   }
 

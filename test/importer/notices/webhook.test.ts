@@ -36,7 +36,7 @@ describe('the webhook', () => {
 
   it('is sent a notice as JSON, with the report, signed', async () => {
     const { url, received } = await startReceiver();
-    const webhook = webhookOf(url);
+    const webhook = webhookOf(url, { tryMs: 5_000 });
     const told = report();
     const before = Date.now();
     webhook.tell(told);

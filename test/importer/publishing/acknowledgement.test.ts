@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { awaitReplicas } from '../../../importer/publishing/acknowledgement.ts';
@@ -47,7 +48,7 @@ describe('a publication', () => {
     before(async () => {
       const itself = oneServer(await connectForWriting(replica().url));
       await itself.replicaof('127.0.0.1', master().port);
-      while (!(await redis.info('replication')).includes('state=online'));
+      while (!(await redis.info('replication')).includes('state=online')) await sleep(20);
       itself.disconnect();
     });
 

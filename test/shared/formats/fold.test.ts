@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { fold } from '../../../shared/formats/fold.ts';
+import { codePoint } from '../../support/code-points.ts';
 
 describe('folding', () => {
   const same: Record<string, readonly string[]> = {
@@ -60,7 +61,7 @@ describe('folding', () => {
   const text = fc.oneof(
     fc.array(letters, { maxLength: 20 }).map((found) => found.join('')),
     fc.string({ unit: 'grapheme', maxLength: 20 }),
-    fc.string({ unit: 'binary', maxLength: 20 }),
+    fc.string({ unit: codePoint, maxLength: 20 }),
   );
 
   it('of the beginning of a text is the beginning of its folding, wherever it is cut between characters', () => {

@@ -18,6 +18,7 @@ import {
   rankOf,
   unrankedEntryOf,
 } from '../../../shared/formats/search-entries.ts';
+import { codePoint } from '../../support/code-points.ts';
 import { product } from '../../support/records.ts';
 
 const compareText = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
@@ -37,7 +38,7 @@ const name = fc.oneof(
       maxLength: 5,
     })
     .map((letters) => letters.join('')),
-  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.string({ unit: codePoint, maxLength: 12 }),
 );
 
 /** As Redis keeps an entry: the name's is written with its bytes. */

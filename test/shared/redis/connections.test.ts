@@ -1,5 +1,9 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { startPrivateRedis } from '../../../demo/private-redis.ts';
 import {
   connectForListening,
   connectForServing,
@@ -52,6 +56,30 @@ describe('a connection to a database that the server does not have', () => {
     expect(await redis.get('medref:probe')).to.equal('here');
     await redis.del('medref:probe');
     redis.disconnect();
+  });
+});
+
+describe('a connection by the socket of a server', () => {
+  it('is to its user and its database', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'medref-'));
+    const path = join(folder, 'redis.sock');
+    const server = await startPrivateRedis({ dataFolder: folder, settings: { unixsocket: path } });
+    const urls = [`unix:${path}`, `unix://some:pass%40word@${path}?db=3`] as const;
+    try {
+      const usual = await connectForWriting(urls[0]);
+      await usual.call('ACL', 'SETUSER', 'some', 'on', '>pass@word', 'allkeys', 'allcommands');
+      const redis = await connectForWriting(urls[1]);
+      expect(await redis.call('ACL', 'WHOAMI')).to.equal('some');
+      await redis.set('medref:probe', 'here');
+      await usual.select(3);
+      expect(await usual.get('medref:probe')).to.equal('here');
+      for (const it of [usual, redis]) it.disconnect();
+    } finally {
+      await server.stop();
+      await rm(folder, { recursive: true });
+    }
+    const failure = await connectForWriting(urls[1]).catch(({ message }: Error) => message);
+    expect(failure).to.include(`Redis at ${path} cannot be used`).and.not.include('word');
   });
 });
 

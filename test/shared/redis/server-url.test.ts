@@ -12,6 +12,15 @@ describe('a REDIS_URL', () => {
     });
   });
 
+  it('names the socket of a server', () => {
+    const usual = { kind: 'socket', username: undefined, password: undefined, db: 0 };
+    for (const url of ['unix:/run/a%20b.sock', 'unix:///run/a%20b.sock', 'UNIX:/run/a b.sock'])
+      expect(parseServers(url)).to.deep.equal({ ...usual, path: '/run/a b.sock' });
+    expect(parseServers('unix://us%3Aer:p@s%2Fs:w@/r.sock?db=12')).to.deep.equal({
+      ...{ kind: 'socket', path: '/r.sock', username: 'us:er', password: 'p@s/s:w', db: 12 },
+    });
+  });
+
   it('names Sentinels and the master that they know', () => {
     expect(parseServers('redis+sentinel://a:1,b.c,10.0.0.1:3/mymaster')).to.deep.equal({
       ...{ kind: 'sentinel', ...none, master: 'mymaster' },
@@ -53,6 +62,7 @@ describe('a REDIS_URL', () => {
     ...['redis+cluster://h:0', 'redis+cluster://h:65536', 'redis+cluster://h:x', 'redis+cluster://h:6379:1'],
     ...['redis+cluster://::1', 'redis+cluster://[h]:1', 'redis+cluster://[::1', 'redis+cluster://h g'],
     ...['redis+cluster://h?x=1', 'redis+sentinel://h/m#x', 'redis+cluster://%zz@h', 'redis+cluster:h'],
+    ...['unix:', 'unix:/', 'unix:r.sock', 'unix://h/r.sock', 'unix:/r.sock?db=x', 'unix:/r.sock#1'],
     ...['redis+proxy://h', 'redis://h,g', 'http://h', 'h:1', 'redis://h?'],
   ];
   for (const url of refused) {
@@ -66,6 +76,7 @@ describe('a REDIS_URL', () => {
     expect(describeServer('rediss+sentinel://u:secret@h,[::1]:2/mymaster')).to.equal(
       'h:26379,[::1]:2/mymaster',
     );
+    expect(describeServer('unix://u:p@ss@/run/a b.sock?db=1')).to.equal('/run/a%20b.sock');
     expect(describeServer('redis+cluster://u:p@ss@h,g:2')).to.equal('h:6379,g:2');
   });
 });

@@ -1,0 +1,51 @@
+// How many requests a process works on, but for those that wait as they have asked to; and whether it takes another one.
+
+/** How often it is looked at how late the event loop is, in ms. */
+const lookEveryMs = 50;
+
+/** An event loop that is later than this, in ms, has more to do than it gets done soon. */
+const lateMs = 100;
+
+/** What a late process still takes: this part of its bound. */
+const lateShare = 10;
+
+/** Counts for one process. */
+export class RequestsUnderWay {
+  #count = 0;
+  readonly #most: number;
+  #bound: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param most that are taken at once; a tenth of them while the event loop is late */
+  constructor(most: number) {
+    this.#most = most;
+    this.#bound = most;
+  }
+
+  /** Whether another one would be taken now. */
+  get isFull(): boolean {
+    return this.#count >= this.#bound;
+  }
+
+  begin(): void {
+    this.#count += 1;
+  }
+
+  end(): void {
+    this.#count -= 1;
+  }
+
+  /** Begins to look at the event loop. */
+  watch(): void {
+    let due = performance.now() + lookEveryMs;
+    this.#timer = setInterval(() => {
+      const now = performance.now();
+      this.#bound = now - due > lateMs ? Math.ceil(this.#most / lateShare) : this.#most;
+      due = now + lookEveryMs;
+    }, lookEveryMs).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}

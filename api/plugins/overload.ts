@@ -1,0 +1,46 @@
+// A bound on requests under way in this process. Beyond it a request is answered with 503 at once, so that those that were
+// taken stay fast.
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Plugin, Server } from '@hapi/hapi';
+import { sendError } from '../answers/error-response.ts';
+import { RequestsUnderWay } from '../answers/requests-under-way.ts';
+import { requestIdOf, TracedResponse } from '../answers/traced-response.ts';
+import { overloaded, type Trouble } from '../reads/trouble.ts';
+
+/** What the plugin is given. */
+export interface OverloadOptions {
+  readonly maxRequests: number;
+  /** Told of each request that was refused. */
+  readonly onTrouble: (trouble: Trouble, requestId: string) => void;
+}
+
+/** Takes as many requests at once as are answered quickly. */
+export const overload: Plugin<OverloadOptions> = {
+  name: 'overload',
+  register(server: Server, { maxRequests, onTrouble }: OverloadOptions) {
+    const { listener } = server;
+    const underWay = new RequestsUnderWay(maxRequests);
+    const { status, message, retryAfter } = overloaded;
+    for (const event of ['request', 'checkContinue']) {
+      const serve = listener.listeners(event) as RequestListener[];
+      listener.removeAllListeners(event);
+      listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
+        if (underWay.isFull && isRefused(request)) {
+          sendError(response, status, message, { 'retry-after': String(retryAfter) });
+          onTrouble(overloaded, requestIdOf(response));
+          return;
+        }
+        if (response instanceof TracedResponse) response.countIn(underWay);
+        for (const listen of serve) listen(request, response);
+      });
+    }
+    underWay.watch();
+    listener.once('close', () => underWay.stop());
+  },
+};
+
+/** Whoever asks how the process is gets an answer; and those that come to wait have a bound of their own. */
+function isRefused({ url = '' }: IncomingMessage): boolean {
+  return !url.startsWith('/health/') && !url.includes('wait=');
+}

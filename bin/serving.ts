@@ -1,0 +1,205 @@
+// In: settings. Out: what answers are read from, and the data listener that gives them; whoever opens them closes them.
+
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AccessLog } from '../api/admin/access-log.ts';
+import type { Metrics } from '../api/admin/metrics.ts';
+import type { TroubleLog } from '../api/admin/trouble-log.ts';
+import { ApiKeyring } from '../api/reads/keyring.ts';
+import { LiveVersions } from '../api/reads/live-versions.ts';
+import { Rates } from '../api/reads/rates.ts';
+import { ReadModel } from '../api/reads/read-model.ts';
+import { Replica } from '../api/reads/replica.ts';
+import { createServer } from '../api/server.ts';
+import type { Settings } from '../config/settings.ts';
+import { importedCollections, servedCollections } from '../shared/collections/collections.ts';
+import {
+  connectForListening,
+  connectForServing,
+  connectToReplica,
+  type Redis,
+} from '../shared/redis/connections.ts';
+import { plainReason } from '../shared/redis/failures.ts';
+import { describeServer } from '../shared/redis/server-url.ts';
+import type { Logger } from './logger.ts';
+
+/** How long answers under way may take once the server is asked to stop, in ms. */
+export const drainMs = 10_000;
+
+/** For how long a client of whom nothing comes may still send a request on its connection then, in ms. */
+const quietMs = 1_000;
+
+/** How long a first connection to Redis is waited for, in ms. */
+const attemptMs = 2_000;
+
+/** Who is told what. */
+export interface Watchers {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly troubles: TroubleLog;
+}
+
+/** What a process reads from. */
+export interface Reads {
+  readonly redis: Redis;
+  readonly readModel: ReadModel;
+  /** Hears what is announced. */
+  readonly listener: Redis;
+  /** Why Redis is away, as a sentence without addresses, since anybody may ask; `null` while it is there. */
+  readonly whyAway: () => string | null;
+  close(): void;
+}
+
+/** Opens what is read from, whether Redis is there or not, and begins to hear what is live. */
+export function openReads(settings: Settings, { logger, metrics, troubles }: Watchers): Reads {
+  const { redisUrl, keyPrefix } = settings;
+  const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
+  const listener = connectForListening(redisUrl);
+  const replica = readsFromReplica(settings, { master: redis, metrics, logger });
+  const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
+  const live = new LiveVersions({
+    ...{ redis, listener, replica: replica?.reads, keyPrefix, sources: importedCollections },
+  });
+  const readModel = new ReadModel({
+    ...{ redis: replica?.reads.redis ?? redis, master: redis, live, keyPrefix },
+    onDamage: damageTold({ metrics, troubles }),
+  });
+  live.start();
+  return {
+    ...{ redis, readModel, listener, whyAway },
+    close() {
+      live.stop();
+      redis.removeAllListeners('close').disconnect();
+      listener.disconnect();
+      replica?.connection.removeAllListeners('close').disconnect();
+    },
+  };
+}
+
+/** A data listener that answers. */
+export interface DataListener {
+  /** `http://<address>:<port>` */
+  readonly address: string;
+  /** Ends it in order: answers under way come to their end. */
+  stop(): Promise<void>;
+}
+
+/** Starts the data listener. @throws Error that says what to set where it cannot listen */
+export async function startDataListener(
+  settings: Settings,
+  { redis, readModel, listener, whyAway }: Reads,
+  { logger, metrics, troubles }: Watchers,
+): Promise<DataListener> {
+  const { keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = settings;
+  const { defaultRate, maxStreams, maxRequests, corsOrigins, trustedProxies } = settings;
+  const requests = new AccessLog(logger, accessLog);
+  metrics.addWaiting(() => readModel.waits.count);
+  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
+  const rates = new Rates({
+    ...{ redis, keyPrefix, defaultRate },
+    onUncounted: (message) => {
+      metrics.countUncounted();
+      troubles.meetDamage(message);
+    },
+  });
+  const server = await createServer({
+    collections: servedCollections,
+    readModel,
+    keyring,
+    rates,
+    maxStreams,
+    maxRequests,
+    quietMs,
+    whyAway,
+    host,
+    port,
+    baseUrl,
+    corsOrigins,
+    trustedProxies,
+    logger,
+    onAnswered: (request) => {
+      metrics.countRequest(request);
+      requests.write(request);
+    },
+    onTrouble: (trouble, requestId) => {
+      metrics.countUnavailable(trouble.cause);
+      troubles.meet(trouble, requestId);
+    },
+    onUnauthorized: metrics.countUnauthorized,
+  });
+  keyring.listenTo(listener);
+  await firstAttempt(redis);
+  await server.start().catch((error) => {
+    throw new Error(`The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`);
+  });
+  const address = addressOf(server.listener.address() as AddressInfo);
+  logger.info({ address }, 'The API answers.');
+  return {
+    address,
+    async stop() {
+      await server.stop({ timeout: drainMs });
+      requests.endSecond();
+    },
+  };
+}
+
+function damageTold({ metrics, troubles }: Pick<Watchers, 'metrics' | 'troubles'>) {
+  return (message: string) => {
+    metrics.countDamage();
+    troubles.meetDamage(message);
+  };
+}
+
+/** One replica to read from; `null` where that is not wanted, or REDIS_URL tells of none. */
+function readsFromReplica(
+  { redisUrl, readFrom }: Settings,
+  { master, metrics, logger }: { master: Redis; metrics: Metrics; logger: Logger },
+): { readonly connection: Redis; readonly reads: Replica } | null {
+  const onLost = () => reads?.forget();
+  const connection =
+    readFrom === 'replica' ? connectToReplica(redisUrl, { onRoundTrip: metrics.timeRedis, onLost }) : null;
+  const reads =
+    connection &&
+    new Replica({
+      ...{ master, replica: connection },
+      onTurn: (from) => logger.info({ from }, 'Contents are read from another server than before.'),
+    });
+  return connection && reads && { connection, reads };
+}
+
+/**
+ * Logs when Redis comes and when it goes, not each attempt to reach it.
+ * @returns what tells why it is away, without addresses, since anybody may ask; `null` while it is there
+ */
+function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): () => string | null {
+  let isThere: boolean | undefined;
+  let reason: string | undefined;
+  let toldToAll = 'Redis has not answered yet.';
+  redis.on('error', (error) => {
+    const isRefusal = error.name === 'ReplyError';
+    // That a connection was given up because of a refusal says less than the refusal.
+    if (!isRefusal && !('syscall' in error) && reason !== undefined) return;
+    reason = plainReason(error);
+    toldToAll = isRefusal ? reason : 'Redis cannot be reached.';
+  });
+  redis.on('ready', () => {
+    isThere = true;
+    logger.info({ redis: server }, 'Redis is there.');
+  });
+  redis.on('close', () => {
+    if (isThere !== false) logger.warn({ redis: server, reason }, 'Redis is away.');
+    isThere = false;
+  });
+  return () => (isThere ? null : toldToAll);
+}
+
+/** Waits until Redis is there, or known to be away, so that the first request does not come too early for no reason. */
+async function firstAttempt(redis: Redis): Promise<void> {
+  const attempt = new Promise((resolve) => redis.once('ready', resolve).once('close', resolve));
+  await Promise.race([attempt, sleep(attemptMs, null, { ref: false })]);
+}
+
+/** The address of a listener. */
+export function addressOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}

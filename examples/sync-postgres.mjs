@@ -1,0 +1,80 @@
+// sync-postgres.mjs: makes the table product the same as the products of the service. Run it once a day. It needs pg.
+// In: MEDREF_URL, MEDREF_KEY, and PGHOST and the others of libpq. Out: the table, and the version and digest of all in it.
+
+import { createClient, SetDigest } from 'medref/client';
+import pg from 'pg';
+
+const { products } = createClient({ baseUrl: process.env.MEDREF_URL, key: process.env.MEDREF_KEY });
+const database = new pg.Client();
+await database.connect();
+
+// The type json keeps a record as it came; jsonb would not, and the digest would be another one.
+await database.query(`CREATE TABLE IF NOT EXISTS product (id bigint PRIMARY KEY, record json NOT NULL);
+  CREATE TABLE IF NOT EXISTS copy (version bigint NOT NULL, digest text)`);
+// All of it is one transaction: where this program dies, the copy stays as it was. Others may read meanwhile.
+await database.query('BEGIN; LOCK TABLE copy IN EXCLUSIVE MODE');
+const held = (await database.query('SELECT version FROM copy')).rows[0];
+const changes = held && (await applyChanges(Number(held.version)));
+const { version, digest, done } = changes ?? (await readWholeList());
+await database.query('DELETE FROM copy');
+await database.query('INSERT INTO copy VALUES ($1, $2)', [version, digest.set]);
+await database.query('COMMIT');
+const { rows } = await database.query('SELECT count(*) FROM product');
+console.log(`version ${version}: ${done}, ${rows[0].count} records`);
+await database.end();
+
+/** What changed since a version; nothing where that is not known any more, or does not lead to what the service has. */
+async function applyChanges(since) {
+  const changes = products.changes({ since });
+  let count = 0;
+  try {
+    for await (const some of batches(changes)) {
+      const removed = some.filter(({ change }) => change === 'removed').map(({ id }) => id);
+      await database.query('DELETE FROM product WHERE id = ANY($1)', [removed]);
+      await put(some.flatMap(({ record }) => record ?? []));
+      count += some.length;
+    }
+  } catch (error) {
+    if (error.status !== 410) throw error;
+    return undefined;
+  }
+  const { version, digest } = changes;
+  return (await isProven(digest)) ? { version, digest, done: `${count} changes` } : undefined;
+}
+
+async function readWholeList() {
+  await database.query('DELETE FROM product');
+  const list = products.all();
+  for await (const some of batches(list)) await put(some);
+  const { version, digest } = list;
+  if (!(await isProven(digest))) throw new Error(`The copy is not version ${version}: its digest differs.`);
+  return { version, digest, done: 'whole list' };
+}
+
+async function put(records) {
+  await database.query(
+    `INSERT INTO product SELECT id, record FROM unnest($1::bigint[], $2::json[]) AS it (id, record)
+     ON CONFLICT (id) DO UPDATE SET record = excluded.record`,
+    [records.map(({ product }) => product.id), records.map((record) => JSON.stringify(record))],
+  );
+}
+
+/** Whether the copy is what a digest is of, also where somebody has changed it. */
+async function isProven(digest) {
+  const ofCopy = new SetDigest();
+  const { rows } = await database.query('SELECT record FROM product');
+  for (const { record } of rows) ofCopy.add(record);
+  return ofCopy.value === digest.set;
+}
+
+/** Up to 1,000 items at a time. */
+async function* batches(items) {
+  let some = [];
+  for await (const item of items) {
+    some.push(item);
+    if (some.length < 1_000) continue;
+    yield some;
+    some = [];
+  }
+  yield some;
+}

@@ -1,0 +1,111 @@
+// More requests at once than a process works on: which are refused, and when it takes some again.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { RequestsUnderWay } from '../../../api/answers/requests-under-way.ts';
+import { products as productCollection } from '../../../shared/collections/product.ts';
+import { startApi, type TestApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
+import { product, products } from '../../support/records.ts';
+import { useRedis } from '../../support/redis-server.ts';
+import { send } from '../../support/wire.ts';
+
+const maxRequests = 3;
+
+describe('a process with more requests than it works on', () => {
+  const redis = useRedis();
+  const causes: string[] = [];
+  let api: TestApi;
+  let live = 0;
+  before(async () => {
+    live = await publish(products(9));
+    api = await startApi({
+      ...{ redisUrl: redis().url, maxRequests, onTrouble: ({ cause }) => void causes.push(cause) },
+    });
+    expect((await api.get('/products')).status).to.equal(200);
+  });
+  after(() => api.stop());
+  beforeEach(() => {
+    causes.length = 0;
+  });
+
+  async function publish(records: readonly unknown[]): Promise<number> {
+    const { version } = await importRecords(records, productCollection, {
+      ...{ redisUrl: redis().url, force: true },
+    });
+    return version as number;
+  }
+
+  it('refuses at once what is beyond, in the shape of every error, and answers all that it has taken', async () => {
+    redis().pause(); // It is asked for the records.
+    const taken = Array.from({ length: maxRequests }, () => send(api, '/products/1'));
+    await sleep(50);
+    const refused = await api.get('/products/2');
+    expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '1']);
+    expect(refused.json()).to.deep.equal({
+      success: false,
+      data: {
+        name: 'Service Unavailable',
+        message: 'More requests come than can be answered quickly. Try again shortly.',
+        ...{ code: 0, status: 503 },
+      },
+    });
+    expect(causes).to.deep.equal(['overload']);
+    expect((await send(api, '/health/live')).status).to.equal(200);
+    const ready = send(api, '/health/ready'); // Redis is asked for it, too.
+    await sleep(20);
+    redis().resume();
+    expect((await Promise.all(taken)).map(({ status }) => status)).to.deep.equal([200, 200, 200]);
+    expect((await ready).status).to.equal(200);
+    expect((await api.get('/products/2')).status, 'when they are answered').to.equal(200);
+  });
+
+  it('does not count those that wait for a publication, nor those that left', async () => {
+    const waiting = Array.from({ length: maxRequests + 1 }, () =>
+      send(api, `/products/changes?since=${live}&wait=20`),
+    );
+    while (api.waiting() < waiting.length) await sleep(5);
+    const leaving = new AbortController();
+    const left = api.get(`/products/changes?since=${live}&wait=20`, { signal: leaving.signal });
+    while (api.waiting() < waiting.length + 1) await sleep(5);
+    leaving.abort();
+    await left.catch(() => undefined);
+    for (let n = 0; n < 2 * maxRequests; n += 1)
+      expect((await api.get('/products/1')).status, 'while they wait').to.equal(200);
+    live = await publish([...products(9), product(10)]);
+    for (const { status } of await Promise.all(waiting)) expect(status).to.equal(200);
+    for (let n = 0; n < 2 * maxRequests; n += 1)
+      expect((await api.get('/products/1')).status, 'when they are answered').to.equal(200);
+    expect(causes).to.deep.equal([]);
+    redis().pause();
+    const taken = Array.from({ length: maxRequests }, () => send(api, '/products/1'));
+    await sleep(50);
+    await send(api, '/products/2');
+    redis().resume();
+    expect(causes, 'beyond as many as before').to.deep.equal(['overload']);
+    await Promise.all(taken);
+  });
+
+  it('takes a tenth while its event loop is late, and all again when it is not', async () => {
+    const underWay = new RequestsUnderWay(20);
+    const standStill = (ms: number) => {
+      for (const from = performance.now(); performance.now() - from < ms; );
+    };
+    underWay.watch();
+    try {
+      for (let n = 0; n < 2; n += 1) underWay.begin();
+      await sleep(70);
+      expect(underWay.isFull, 'with 2 of 20').to.equal(false);
+      standStill(200);
+      await sleep(0);
+      expect(underWay.isFull, 'with 2 of 20, and late').to.equal(true);
+      underWay.end();
+      expect(underWay.isFull, 'with 1 of 20, and late').to.equal(false);
+      underWay.begin();
+      await sleep(70);
+      expect(underWay.isFull, 'with 2 of 20, and late no more').to.equal(false);
+    } finally {
+      underWay.stop();
+    }
+  });
+});

@@ -1,0 +1,187 @@
+// medref serve with several processes behind one port: who answers, who is replaced, what is counted, and how it ends.
+
+import { once } from 'node:events';
+import { Agent, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { createApiKey } from '../../shared/api-keys.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+import { importRecords } from '../support/importing.ts';
+import { medrefProcess, type RunningCommand, startMedref } from '../support/medref.ts';
+import { products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { send } from '../support/wire.ts';
+
+interface LogLine {
+  readonly pid: number;
+  readonly msg: string;
+  readonly address?: string;
+  readonly worker?: number;
+  readonly signal?: string;
+  readonly pauseMs?: number;
+}
+
+describe('an API of two processes', function () {
+  this.timeout(60_000);
+  const redis = useRedis();
+  let api: RunningCommand;
+  let asked: { origin: string; port: number; key: string };
+  let admin: string;
+  let log = '';
+
+  before(async () => {
+    await publish(3);
+    const writing = await connectForWriting(redis().url);
+    const { key } = await createApiKey(writing, 'medref', { client: 'a', expiresAt: null, rate: null });
+    writing.disconnect();
+    const settings = { REDIS_URL: redis().url, API_PORT: '0', WORKERS: '2', LOG_LEVEL: 'info' };
+    api = startMedref(['serve', '--json'], settings);
+    api.process.stderr?.on('data', (chunk) => {
+      log += chunk;
+    });
+    const [, origin = ''] = await api.line(/"address":"([^"]+)"/);
+    asked = { origin, port: Number(new URL(origin).port), key };
+    admin = (await logged(({ msg }) => msg === 'The admin listener answers.')).address as string;
+  });
+  after(() => api.process.kill('SIGKILL'));
+
+  const lines = (): LogLine[] =>
+    log
+      .split('\n')
+      .filter((line) => line.endsWith('}'))
+      .map((line) => JSON.parse(line));
+
+  /** Waits for a line of the log: the last of those that are meant. */
+  async function logged(isMeant: (line: LogLine) => boolean): Promise<LogLine> {
+    for (;;) {
+      const line = lines().findLast(isMeant);
+      if (line) return line;
+      await sleep(10);
+    }
+  }
+
+  const answering = () =>
+    lines()
+      .filter(({ msg }) => msg === 'The API answers.')
+      .map(({ pid }) => pid);
+
+  async function publish(size: number): Promise<number> {
+    const { version } = await importRecords(products(size), productCollection, {
+      ...{ redisUrl: redis().url, force: true },
+    });
+    return version as number;
+  }
+
+  /** Asks on a connection of its own. @returns which process has answered, and from which version */
+  async function ask() {
+    const { status, headers } = await send(asked, '/products/1');
+    expect(status).to.equal(200);
+    const [by = ''] = /^.{12}/.exec(String(headers['x-request-id'])) ?? [];
+    return { by, version: Number(headers['medref-version']) };
+  }
+
+  async function counted(): Promise<number> {
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const [, requests = '0'] =
+      /^medref_http_requests_total\{route="\/products\/\{id\}",status="200"\} (\d+)$/m.exec(text) ?? [];
+    return Number(requests);
+  }
+
+  let requests = 0;
+
+  it('answers in both, from a new version within a second, and counts as one', async () => {
+    const version = await publish(4);
+    const deadline = Date.now() + 1_000;
+    const upToDate = new Set<string>();
+    while (upToDate.size < 2) {
+      const answer = await ask();
+      requests += 1;
+      if (answer.version === version) upToDate.add(answer.by);
+      else expect(upToDate.has(answer.by), 'a process that goes back').to.equal(false);
+      expect(Date.now()).to.be.below(deadline);
+    }
+    expect(answering()).to.have.length(2);
+    expect(await counted()).to.equal(requests);
+  });
+
+  it('replaces both on SIGUSR2, and no request of clients that keep their connections fails', async () => {
+    const before = answering();
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+    let isOver = false;
+    const client = async () => {
+      for (; !isOver; requests += 1) {
+        expect(await statusBy(agent)).to.equal(200);
+        await sleep(5);
+      }
+    };
+    const clients = Promise.all([client(), client(), client(), client()]);
+    api.process.kill('SIGUSR2');
+    await Promise.race([clients, logged(({ msg }) => msg === 'Each process that serves was replaced.')]);
+    isOver = true;
+    await clients;
+    agent.destroy();
+    expect(answering()).to.have.length(4);
+    for (const pid of before) expect(isThere(pid), `${pid}`).to.equal(false);
+    expect(await counted(), 'counts of those that have ended stay').to.equal(requests);
+  });
+
+  function statusBy(agent: Agent): Promise<number | undefined> {
+    return new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${asked.key}` };
+      get(`${asked.origin}/products/1`, { agent, headers }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode));
+      }).on('error', reject);
+    });
+  }
+
+  it('tells within a second or two what the others count while one stands still', async () => {
+    const [, , standing = 0] = answering();
+    process.kill(standing, 'SIGSTOP');
+    const from = performance.now();
+    expect(await counted()).to.be.above(0);
+    expect(performance.now() - from).to.be.within(900, 3_000);
+    process.kill(standing, 'SIGCONT');
+  });
+
+  it('replaces one that dies, at once; where that one dies soon too, after a pause', async () => {
+    const [, , , killed = 0] = answering();
+    process.kill(killed, 'SIGKILL');
+    const dead = await logged(({ worker }) => worker === killed);
+    expect(dead.signal).to.equal('SIGKILL');
+    expect((await logged(({ pauseMs }) => pauseMs !== undefined)).pauseMs).to.equal(0);
+    while (answering().length < 5) await sleep(10);
+    await ask();
+    requests += 1;
+    expect(await counted(), 'what was counted stays').to.equal(requests);
+    process.kill(answering()[4] as number, 'SIGKILL');
+    await logged(({ pauseMs }) => pauseMs === 1_000);
+    await ask();
+  });
+
+  it('ends all in order on SIGTERM', async () => {
+    api.process.kill('SIGTERM');
+    const [code] = await once(api.process, 'close');
+    expect(code).to.equal(0);
+    for (const pid of answering()) expect(isThere(pid), `${pid}`).to.equal(false);
+    expect(log, 'each is let go of by its primary').not.to.include('killed.');
+  });
+
+  it('does not begin where the port is taken, and says so once', async () => {
+    const taken = { API_PORT: new URL(`http://127.0.0.1:${redis().port}`).port };
+    const settings = { REDIS_URL: redis().url, WORKERS: '2', ...taken };
+    const { code, stdout, stderr } = await medrefProcess(['serve'], settings);
+    expect([code, stdout]).to.deep.equal([1, '']);
+    expect(stderr).to.match(
+      /^The API cannot listen on 127.0.0.1:\d+: .*EADDRINUSE.* Set API_HOST or API_PORT\.\n$/,
+    );
+  });
+});
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,143 @@
+// The programs of examples/ and of docs/CONSUMERS.md that keep a copy of the products. Out: how each is run, and what its copy holds.
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { onPath } from '../../bench/installed.ts';
+import { postgresPrograms, startPostgres } from '../../bench/peers/postgres.ts';
+import { Workspace } from '../../bench/workspace.ts';
+import { digestOf } from '../../client/client.ts';
+import type { Product } from '../../shared/collections/product.ts';
+
+const inExamples = (file: string) => fileURLToPath(new URL(`../../examples/${file}`, import.meta.url));
+
+interface Held {
+  readonly records: Product[];
+  readonly digest: string;
+}
+
+/** What a program keeps. */
+export interface KeptCopy {
+  /** The records, and the set digest that is kept with them. */
+  read(): Held | Promise<Held>;
+  /** Changes the record with an id behind the back of the program. */
+  tamper(id: number): unknown;
+  /** Whether the program has begun to write, and has not ended it. */
+  isUnderWay(): boolean | Promise<boolean>;
+}
+
+export interface CopyingProgram {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** What it needs and this machine has not. */
+  readonly missing: string | undefined;
+  readonly settings?: () => Record<string, string>;
+  readonly copyIn: (folder: string) => KeptCopy;
+}
+
+const python = onPath('python3') ?? 'python3';
+const noPython = onPath('python3') ? undefined : 'Python 3';
+
+/** Asked with Python, since not every Node that is supported has SQLite. */
+function inSqlite(folder: string): KeptCopy {
+  const ask = (sql: string) => {
+    const program = `import json, sqlite3
+with sqlite3.connect('products.db') as database:
+    print(json.dumps(database.execute(${JSON.stringify(sql)}).fetchall()))`;
+    return JSON.parse(execFileSync(python, ['-c', program], { cwd: folder, encoding: 'utf8' }));
+  };
+  return {
+    read: () => {
+      const rows: string[][] = ask('SELECT record FROM product UNION ALL SELECT digest FROM copy');
+      const [digest = '', ...records] = rows.flat().reverse();
+      return { records: records.map((record) => JSON.parse(record)), digest };
+    },
+    tamper: (id) => ask(`UPDATE product SET record = json_set(record, '$.drug.name', 'X') WHERE id = ${id}`),
+    isUnderWay: () => existsSync(join(folder, 'products.db-journal')),
+  };
+}
+
+function inFile(folder: string): KeptCopy {
+  const file = join(folder, 'products.json');
+  return {
+    read: () => {
+      const kept = JSON.parse(readFileSync(file, 'utf8')).records as [number, Product][];
+      const records = kept.map(([, record]) => record);
+      return { records, digest: digestOf(records).set };
+    },
+    tamper: (id) =>
+      writeFileSync(file, readFileSync(file, 'utf8').replace(`[${id},{`, `[${id},{"it":"was changed",`)),
+    isUnderWay: () => true,
+  };
+}
+
+/** Node with SQLite: this one, or the one that a variable names. */
+const nodeWithSqlite = [process.env['MEDREF_NODE_22'], process.execPath].find((node) => {
+  try {
+    if (node) execFileSync(node, ['--eval', "require('node:sqlite')"], { stdio: 'ignore' });
+    return node;
+  } catch {
+    return false;
+  }
+});
+
+const postgres = postgresPrograms();
+
+/** A PostgreSQL for a mocha suite, where there is one. @returns how it is reached, and what a program keeps there */
+function usePostgres(): { settings(): Record<string, string>; copy: KeptCopy } {
+  let workspace: Workspace | undefined;
+  let database: pg.Client;
+  let settings: Record<string, string>;
+  before(async () => {
+    if (postgres === undefined) return;
+    workspace = await Workspace.open();
+    const { socketFolder } = await startPostgres(workspace, postgres);
+    settings = { PGHOST: socketFolder, PGUSER: 'bench', PGDATABASE: 'postgres' };
+    database = new pg.Client({ host: socketFolder, user: 'bench', database: 'postgres' });
+    await database.connect();
+  });
+  after(async () => {
+    await database?.end();
+    await workspace?.close();
+  });
+  const ask = async (sql: string, values: unknown[] = []) => (await database.query(sql, values)).rows;
+  const writing = "relation = 'product'::regclass AND mode = 'RowExclusiveLock'";
+  return {
+    settings: () => settings,
+    copy: {
+      read: async () => ({
+        records: (await ask('SELECT record FROM product')).map(({ record }) => record),
+        digest: (await ask('SELECT digest FROM copy'))[0].digest,
+      }),
+      tamper: (id) => ask('UPDATE product SET record = $1 WHERE id = $2', ['{"it":"was changed"}', id]),
+      isUnderWay: async () => (await ask(`SELECT 1 FROM pg_locks WHERE ${writing}`)).length > 0,
+    },
+  };
+}
+
+/** The programs, and what they need, for a mocha suite. */
+export function useCopyingPrograms(): CopyingProgram[] {
+  const { settings, copy } = usePostgres();
+  return [
+    {
+      ...{ name: 'sync-sqlite.mjs', command: nodeWithSqlite ?? process.execPath, copyIn: inSqlite },
+      args: ['--disable-warning=ExperimentalWarning', inExamples('sync-sqlite.mjs')],
+      missing: nodeWithSqlite ? noPython : 'Node of 22.13 or newer, by MEDREF_NODE_22 or else,',
+    },
+    {
+      ...{ name: 'sync_sqlite.py', command: python, args: [inExamples('sync_sqlite.py')] },
+      ...{ missing: noPython, copyIn: inSqlite },
+    },
+    {
+      ...{ name: 'sync-postgres.mjs', command: process.execPath, args: [inExamples('sync-postgres.mjs')] },
+      ...{ missing: postgres ? undefined : 'PostgreSQL', settings, copyIn: () => copy },
+    },
+    {
+      ...{ name: 'sync.mjs', command: process.execPath, args: ['sync.mjs'] },
+      ...{ missing: undefined, copyIn: inFile },
+    },
+  ];
+}
