@@ -284,3 +284,19 @@ describe('a form for issues', () => {
     }
   });
 });
+
+describe('the dependencies', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as {
+    packages: Record<string, { readonly dev?: boolean; readonly hasInstallScript?: boolean }>;
+  };
+
+  it('have no install script where they run in service, and in development none that is run', () => {
+    const withScript = Object.entries(packages).filter(([, { hasInstallScript }]) => hasInstallScript);
+    expect(withScript.filter(([, { dev }]) => !dev).map(([name]) => name)).to.deep.equal([]);
+    expect(read('.npmrc')).to.match(/^ignore-scripts=true$/m);
+  });
+
+  it('are audited on each push', () => {
+    expect(read('.github/workflows/test.yml')).to.include('npm audit --omit=dev --audit-level=high');
+  });
+});

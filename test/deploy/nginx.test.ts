@@ -2,9 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
+import { BlockList } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import type { AnsweredRequest } from '../../api/answers/traced-response.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';
@@ -15,6 +17,8 @@ import { freePort, publicName, startProxy, type TestProxy, whyNoNginx } from '..
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { send, sendWithoutKey } from '../support/wire.ts';
+
+const configuration = new URL('../../deploy/nginx/medref.conf', import.meta.url);
 
 interface Page {
   readonly data: readonly { product: { id: number } }[];
@@ -155,6 +159,54 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     expect(error?.code).to.equal('ECONNRESET');
   });
 
+  describe('by HTTP/2, before an API that trusts it', () => {
+    const answered: (string | null)[] = [];
+    let trusting: TestApi;
+    let front: TestProxy;
+    before(async () => {
+      await publish(products(12));
+      const trustedProxies = new BlockList();
+      trustedProxies.addAddress('127.0.0.1');
+      const onAnswered = ({ address }: AnsweredRequest) => void answered.push(address);
+      trusting = await startApi({ redisUrl: server().url, trustedProxies, onAnswered });
+      front = await startProxy({ port: await freePort(), apiPort: trusting.port });
+    });
+    after(async () => {
+      await front?.stop();
+      await trusting?.stop();
+    });
+
+    it('has links of the address that the client asked, and tells it to come by TLS, whatever a client sends', async () => {
+      const spoofed = {
+        ...{
+          'x-forwarded-for': '192.0.2.9',
+          'x-forwarded-host': 'evil.example',
+          'x-forwarded-proto': 'http',
+        },
+        ...{ forwarded: 'for=192.0.2.9;host=evil.example', authorization: `Bearer ${trusting.key}` },
+      };
+      const [answer] = await front.openAll(['/products?per-page=1'], spoofed);
+      expect(answer?.headers[':status']).to.equal(200);
+      expect(answer?.headers['strict-transport-security']).to.equal('max-age=31536000');
+      const { _links } = JSON.parse(answer?.text ?? '') as Page;
+      expect(_links['self']?.href).to.equal(`https://${publicName}/products?page=1&per-page=1`);
+      expect(answered).to.deep.equal(['127.0.0.1']);
+    });
+
+    it('asks on one connection, one request after the other, and lets a client wait for a publication', async () => {
+      const headers = { authorization: `Bearer ${trusting.key}` };
+      const [first] = await front.openAll(['/products'], headers);
+      const version = first?.headers['medref-version'];
+      const met = trusting.connections();
+      const paths = Array.from({ length: 10 }, (_, i) => `/products/${i + 1}`);
+      const answers = await front.openAll([...paths, `/products/changes?since=${version}&wait=1`], headers);
+      expect(answers.map((it) => it.headers[':status'])).to.deep.equal(Array(11).fill(200));
+      expect(trusting.connections() - met).to.be.at.most(1);
+      const [, held = ''] = /proxy_read_timeout (\d+)s;/.exec(readFileSync(configuration, 'utf8')) ?? [];
+      expect(Number(held), 'longer than the longest wait').to.be.above(60);
+    });
+  });
+
   it('does not lead to the admin listener', async () => {
     const admin = await startDashboard({ redisUrl: server().url });
     try {
@@ -170,7 +222,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     } finally {
       await admin.stop();
     }
-    const text = readFileSync(new URL('../../deploy/nginx/medref.conf', import.meta.url), 'utf8');
+    const text = readFileSync(configuration, 'utf8');
     const ports = [...text.matchAll(/^ *(?:# )?server [\d.]+:(\d+) fail_timeout=1s;/gm)].map(
       ([, port]) => port,
     );

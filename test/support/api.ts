@@ -40,6 +40,8 @@ export interface TestApi {
   raw(request: string): Promise<string>;
   /** Whether the API still holds its end of a client's connection. */
   isOpen(client: Socket): boolean;
+  /** How many connections it has met so far. */
+  connections(): number;
   /** How many bytes the API has read from a client's connection. */
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
@@ -118,9 +120,11 @@ export async function startApi({
     ...limits,
   });
   const ends = new Map<number | undefined, Socket>();
+  let connections = 0;
   server.listener.on('connection', (socket: Socket) => {
     const { remotePort } = socket;
     ends.set(remotePort, socket);
+    connections += 1;
     socket.once('close', () => ends.delete(remotePort));
   });
   live.start();
@@ -135,6 +139,7 @@ export async function startApi({
     damage,
     waiting: () => readModel.waits.count,
     uncounted,
+    connections: () => connections,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {

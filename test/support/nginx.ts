@@ -1,11 +1,14 @@
 // In: deploy/nginx/medref.conf and an API's port. Out: a real nginx with that file, on a loopback port, with a certificate.
 
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
+import { connect, type IncomingHttpHeaders } from 'node:http2';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { onPath } from '../../bench/installed.ts';
@@ -33,7 +36,15 @@ export interface TestProxy {
     path: string,
     options?: { method?: string; headers?: Record<string, string> },
   ): Promise<IncomingMessage>;
+  /** Sends requests by HTTP/2, one after the other, on one connection; gives status and body of each. */
+  openAll(paths: readonly string[], headers: Record<string, string>): Promise<readonly Http2Answer[]>;
   stop(): Promise<void>;
+}
+
+/** An answer by HTTP/2. */
+export interface Http2Answer {
+  readonly headers: IncomingHttpHeaders & { readonly ':status'?: number };
+  readonly text: string;
 }
 
 /** A port for an nginx that is yet to be started, so that the API can be told its public address. */
@@ -63,7 +74,7 @@ export async function startProxy({
       '    server 127.0.0.1:3000 ',
       [apiPort, ...further].map((it) => `    server 127.0.0.1:${it} `).join('fail_timeout=1s;\n'),
     ],
-    ['    listen 443 ssl;', `    listen 127.0.0.1:${port} ssl;`],
+    ['    listen 443 ssl http2;', `    listen 127.0.0.1:${port} ssl http2;`],
     ['/etc/medref/tls/fullchain.pem', certificate],
     ['/etc/medref/tls/privkey.pem', key],
   ]);
@@ -90,6 +101,20 @@ export async function startProxy({
   const ca = await readFile(certificate);
   return {
     stop,
+    async openAll(paths, headers) {
+      const session = connect(`https://127.0.0.1:${port}`, { ca, servername: publicName });
+      const answers: Http2Answer[] = [];
+      try {
+        for (const path of paths) {
+          const stream = session.request({ ':path': path, ':authority': publicName, ...headers });
+          const [found] = (await once(stream, 'response')) as [Http2Answer['headers']];
+          answers.push({ headers: found, text: await text(stream) });
+        }
+      } finally {
+        session.destroy();
+      }
+      return answers;
+    },
     open: (path, { method = 'GET', headers = {} } = {}) =>
       new Promise((resolve, reject) => {
         const address = { host: '127.0.0.1', port, servername: publicName, ca, agent: false };
