@@ -1,4 +1,4 @@
-// How many requests a process works on, but for those that wait as they have asked to; and whether it takes another one.
+// How many requests a process works on, and whether it takes another one.
 
 /** How often it is looked at how late the event loop is, in ms. */
 const lookEveryMs = 50;

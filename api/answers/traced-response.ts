@@ -110,7 +110,7 @@ export class TracedResponse extends ServerResponse {
     this.countedIn = undefined;
   }
 
-  /** Has its request counted from now until it has ended, but for the time that it waits. */
+  /** Has its request counted from now until it has ended. */
   countIn(underWay: RequestsUnderWay): void {
     this.countedIn = underWay;
     underWay.begin();
@@ -118,14 +118,12 @@ export class TracedResponse extends ServerResponse {
 
   /** Its request has ended. */
   countOut(): void {
-    if (this.heldAt === 0) this.countedIn?.end();
-    this.countedIn = undefined;
+    this.countedIn?.end();
   }
 
   /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */
   hold(): void {
     this.heldAt = performance.now();
-    this.countedIn?.end();
     this.routed = routedOf(this.routed);
   }
 
@@ -134,7 +132,6 @@ export class TracedResponse extends ServerResponse {
     this.releasedAt = performance.now();
     this.waited += this.releasedAt - this.heldAt;
     this.heldAt = 0;
-    this.countedIn?.begin();
   }
 
   /** Takes no reason phrase: the usual ones are sent. */

@@ -26,12 +26,14 @@ export const overload: Plugin<OverloadOptions> = {
       const serve = listener.listeners(event) as RequestListener[];
       listener.removeAllListeners(event);
       listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-        if (underWay.isFull && isRefused(request)) {
-          sendError(response, status, message, { 'retry-after': String(retryAfter) });
-          onTrouble(overloaded, requestIdOf(response));
-          return;
+        if (isBounded(request)) {
+          if (underWay.isFull) {
+            sendError(response, status, message, { 'retry-after': String(retryAfter) });
+            onTrouble(overloaded, requestIdOf(response));
+            return;
+          }
+          if (response instanceof TracedResponse) response.countIn(underWay);
         }
-        if (response instanceof TracedResponse) response.countIn(underWay);
         for (const listen of serve) listen(request, response);
       });
     }
@@ -40,7 +42,10 @@ export const overload: Plugin<OverloadOptions> = {
   },
 };
 
-/** Whoever asks how the process is gets an answer; and those that come to wait have a bound of their own. */
-function isRefused({ url = '' }: IncomingMessage): boolean {
+/**
+ * Whoever asks how the process is gets an answer. And those that come to wait have a bound of their own: thousands of them are
+ * answered after one publication, and take nothing from others meanwhile.
+ */
+function isBounded({ url = '' }: IncomingMessage): boolean {
   return !url.startsWith('/health/') && !url.includes('wait=');
 }

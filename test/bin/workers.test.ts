@@ -164,6 +164,8 @@ describe('an API of two processes', function () {
     const [code] = await once(api.process, 'close');
     expect(code).to.equal(0);
     for (const pid of answering()) expect(isThere(pid), `${pid}`).to.equal(false);
+    const begun = lines().filter(({ pauseMs }) => pauseMs !== undefined);
+    expect(begun, 'one for each of the two that died').to.have.length(2);
     expect(log, 'each is let go of by its primary').not.to.include('killed.');
   });
 

@@ -60,7 +60,7 @@ describe('a process with more requests than it works on', () => {
     expect((await api.get('/products/2')).status, 'when they are answered').to.equal(200);
   });
 
-  it('does not count those that wait for a publication, nor those that left', async () => {
+  it('does not count those that wait for a publication, before and after, nor those that left', async () => {
     const waiting = Array.from({ length: maxRequests + 1 }, () =>
       send(api, `/products/changes?since=${live}&wait=20`),
     );
