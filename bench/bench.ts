@@ -17,10 +17,12 @@ import type { Comparison, GroupResult } from './results.ts';
 import { measureScale } from './scale.ts';
 import { measureServing } from './serving.ts';
 import { measureWalk } from './walk.ts';
+import { measureWorkers } from './workers.ts';
 import { Workspace } from './workspace.ts';
 
 const groups: Readonly<Record<GroupName, (run: BenchRun) => Promise<GroupResult>>> = {
   serving: measureServing,
+  workers: measureWorkers,
   scale: measureScale,
   walk: measureWalk,
   latency: measureLatency,

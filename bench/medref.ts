@@ -54,8 +54,13 @@ export async function createKey(workspace: Workspace, store: Store): Promise<str
 }
 
 /** Starts an API on a free port. */
-export function serve(workspace: Workspace, store: Store): Promise<Child & Ready> {
-  return workspace.startServer(process.execPath, [entry, 'serve', '--json'], { env: environment(store) });
+export function serve(
+  workspace: Workspace,
+  store: Store,
+  settings: Record<string, string> = {},
+): Promise<Child & Ready> {
+  const env = environment(store, settings);
+  return workspace.startServer(process.execPath, [entry, 'serve', '--json'], { env });
 }
 
 function readReport({ output }: Child): ImportReport {

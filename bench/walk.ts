@@ -1,12 +1,15 @@
 // The row group `walk`: a client that reads the whole real list, page after page or as NDJSON. In: a run. Out: its rows.
 
+import { writeFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, gunzipSync } from 'node:zlib';
 import { Client } from 'undici';
+import { createClient } from '../client/client.ts';
 import type { BenchRun } from './bench-run.ts';
 import { onPath } from './installed.ts';
 import type { LoadRequest } from './load.ts';
+import { importProducts } from './medref.ts';
 import { startNginx, writePages } from './peers/nginx.ts';
 import { readProducts } from './peers/paged-list.ts';
 import { fieldsOf, requestsFor } from './requests.ts';
@@ -22,6 +25,15 @@ export interface Walk {
 }
 
 type Step = (next: URL) => string;
+
+const [ndjson, snapshot, delta] = [
+  'medref: the whole list as NDJSON, gzip',
+  'medref/client: first snapshot of a mirror, proven',
+  'medref/client: step of a mirror, 1 % changed',
+] as const;
+
+/** How many records of a list the step of a mirror is measured with. */
+const changedOf = (count: number) => Math.ceil(count / 100);
 
 /** Measures walks over the whole list. */
 export async function measureWalk(run: BenchRun): Promise<GroupResult> {
@@ -39,22 +51,53 @@ export async function measureWalk(run: BenchRun): Promise<GroupResult> {
   const walkMedref = () => settled(() => walk(service.origin, '/products', { fields, pages, step }));
   const result =
     program === undefined ? null : await againstNginx(run, { service, requests, program, pages, walkMedref });
-  const ndjson = await inRounds(
-    [
-      {
-        title: 'NDJSON against the walk',
-        subject: () => settled(() => readNdjson(service, count)),
-        against: walkMedref,
-      },
-    ],
+  const since = await publishChanged(run, service);
+  const readers: readonly [name: string, read: () => Promise<Walk>][] = [
+    [ndjson, () => readNdjson(service, count)],
+    [snapshot, () => firstStep(service, { records: count })],
+    [delta, () => firstStep(service, { since, changes: changedOf(count) })],
+  ];
+  const results = await inRounds(
+    readers.map(([title, read]) => ({ title, subject: () => settled(read), against: walkMedref })),
     run.rounds,
-    (title, round) => run.say(`round ${round + 1} of ${run.rounds}: ${title}`),
+    (title, round) => run.say(`round ${round + 1} of ${run.rounds}: ${title} against the walk`),
   );
   await service.stop();
   return {
-    comparisons: [walkComparison(result), ndjsonComparison(ndjson[0] as ContestResult<Walk>)],
-    figures: figures(count, result, ndjson[0] as ContestResult<Walk>),
+    comparisons: [
+      walkComparison(result),
+      ...readers.map(([name], n) => comparisonWithWalk(name, results[n] as ContestResult<Walk>)),
+    ],
+    figures: figures(count, result, results as ContestResult<Walk>[]),
   };
+}
+
+/** Publishes the list once more, one of a hundred records changed. @returns the version before */
+async function publishChanged(run: BenchRun, { origin, key, store }: Service): Promise<number> {
+  const { version } = await createClient({ baseUrl: origin, key }).products.page({ perPage: 1 });
+  const changed = readProducts(run.list).map((record, n) =>
+    n % 100 === 0 ? { ...record, published: !record.published } : record,
+  );
+  const file = run.workspace.path('changed.json');
+  await writeFile(file, JSON.stringify({ data: changed }));
+  await importProducts(run.workspace, store, file);
+  return version;
+}
+
+/** What a mirror of the client library gives first, proven by its digest where it is a snapshot. */
+async function firstStep(
+  { origin, key }: Pick<Service, 'origin' | 'key'>,
+  { since, records, changes }: { since?: number; records?: number; changes?: number },
+): Promise<Walk> {
+  const startedAt = performance.now();
+  const mirror = createClient({ baseUrl: origin, key }).products.mirror({ since });
+  const { value: step } = await mirror.next();
+  const seconds = (performance.now() - startedAt) / 1000;
+  await mirror.return();
+  const came = [step?.records?.length, step?.changes?.length];
+  if (came[0] !== records || came[1] !== changes)
+    throw new Error(`the step had ${came} records and changes, not ${[records, changes]}`);
+  return { seconds, pages: 1 };
 }
 
 async function againstNginx(
@@ -177,9 +220,9 @@ function walkComparison(result: ContestResult<Walk> | null): Comparison {
   };
 }
 
-function ndjsonComparison(result: ContestResult<Walk>): Comparison {
+function comparisonWithWalk(subject: string, result: ContestResult<Walk>): Comparison {
   return {
-    subject: 'medref: the whole list as NDJSON, gzip',
+    subject,
     against: 'medref: walk of the whole list along next, gzip',
     unit: 'times',
     target: null,
@@ -200,7 +243,7 @@ function speedOf({ samples, failure }: ContestResult<Walk>): Outcome {
 function figures(
   records: number,
   nginx: ContestResult<Walk> | null,
-  ndjson: ContestResult<Walk>,
+  readers: readonly ContestResult<Walk>[],
 ): PlainFigure[] {
   const perSecond = (name: string, walks: readonly Walk[]): PlainFigure[] =>
     walks.length === 0
@@ -214,12 +257,17 @@ function figures(
   return [
     ...perSecond('medref: walk of the whole list along next, gzip', [
       ...(nginx?.samples.map(({ subject }) => subject) ?? []),
-      ...ndjson.samples.map(({ against }) => against),
+      ...readers.flatMap(({ samples }) => samples.map(({ against }) => against)),
     ]),
     ...perSecond('nginx: the same pages, static', nginx?.samples.map(({ against }) => against) ?? []),
-    ...perSecond(
-      'medref: the whole list as NDJSON, gzip',
-      ndjson.samples.map(({ subject }) => subject),
+    ...[ndjson, snapshot].flatMap((name, n) =>
+      perSecond(name, readers[n]?.samples.map(({ subject }) => subject) ?? []),
     ),
+    ...inMilliseconds(delta, readers[2]?.samples.map(({ subject }) => subject) ?? []),
   ];
+}
+
+function inMilliseconds(name: string, walks: readonly Walk[]): PlainFigure[] {
+  const values = walks.map(({ seconds }) => seconds * 1000);
+  return walks.length === 0 ? [] : [{ name, unit: 'ms', outcome: { state: 'measured', values } }];
 }

@@ -31,6 +31,10 @@ export interface Settings {
   readonly trustedProxies: BlockList | undefined;
   /** By collection name; a collection without a URL is absent. */
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
+  /** Of one document: its size, decoded, and how long its answer may take to begin. */
+  readonly upstreamLimits: { readonly bodyBytes: number; readonly requestMs: number };
+  /** Of a list: its pages, and how deep its records may be nested. */
+  readonly readerLimits: { readonly pages: number; readonly depth: number };
   readonly importCron: string;
   readonly importTimezone: string;
   /** Whether the schedule imports as soon as an upstream that is a medref publishes. */
@@ -170,6 +174,34 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     takes: 'visible ASCII characters without spaces',
     rule: token,
     secret: true,
+  },
+  {
+    name: 'UPSTREAM_MAX_BYTES',
+    default: 4 * 1024 ** 3,
+    doc: 'An import fails where one document of upstream has more decoded bytes than this.',
+    takes: 'an integer from 1000 to 1000000000000',
+    rule: Joi.number().integer().min(1_000).max(1e12),
+  },
+  {
+    name: 'UPSTREAM_MAX_PAGES',
+    default: 100_000,
+    doc: 'An import fails where a list has more pages than this.',
+    takes: 'an integer from 1 to 10000000',
+    rule: Joi.number().integer().min(1).max(10_000_000),
+  },
+  {
+    name: 'UPSTREAM_MAX_DEPTH',
+    default: 32,
+    doc: 'A record is rejected where its arrays and objects are nested deeper than this.',
+    takes: 'an integer from 4 to 1000',
+    rule: Joi.number().integer().min(4).max(1_000),
+  },
+  {
+    name: 'UPSTREAM_MAX_SECONDS',
+    default: 60,
+    doc: 'An import fails where upstream has not begun to answer a request within this, with all tries and waits.',
+    takes: 'an integer from 1 to 3600',
+    rule: Joi.number().integer().min(1).max(3_600),
   },
   {
     name: 'IMPORT_CRON',
@@ -314,6 +346,11 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     baseUrl: (values.get('BASE_URL') as string | undefined)?.replace(/(?<!\/)\/+$/, ''),
     trustedProxies: proxies === undefined ? undefined : addressList(proxies),
     upstreams: upstreams(values),
+    upstreamLimits: {
+      bodyBytes: number('UPSTREAM_MAX_BYTES'),
+      requestMs: number('UPSTREAM_MAX_SECONDS') * 1_000,
+    },
+    readerLimits: { pages: number('UPSTREAM_MAX_PAGES'), depth: number('UPSTREAM_MAX_DEPTH') },
     importCron: text('IMPORT_CRON'),
     importTimezone: text('IMPORT_TIMEZONE'),
     follow: text('FOLLOW') === 'true',

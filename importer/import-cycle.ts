@@ -104,7 +104,9 @@ async function stage(job: ImportJob, known: Validators | null): Promise<FromUpst
     const begun = await lock.begin(context.dryRun ? `dry-run-${randomUUID()}` : '');
     const writer = new VersionWriter(redis, begun, collection);
     job.begun = { ...begun, writer };
-    const walk = readRecords({ url: source.url, upstream, validators: known });
+    const walk = readRecords({
+      ...{ url: source.url, upstream, validators: known, limits: context.readerLimits },
+    });
     for (;;) {
       const { done, value } = await walk.next();
       signal.throwIfAborted();

@@ -52,7 +52,7 @@ const named = (name: string) => product(1, { product: { id: 1, name } });
 const marks = (size: number) => filled(size / 4, '\u0301', '') + filled(size / 4, '\u0323', 'x');
 
 function parse(text: string, by: number): void {
-  const parser = createRecordParser({ lines: false, recordsBefore: 0, mayQuote: true });
+  const parser = createRecordParser({ lines: false, recordsBefore: 0, mayQuote: true, maxDepth: 32 });
   for (let from = 0; from < text.length; from += by) {
     for (const record of parser.feed(text.slice(from, from + by))) record.raw();
   }

@@ -13,8 +13,8 @@ import { atEndOfTurn } from './end-of-turn.ts';
 const maxBuckets = 10_000;
 
 /**
- * A process lets in a small share of what is left without asking, for this long, in ms, and reports it after that: a command
- * for each turn of the event loop would take a sixth of what it answers. What this lets through too much, where many
+ * A process lets in a small share of what is left without asking, for this long, in ms, and reports it after that, since a
+ * command for each turn of the event loop would cost more than all else that a rate does. What this lets through too much, where many
  * processes do the same at once, is owed.
  */
 const leasedShare = 16;

@@ -6,6 +6,7 @@ import { currentFormat } from '../../shared/formats/content-format.ts';
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { StoredContent } from '../../shared/versions.ts';
+import type { ReaderLimits } from '../reader/record-reader.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { UpstreamLimits } from '../upstream/access.ts';
 import type { Arrival, Validators } from '../upstream/document.ts';
@@ -41,6 +42,8 @@ export interface ImportContext {
   readonly maxNumberWaitMs?: number | undefined;
   /** Bounds on waiting and size; tests shorten them. */
   readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
+  /** Bounds on the list; tests shorten them. */
+  readonly readerLimits?: Partial<ReaderLimits> | undefined;
 }
 
 /** How far an import has come. */

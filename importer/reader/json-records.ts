@@ -41,6 +41,7 @@ export class UnreadableJson extends Error {}
  * Makes the parser of one document.
  * @param options.lines whether the document is JSON Lines, which its text does not tell for certain.
  * @param options.recordsBefore how many records the pages before held.
+ * @param options.maxDepth how deep a record may be nested.
  * @param options.mayQuote whether a reason may show how a document begins that is not JSON.
  */
 export function createRecordParser(options: ParserOptions): RecordParser {
@@ -51,6 +52,7 @@ interface ParserOptions {
   readonly lines: boolean;
   readonly recordsBefore: number;
   readonly mayQuote: boolean;
+  readonly maxDepth: number;
 }
 
 class ParsedRecord implements SourceRecord {
@@ -81,7 +83,7 @@ class ParsedRecord implements SourceRecord {
 /** An array of records, or an envelope with such an array as its `data`. */
 class DocumentParser implements RecordParser {
   private readonly tokenize = createTokenizer();
-  private readonly assembler = new ValueAssembler();
+  private readonly assembler: ValueAssembler;
   private place: 'start' | 'envelope' | 'data' | 'member' | 'records' | 'end' = 'start';
   private isEmpty = true;
   private inEnvelope = false;
@@ -90,7 +92,8 @@ class DocumentParser implements RecordParser {
   private position: number;
   private readonly mayQuote: boolean;
 
-  constructor({ recordsBefore, mayQuote }: ParserOptions) {
+  constructor({ recordsBefore, mayQuote, maxDepth }: ParserOptions) {
+    this.assembler = new ValueAssembler(maxDepth);
     this.position = recordsBefore;
     this.mayQuote = mayQuote;
   }
@@ -233,14 +236,15 @@ class DocumentParser implements RecordParser {
 /** One JSON value a line. */
 class LinesParser implements RecordParser {
   readonly envelope: Envelope = { next: null, totalCount: undefined };
-  private readonly assembler = new ValueAssembler();
+  private readonly assembler: ValueAssembler;
   private tokenize = createTokenizer();
   private line = 1;
   private isBlank = true;
   private isComplete = false;
   private position: number;
 
-  constructor({ recordsBefore }: ParserOptions) {
+  constructor({ recordsBefore, maxDepth }: ParserOptions) {
+    this.assembler = new ValueAssembler(maxDepth);
     this.position = recordsBefore;
   }
 

@@ -6,9 +6,6 @@ import { jsonPath } from './json-path.ts';
 
 export type { Token };
 
-/** Values nested deeper than this are flawed; what is deeper is skipped, not built. */
-export const maxDepth = 32;
-
 /** A reason to reject a value that its JSON text alone shows, and the JSON path of the place. */
 export interface Flaw {
   readonly path: string;
@@ -40,8 +37,14 @@ export class ValueAssembler {
   isPlain = true;
 
   private depth = 0;
+  private readonly maxDepth: number;
   private readonly containers: (unknown[] | Record<string, unknown>)[] = [];
   private readonly keys: string[] = [];
+
+  /** @param maxDepth values nested deeper than this are flawed; what is deeper is skipped, not built */
+  constructor(maxDepth: number) {
+    this.maxDepth = maxDepth;
+  }
 
   /** Whether a value has begun and not yet ended. */
   get isOpen(): boolean {
@@ -96,19 +99,19 @@ export class ValueAssembler {
   }
 
   private enter(container: unknown[] | Record<string, unknown>): void {
-    if (this.depth < maxDepth) {
+    if (this.depth < this.maxDepth) {
       this.put(container);
       this.containers[this.depth] = container;
-    } else if (this.depth === maxDepth) {
+    } else if (this.depth === this.maxDepth) {
       this.put(null);
-      this.flaw ??= { path: this.path(), reason: `is nested deeper than ${maxDepth} levels` };
+      this.flaw ??= { path: this.path(), reason: `is nested deeper than ${this.maxDepth} levels` };
       this.isPlain = false;
     }
     this.depth++;
   }
 
   private enterMember(key: string): void {
-    if (this.depth > maxDepth) return;
+    if (this.depth > this.maxDepth) return;
     const level = this.depth - 1;
     this.keys[level] = key;
     if (Object.hasOwn(this.containers[level] as object, key)) {
@@ -124,7 +127,7 @@ export class ValueAssembler {
       this.value = value;
       return;
     }
-    if (this.depth > maxDepth) return;
+    if (this.depth > this.maxDepth) return;
     const level = this.depth - 1;
     const container = this.containers[level] as unknown[] | Record<string, unknown>;
     if (Array.isArray(container)) {

@@ -22,6 +22,8 @@ export class UpstreamChangedError extends UpstreamError {
 export interface ReaderLimits {
   /** Pages of one walk. */
   readonly pages: number;
+  /** Levels of arrays and objects in a record. */
+  readonly depth: number;
   /** Bytes of text since the last whole record: one giant record, or endless white space. */
   readonly bytesWithoutRecord: number;
 }
@@ -32,6 +34,7 @@ const maxShownCount = 40;
 /** The limits that hold outside of tests. */
 export const readerLimits: ReaderLimits = Object.freeze({
   pages: 100_000,
+  depth: 32,
   bytesWithoutRecord: 4 * 1024 ** 2,
 });
 
@@ -150,7 +153,12 @@ async function* readDocument(
   const name = urlText(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
   // What the list names itself, and the operator did not, may be anything: no text of it gets into a reason.
-  const parser = createRecordParser({ lines: document.lines, recordsBefore, mayQuote: !first });
+  const parser = createRecordParser({
+    lines: document.lines,
+    recordsBefore,
+    mayQuote: !first,
+    maxDepth: limits.depth,
+  });
   let position = recordsBefore;
   let bytesWithoutRecord = 0;
   try {

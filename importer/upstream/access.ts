@@ -1,5 +1,7 @@
 // What an import reaches its upstream with: the limits, the token, and what ends it early.
 
+import type { LookupFunction } from 'node:net';
+
 /** What the importer allows an upstream. */
 export interface UpstreamLimits {
   /** How often a document is asked for, the first time included. */
@@ -46,4 +48,8 @@ export interface Access {
   readonly limits: UpstreamLimits;
   readonly token: string | undefined;
   readonly signal: AbortSignal;
+  /** Names become addresses by it; tests have names of their own. */
+  readonly lookup?: LookupFunction | undefined;
+  /** Who is trusted to sign certificates, in the place of those whom Node trusts; of tests, too. */
+  readonly ca?: string | undefined;
 }

@@ -1,13 +1,15 @@
 // In: an http(s) URL. Out: the document found there, after tries, waits and redirects; the only place that knows undici.
 
+import { lookup as systemLookup } from 'node:dns';
 import { STATUS_CODES } from 'node:http';
 import { unescape as percentDecoded } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
 import { failingOnReset } from './connection-reset.ts';
 import { passingOverContinue } from './continue-answers.ts';
 import { documentOf, type Found, hasLinesExtension, type Validators } from './document.ts';
+import { isLinkLocal, refusingLinkLocal } from './link-local.ts';
 import { maxUrlLength, namedUrl } from './named-url.ts';
 import { codeOf, quoted, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
@@ -22,7 +24,7 @@ export interface HttpClient {
 
 /** Makes a client; nothing is sent before its first `open`. */
 export function createHttpClient(access: Access): HttpClient {
-  const agent = new Agent({ connect: connectorOf(access.limits), bodyTimeout: 0 });
+  const agent = agentOf(access);
   return {
     open: (url, validators) => openHttp(url, validators, { ...access, agent }),
     ask: (url) => askHttp(url, { ...access, agent }),
@@ -30,8 +32,31 @@ export function createHttpClient(access: Access): HttpClient {
   };
 }
 
-function connectorOf(limits: UpstreamLimits): buildConnector.connector {
-  const connect = buildConnector({ timeout: limits.connectMs });
+/**
+ * Connects by the proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, or straight. Certificates are checked,
+ * whatever `NODE_TLS_REJECT_UNAUTHORIZED` says. @throws UpstreamError where a proxy is not the URL of one
+ */
+function agentOf({ limits, lookup = systemLookup, ca }: Access): Dispatcher {
+  const tls = { timeout: limits.connectMs, rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
+  try {
+    return new EnvHttpProxyAgent({
+      bodyTimeout: 0,
+      connect: { ...tls, lookup: refusingLinkLocal(lookup) },
+      ...{ proxyTls: tls, requestTls: tls },
+      proxyTunnel: false, // Many proxies tunnel to port 443 alone.
+      factory: (origin, { connect, ...options }: Pool.Options) =>
+        new Pool(origin, { ...options, connect: connectorOf(connect) }),
+    });
+  } catch {
+    throw new UpstreamError(
+      'HTTPS_PROXY or HTTP_PROXY is not the URL of a proxy, such as http://proxy.example:3128. Set it to one, or to nothing.',
+    );
+  }
+}
+
+/** Mends what undici makes of some connections, whoever makes these. */
+function connectorOf(how: Pool.Options['connect']): buildConnector.connector {
+  const connect = typeof how === 'function' ? how : buildConnector({ ...how });
   return (options, callback) =>
     connect(options, (...[error, socket]) =>
       error ? callback(error, null) : callback(null, passingOverContinue(failingOnReset(socket))),
@@ -39,7 +64,7 @@ function connectorOf(limits: UpstreamLimits): buildConnector.connector {
 }
 
 interface Connected extends Access {
-  readonly agent: Agent;
+  readonly agent: Dispatcher;
 }
 
 async function openHttp(url: URL, validators: Validators | null, access: Connected): Promise<Found> {
@@ -173,6 +198,7 @@ async function follow(
   let url = start;
   let headers = startHeaders;
   for (let redirects = 0; ; redirects++) {
+    if (isLinkLocal(url.hostname) && url.hostname !== start.hostname) throw linkLocal(urlText(url));
     const response = await send(url, headers, { access, deadline });
     if (![301, 302, 303, 307, 308].includes(response.statusCode)) return { url, response };
     discarded(response.body, null);
@@ -265,7 +291,20 @@ const requestFailures: Record<string, [what: string, advice: string]> = {
   ETIMEDOUT: ['did not accept a connection in time', runningAdvice],
 };
 
+function linkLocal(name: string): UpstreamError {
+  return new UpstreamError(
+    `${name} is at a link-local address, where machines tell of themselves, and is not asked. Check the URL: only one that ` +
+      'names such an address itself leads there.',
+  );
+}
+
 function requestFailure(name: string, code: string, limits: UpstreamLimits): UpstreamError {
+  if (code === 'ERR_LINK_LOCAL') return linkLocal(name);
+  if (proxyFaults.includes(code)) {
+    return new UpstreamError(
+      `${name} was not reached: the proxy that HTTPS_PROXY or HTTP_PROXY names has refused. Check its URL and its credentials.`,
+    );
+  }
   if (code === 'UND_ERR_CONNECT_TIMEOUT') {
     return new PassingFailure(
       `${name} did not accept a connection within ${seconds(limits.connectMs)}`,
@@ -295,6 +334,9 @@ function requestFailure(name: string, code: string, limits: UpstreamLimits): Ups
   }
   return new UpstreamError(`${name} could not be asked (${code}). Check the URL.`);
 }
+
+/** Codes of what a proxy refuses. */
+const proxyFaults = ['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG', 'UND_ERR_PRX_TLS'];
 
 /** Codes of a certificate that is not accepted (Node's documentation of `tls`, X509 certificate error codes). */
 const certificateFaults =

@@ -1,6 +1,6 @@
 // In: the URL of a document, http(s) or file. Out: its decoded bytes, or one plain sentence that says why there are none.
 
-import { type UpstreamLimits, upstreamLimits } from './access.ts';
+import { type Access, type UpstreamLimits, upstreamLimits } from './access.ts';
 import type { Found, Validators } from './document.ts';
 import { createFileClient } from './file.ts';
 import { createHttpClient } from './http.ts';
@@ -13,6 +13,9 @@ export interface UpstreamOptions {
   readonly signal?: AbortSignal | undefined;
   /** Tests make limits smaller. */
   readonly limits?: Partial<UpstreamLimits> | undefined;
+  /** See {@link Access}. */
+  readonly lookup?: Access['lookup'];
+  readonly ca?: Access['ca'];
 }
 
 /** The connection to an upstream, for the length of one import. */
@@ -31,7 +34,8 @@ export interface Upstream {
 /** Makes the connection to an upstream; nothing is sent before {@link Upstream.open}, whoever made it closes it. */
 export function createUpstream(options: UpstreamOptions = {}): Upstream {
   const limits = { ...upstreamLimits, ...options.limits };
-  const access = { limits, token: options.token, signal: options.signal ?? new AbortController().signal };
+  const { token, signal = new AbortController().signal, lookup, ca } = options;
+  const access = { limits, token, signal, lookup, ca };
   const http = createHttpClient(access);
   const files = createFileClient(access);
   return {

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import { readSettings, SettingsError, settingDefinitions } from '../../config/settings.ts';
+import { readerLimits } from '../../importer/reader/record-reader.ts';
+import { upstreamLimits } from '../../importer/upstream/access.ts';
 
 const read = (environment: Record<string, string>) => readSettings(environment);
 
@@ -25,6 +27,8 @@ describe('settings', () => {
       baseUrl: undefined,
       trustedProxies: undefined,
       upstreams: new Map(),
+      upstreamLimits: { bodyBytes: upstreamLimits.bodyBytes, requestMs: upstreamLimits.requestMs },
+      readerLimits: { pages: readerLimits.pages, depth: readerLimits.depth },
       importCron: '0 3 * * *',
       importTimezone: 'UTC',
       follow: false,
@@ -114,6 +118,10 @@ describe('settings', () => {
     PRODUCTS_TOKEN: ['two words', 'line\nbreak', 'ünïcode'],
     COMPANIES_TOKEN: [' '],
     UPSTREAM_TOKEN: ['a b'],
+    UPSTREAM_MAX_BYTES: ['999', '4GiB', '1000000000001'],
+    UPSTREAM_MAX_PAGES: ['0', '10000001'],
+    UPSTREAM_MAX_DEPTH: ['3', '1001'],
+    UPSTREAM_MAX_SECONDS: ['0', '3601', '1.5'],
     IMPORT_CRON: ['every day', '* * * *', '0 0 3 * * *', '60 3 * * *', '@daily'],
     IMPORT_TIMEZONE: ['Mars/Olympus', 'UTC+3:00:00:00'],
     FOLLOW: ['yes', '1', 'TRUE'],
@@ -198,6 +206,10 @@ describe('settings', () => {
     API_PORT: ['0', '65535'],
     PRODUCTS_URL: ['https://a.test/p?key=1', 'file:///data/p.json.gz', 'http://localhost:8080/'],
     TRUSTED_PROXIES: ['0.0.0.0/0', '::1,127.0.0.1/32', '::/0'],
+    UPSTREAM_MAX_BYTES: ['1000', '1000000000000'],
+    UPSTREAM_MAX_PAGES: ['1', '10000000'],
+    UPSTREAM_MAX_DEPTH: ['4', '1000'],
+    UPSTREAM_MAX_SECONDS: ['1', '3600'],
     IMPORT_CRON: ['*/5 * * * *', '0 3 * * 1-5', '15 2,14 1 * *'],
     IMPORT_TIMEZONE: ['Europe/Istanbul', 'UTC'],
     FOLLOW: ['true', 'false'],

@@ -171,7 +171,9 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
       await admin.stop();
     }
     const text = readFileSync(new URL('../../deploy/nginx/medref.conf', import.meta.url), 'utf8');
-    const ports = [...text.matchAll(/^ *(?:# )?server [\d.]+:(\d+);/gm)].map(([, port]) => port);
+    const ports = [...text.matchAll(/^ *(?:# )?server [\d.]+:(\d+) fail_timeout=1s;/gm)].map(
+      ([, port]) => port,
+    );
     expect(ports).to.deep.equal(['3000', '3000']);
     expect(text.match(/proxy_pass [^;]+/g)).to.deep.equal(['proxy_pass http://medref']);
   });

@@ -41,6 +41,10 @@ describe('the systemd units', () => {
     }
   });
 
+  it('leave it to the API to end its workers', () => {
+    expect(linesOf('medref-api')).to.include('KillMode=mixed');
+  });
+
   it('may do nothing that they need not', () => {
     for (const { unit } of units) {
       expect(linesOf(unit), unit).to.include.members([

@@ -558,8 +558,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'one more level of nesting is built',
     file: 'importer/reader/json-values.ts',
-    from: 'if (this.depth < maxDepth) {',
-    to: 'if (this.depth <= maxDepth) {',
+    from: 'if (this.depth < this.maxDepth) {',
+    to: 'if (this.depth <= this.maxDepth) {',
     tests: [`${importer}/reader/record-reader.test.ts`],
   },
   {
@@ -809,6 +809,27 @@ export const mutants: readonly Mutant[] = [
     from: 'export const drainMs = 10_000;',
     to: 'export const drainMs = 0;',
     tests: ['test/bin/medref.test.ts'],
+  },
+  {
+    what: 'connections that are kept end between two requests as the API stops',
+    file: 'api/plugins/draining.ts',
+    from: 'makeLast(response),',
+    to: 'undefined,',
+    tests: ['test/api/plugins/draining.test.ts'],
+  },
+  {
+    what: 'requests beyond the bound are taken',
+    file: 'api/plugins/overload.ts',
+    from: 'underWay.isFull && isRefused(request)',
+    to: 'false',
+    tests: ['test/api/plugins/overload.test.ts'],
+  },
+  {
+    what: 'counts of a process that has ended are lost',
+    file: 'api/admin/gathered-metrics.ts',
+    from: 'this.#ended = joined as unknown as Counted;',
+    to: '',
+    tests: ['test/api/admin/gathered-metrics.test.ts'],
   },
   {
     what: 'a schedule ends without its import',

@@ -59,6 +59,10 @@ const proofs: Readonly<Record<string, Proof>> = {
     heading: 'Ten thousand clients that wait',
     run: async (_, say) => (await import('./waiting.ts')).proveWaiting(say),
   },
+  restart: {
+    heading: 'Processes that are replaced',
+    run: async (_, say) => (await import('./rolling-restarts.ts')).proveRestarts(say),
+  },
   client: {
     heading: 'Mirrors by the client library',
     run: async ({ seed }, say) => (await import('./client-mirrors.ts')).proveClientMirrors(seed, say),

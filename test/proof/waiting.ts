@@ -7,10 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { cpuMicros } from '../../bench/process-usage.ts';
 import { percentile } from '../../bench/statistics.ts';
+import { createClient } from '../../client/client.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
-import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { connectForListening, connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { importRecords } from '../support/importing.ts';
+import { productKeys } from '../support/keys.ts';
 import { startMedref } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
@@ -38,7 +40,8 @@ const allowed = { answerMs: 1_000, readerMs: 250 };
 const text = `Clients wait for a publication on one API process, each on a connection of its own, in another process on the same machine, and asks again at once. ${inDigits(changedEach)} of
 ${inDigits(size)} products are others each time; each client takes the first page of the changes as gzip. The time is counted from
 the announcement of the publication by Redis to the last byte of an answer, and includes what the clients take of the two
-cores. All must be answered within ${inDigits(allowed.answerMs)} ms. A reader asks for one record every 5 ms meanwhile.`;
+cores. All must be answered within ${inDigits(allowed.answerMs)} ms. A reader asks for one record every 5 ms meanwhile. Beside them a
+mirror of the client library waits, in a third process: it has a step when all changes have come, and their digest was proven.`;
 
 /** Publishes while clients wait. */
 export async function proveWaiting(say: (progress: string) => void): Promise<Finding> {
@@ -57,8 +60,9 @@ export async function proveWaiting(say: (progress: string) => void): Promise<Fin
   const api = startMedref(['serve'], settings);
   await api.line(/answers/);
   const clients = startClients([String(port), key, server.url]);
+  const mirror = await Mirror.start({ baseUrl: `http://127.0.0.1:${port}`, key }, server.url);
   try {
-    const service = { redis, list, clients, adminPort, pid: api.process.pid as number };
+    const service = { redis, list, clients, mirror, adminPort, pid: api.process.pid as number };
     const asked = { origin: `http://127.0.0.1:${port}`, port, key };
     const found = [];
     for (const crowd of crowds) {
@@ -67,6 +71,7 @@ export async function proveWaiting(say: (progress: string) => void): Promise<Fin
     }
     return findingOf(found);
   } finally {
+    mirror.stop();
     clients.kill('SIGKILL');
     api.process.kill('SIGTERM');
     await api.ended;
@@ -99,8 +104,52 @@ class ChangingList {
   }
 }
 
+/** A mirror of the client library, and when it had each version. */
+class Mirror {
+  readonly #ending = new AbortController();
+  readonly #hadAt = new Map<number, number>();
+  readonly #listener: Redis;
+  #announcedAt = 0;
+
+  /** Waits until it has its snapshot. */
+  static async start(options: { baseUrl: string; key: string }, redisUrl: string): Promise<Mirror> {
+    const mirror = new Mirror(connectForListening(redisUrl));
+    mirror.#listener.on('message', () => {
+      mirror.#announcedAt = performance.now();
+    });
+    await mirror.#listener.subscribe(productKeys.announcements);
+    const { signal } = mirror.#ending;
+    const steps = createClient(options).products.mirror({ signal });
+    await steps.next();
+    void mirror.#follow(steps);
+    return mirror;
+  }
+
+  private constructor(listener: Redis) {
+    this.#listener = listener;
+  }
+
+  /** Waits until it has a version. @returns for how long after the announcement it had not, in ms */
+  async lag(version: number): Promise<number> {
+    for (const deadline = Date.now() + 60_000; !this.#hadAt.has(version); await sleep(5))
+      if (Date.now() > deadline) throw new Error(`The mirror does not have version ${version}.`);
+    return (this.#hadAt.get(version) as number) - this.#announcedAt;
+  }
+
+  stop(): void {
+    this.#ending.abort();
+    this.#listener.disconnect();
+  }
+
+  async #follow(steps: AsyncIterable<{ readonly version: number; readonly kind: string }>): Promise<void> {
+    for await (const { version, kind } of steps)
+      if (kind === 'changes') this.#hadAt.set(version, performance.now());
+  }
+}
+
 interface Service {
   readonly redis: Redis;
+  readonly mirror: Mirror;
   readonly list: ChangingList;
   readonly clients: ChildProcess;
   readonly adminPort: number;
@@ -114,6 +163,8 @@ interface Measured {
   readonly p50: number;
   readonly p99: number;
   readonly last: number;
+  /** From the announcement until a mirror had the step, in ms. */
+  readonly mirror: { readonly p50: number; readonly p99: number; readonly last: number };
   /** How much more memory the process holds than before they came, for each of them, in KB. */
   readonly kilobytesEach: number;
   /** Of one core, while they wait, in percent. */
@@ -134,38 +185,46 @@ async function measure(
   const { redis, list, pid } = service;
   const memoryBefore = (await metrics(service)).memory;
   service.clients.send({ clients, since: await liveVersion(service) } satisfies FollowOrder);
-  await allWaiting(service, clients);
+  await allWaiting(service, clients + 1);
   const [cpu, commandsBefore] = [cpuMicros(pid) ?? 0, await commandCount(redis)];
   await sleep(watchMs);
   const cpuPercent = (((cpuMicros(pid) ?? 0) - cpu) / 1_000 / watchMs) * 100;
   const commandsWaiting = ((await commandCount(redis)) - commandsBefore) / (watchMs / 1_000);
   const kilobytesEach = ((await metrics(service)).memory - memoryBefore) / clients / 1_000;
-  const ms: number[] = [];
+  const [ms, mirrorMs]: [number[], number[]] = [[], []];
   const others: Record<string, number> = {};
   let [commandsAnswering, readerMs] = [0, 0];
   for (let round = 1; round <= rounds; round += 1) {
     const allTold = once(service.clients, 'message');
     const reader = readOn(service);
-    await list.publish();
+    const version = await list.publish();
     const commands = await commandCount(redis);
     const [told] = (await allTold) as [Told];
     commandsAnswering = Math.max(commandsAnswering, (await commandCount(redis)) - commands);
     readerMs = Math.max(readerMs, await reader.stop());
     ms.push(...told.ms);
+    mirrorMs.push(await service.mirror.lag(version));
     for (const [status, count] of Object.entries(told.others)) others[status] = (others[status] ?? 0) + count;
     say(`${clients} waiting, round ${round}: the last after ${Math.max(...told.ms).toFixed(1)} ms`);
-    await allWaiting(service, clients);
+    await allWaiting(service, clients + 1);
   }
-  const sorted = Float64Array.from(ms).sort();
   return {
-    ...{ clients, rounds, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) },
-    ...{ last: sorted.at(-1) as number, kilobytesEach, cpuPercent, commandsWaiting, commandsAnswering },
-    ...{ readerMs, others },
+    ...{ clients, rounds, ...spread(ms), mirror: spread(mirrorMs) },
+    ...{ kilobytesEach, cpuPercent, commandsWaiting, commandsAnswering, readerMs, others },
   };
 }
 
+function spread(ms: readonly number[]): { p50: number; p99: number; last: number } {
+  const sorted = Float64Array.from(ms).sort();
+  const last = sorted.at(-1) as number;
+  return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), last };
+}
+
 function findingOf(found: readonly Measured[]): Finding {
-  const faults = found.flatMap(({ clients, last, others, readerMs }) => [
+  const faults = found.flatMap(({ clients, last, mirror, others, readerMs }) => [
+    ...(mirror.last <= allowed.answerMs
+      ? []
+      : [`A mirror beside ${clients} had a step after ${mirror.last} ms.`]),
     ...(Object.keys(others).length === 0 ? [] : [`There were other answers: ${JSON.stringify(others)}.`]),
     ...(last <= allowed.answerMs ? [] : [`The last of ${clients} was answered after ${last} ms.`]),
     ...(readerMs <= allowed.readerMs
@@ -175,6 +234,13 @@ function findingOf(found: readonly Measured[]): Finding {
   return {
     text,
     tables: [
+      {
+        head: ['Waiting beside a mirror', 'It has a step, p50, ms', 'p99, ms', 'Longest, ms'],
+        rows: found.map(({ clients, mirror }) => [
+          inDigits(clients),
+          ...[mirror.p50, mirror.p99, mirror.last].map((it) => inDigits(it, 1)),
+        ]),
+      },
       {
         head: ['Waiting', 'Publications', 'p50, ms', 'p99, ms', 'Last, ms', 'A reader waited at most, ms'],
         rows: found.map((it) => [

@@ -40,7 +40,16 @@ export interface TestProxy {
 export { freePort };
 
 /** Starts nginx with the file as it stands but for ports and certificate; whoever calls this calls `stop`. */
-export async function startProxy({ port, apiPort }: { port: number; apiPort: number }): Promise<TestProxy> {
+export async function startProxy({
+  port,
+  apiPort,
+  further = [],
+}: {
+  port: number;
+  apiPort: number;
+  /** Ports of further API processes. */
+  further?: readonly number[];
+}): Promise<TestProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'medref-test-nginx-'));
   const key = join(folder, 'key.pem');
   const certificate = join(folder, 'certificate.pem');
@@ -50,7 +59,10 @@ export async function startProxy({ port, apiPort }: { port: number; apiPort: num
     ...['-keyout', key, '-out', certificate],
   ]);
   const site = replaceEach(await readFile(configuration, 'utf8'), [
-    ['    server 127.0.0.1:3000;', `    server 127.0.0.1:${apiPort};`],
+    [
+      '    server 127.0.0.1:3000 ',
+      [apiPort, ...further].map((it) => `    server 127.0.0.1:${it} `).join('fail_timeout=1s;\n'),
+    ],
     ['    listen 443 ssl;', `    listen 127.0.0.1:${port} ssl;`],
     ['/etc/medref/tls/fullchain.pem', certificate],
     ['/etc/medref/tls/privkey.pem', key],

@@ -92,8 +92,10 @@ export function cutting(part: string | Uint8Array, headers: Record<string, strin
 /** Why no server can be started that speaks TLS, or `null`. */
 export const whyNoTls = onPath('openssl') === undefined ? 'openssl is not installed' : null;
 
-/** A server that speaks both http and https on one port, with a certificate that nobody has signed. */
+/** A server that speaks both http and https on one port, with a certificate that it has signed itself. */
 export interface TwoSchemeServer {
+  /** Its certificate, of 127.0.0.1 and localhost, as PEM. */
+  readonly certificate: string;
   readonly port: number;
   /** The scheme and the credential of every request so far. */
   readonly requests: readonly (readonly [scheme: 'http' | 'https', authorization: string | undefined])[];
@@ -109,6 +111,7 @@ export async function startTwoSchemeServer(
   const { stdout: pem } = await promisify(execFile)(onPath('openssl') as string, [
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
     ...['-subj', '/CN=localhost', '-keyout', '-'],
+    ...['-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'],
   ]);
   const requests: TwoSchemeServer['requests'][number][] = [];
   const answering = (scheme: 'http' | 'https') => (request: IncomingMessage, response: ServerResponse) => {
@@ -129,6 +132,7 @@ export async function startTwoSchemeServer(
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
+    certificate: pem.slice(pem.indexOf('-----BEGIN CERTIFICATE')),
     port: (server.address() as AddressInfo).port,
     requests,
     reset: () => {

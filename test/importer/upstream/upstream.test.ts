@@ -162,7 +162,7 @@ describe('upstream', () => {
     });
 
     describe(`between http and https${whyNoTls ? ` (not tried: ${whyNoTls})` : ''}`, () => {
-      trustingAnyCertificate();
+      needingTls();
 
       for (const [from, to] of [
         ['https', 'http'],
@@ -175,7 +175,7 @@ describe('upstream', () => {
           });
           try {
             const url = new URL(`${from}://127.0.0.1:${server.port}/list.json`);
-            expect(await read(url, { token: 's3cret' })).to.equal(LIST);
+            expect(await read(url, { token: 's3cret', ca: server.certificate })).to.equal(LIST);
             expect(server.requests).to.deep.equal([
               [from, 'Bearer s3cret'],
               [to, undefined],
@@ -661,7 +661,7 @@ describe('upstream', () => {
       });
 
       describe(`over TLS${whyNoTls ? ` (not tried: ${whyNoTls})` : ''}`, () => {
-        trustingAnyCertificate();
+        needingTls();
 
         it('takes lines that end in order, and none that a reset ends', async () => {
           const server = await startTwoSchemeServer((response, request) => {
@@ -670,8 +670,10 @@ describe('upstream', () => {
           });
           try {
             const origin = `https://127.0.0.1:${server.port}`;
-            expect(await read(new URL('/whole', origin))).to.equal(lines);
-            expect(await reasonOf(new URL('/cut', origin))).to.contain('is cut off');
+            expect(await read(new URL('/whole', origin), { ca: server.certificate })).to.equal(lines);
+            expect(await reasonOf(new URL('/cut', origin), { ca: server.certificate })).to.contain(
+              'is cut off',
+            );
           } finally {
             await server.close();
           }
@@ -903,17 +905,10 @@ describe('upstream', () => {
   });
 });
 
-/** Lets the tests of a suite speak TLS with servers that nobody vouches for; leaves them out where there can be none. */
-function trustingAnyCertificate(): void {
-  const name = 'NODE_TLS_REJECT_UNAUTHORIZED';
-  const usual = process.env[name];
+/** Leaves the tests of a suite out where no server can speak TLS. */
+function needingTls(): void {
   before(function () {
     if (whyNoTls) this.skip();
-    process.env[name] = '0';
-  });
-  after(() => {
-    if (usual === undefined) delete process.env[name];
-    else process.env[name] = usual;
   });
 }
 
