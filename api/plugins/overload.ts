@@ -47,5 +47,5 @@ export const overload: Plugin<OverloadOptions> = {
  * answered after one publication, and take nothing from others meanwhile.
  */
 function isBounded({ url = '' }: IncomingMessage): boolean {
-  return !url.startsWith('/health/') && !url.includes('wait=');
+  return !url.startsWith('/health/') && !/^[^?]*\/changes\?(?:.*&)?wait=/.test(url);
 }
