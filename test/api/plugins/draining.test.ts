@@ -8,7 +8,7 @@ import { startApi, type TestApi } from '../../support/api.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 /** Long enough for a request to come, and short enough to be waited for. */
-const quietMs = 300;
+const quietMs = 1_500;
 
 const asked = 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n';
 
