@@ -91,7 +91,7 @@ describe('an import that runs', () => {
     const idle = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
     const before = sessionPriority(idle.pid as number);
     idle.kill('SIGKILL');
-    if (before === null) return this.skip();
+    if (before === null) return this.skip(); // Kernels without autogroups do not weigh sessions.
     expect(before).to.equal(0);
     await whileImporting('products', (pid) => expect(sessionPriority(pid)).to.equal(low), inOwnSession);
   });
@@ -118,6 +118,6 @@ describe('an import that runs', () => {
       },
       inSessionOfShell,
     );
-    if (!weighed) this.skip();
+    if (!weighed) this.skip(); // Likewise.
   });
 });

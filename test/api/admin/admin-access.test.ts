@@ -103,7 +103,7 @@ describe('the admin listener', () => {
       const other = Object.values(networkInterfaces())
         .flat()
         .find((it) => it?.family === 'IPv4' && !it.internal)?.address;
-      if (other === undefined) return this.skip();
+      if (other === undefined) return this.skip(); // A machine without a network has no other.
       const statusOf = (path: string) =>
         new Promise((resolve, reject) => {
           const { port } = dashboard();

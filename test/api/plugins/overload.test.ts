@@ -50,7 +50,8 @@ describe('a process with more requests than it works on', () => {
         ...{ code: 0, status: 503 },
       },
     });
-    expect(causes).to.deep.equal(['overload']);
+    expect((await api.get('/products?name=wait=9')).status, 'who names it, and does not wait').to.equal(503);
+    expect(causes).to.deep.equal(['overload', 'overload']);
     expect((await send(api, '/health/live')).status).to.equal(200);
     const ready = send(api, '/health/ready'); // Redis is asked for it, too.
     await sleep(20);
