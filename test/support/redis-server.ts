@@ -43,6 +43,20 @@ export function serverKnowsWaitaof(): boolean {
   return (major as number) > 7 || (major === 7 && (minor as number) >= 2);
 }
 
+/**
+ * How Redis is set up in proofs of what stays of it: as docs/OPERATIONS.md says for its version, or as `npm run prove` was asked;
+ * in `npm test` it writes nothing.
+ */
+export function proofSetUp(): TestRedisOptions {
+  const appendfsync = process.env['PROOF_FSYNC'];
+  return appendfsync ? { appendOnly: true, settings: { appendfsync } } : {};
+}
+
+/** The same, for the page. */
+export function proofSetUpText(): string {
+  return `Redis has an append-only file, with \`appendfsync ${process.env['PROOF_FSYNC']}\`.`;
+}
+
 /** Starts a server for tests; whoever calls this calls `stop`. */
 export async function startTestRedis({
   appendOnly = false,
