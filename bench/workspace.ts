@@ -88,6 +88,11 @@ export class Workspace {
     this.#ending.abort(reason);
   }
 
+  /** @throws the reason of {@link abort}, once that was called */
+  throwIfAborted(): void {
+    this.#ending.signal.throwIfAborted();
+  }
+
   /** Rejects when {@link abort} is called. */
   aborted(): Promise<never> {
     return new Promise((_, reject) => {

@@ -7,7 +7,8 @@ import type { WireAnswer } from '../bench/answers.ts';
 import { typicalOf } from '../bench/answers.ts';
 import { faultOf } from '../bench/contenders.ts';
 import { ArgumentError, groupNames, readOptions } from '../bench/options.ts';
-import { performancePage, type Report } from '../bench/performance-page.ts';
+import { sectionsOf } from '../bench/page-sections.ts';
+import { groupSection, performancePage, type Report, resultText } from '../bench/performance-page.ts';
 import { cpuMicros, peakMemory } from '../bench/process-usage.ts';
 import { kindOf } from '../bench/redis-memory.ts';
 import { edges, fullPages, namePrefixes } from '../bench/requests.ts';
@@ -243,9 +244,7 @@ describe('the workspace of the bench', () => {
 
 describe('the page of figures', () => {
   const report: Report = {
-    machine: [['Node', '20.19.0']],
-    date: '2026-01-02',
-    ...{ rounds: 3, seconds: 3, warmUpSeconds: 1 },
+    ...{ name: 'serving', heading: 'Serving', machine: [['Node', '20.19.0']], date: '2026-01-02', rounds: 3 },
     result: {
       comparisons: [
         {
@@ -315,8 +314,13 @@ describe('the page of figures', () => {
       ],
     },
   };
-  const page = performancePage(report);
-  const text = page.get('PERFORMANCE.md') ?? '';
+  const { latency, ...served } = report.result;
+  const { text, plots } = groupSection({ ...report, result: served });
+  const steady = groupSection({
+    ...{ ...report, name: 'latency', heading: 'Latency' },
+    result: { comparisons: [], latency: latency ?? [] },
+  });
+  const load = { seconds: 3, warmUpSeconds: 1 };
 
   it('says of each target whether it holds, also where it does not', () => {
     expect(text).to.include(
@@ -327,20 +331,51 @@ describe('the page of figures', () => {
     expect(text).to.include('| medref: page | nginx | failed | nginx: 3 connections broke | – |');
   });
 
-  it('has the plain figures, the machine and the command', () => {
+  it('says at its beginning how many targets are held', () => {
+    expect(performancePage([text], load)).to.include(
+      'Of the 2 targets that were measured, **1 is not held**.',
+    );
+    const held = groupSection({ ...report, result: { comparisons: report.result.comparisons.slice(0, 1) } });
+    expect(performancePage([held.text], load)).to.include(
+      'Of the 1 targets that were measured, all are held.',
+    );
+  });
+
+  it('takes a section that was made anew, and keeps the others', () => {
+    const other = groupSection({ ...report, heading: 'Import', result: { comparisons: [] } }).text;
+    const sections = sectionsOf(performancePage([text, other], load));
+    expect([...sections]).to.deep.equal([
+      ['Serving', text],
+      ['Import', other],
+    ]);
+    const anew = groupSection({ ...report, heading: 'Import', date: '2026-02-03' }).text;
+    const page = performancePage([...sections.set('Import', anew).values()], load);
+    expect(page).to.include(`${text}\n${anew}`).and.to.include('npm run bench');
+  });
+
+  it('has the tables and plots of a group’s own, the tables on stdout too', () => {
+    const tables = [{ words: 'What grows:', head: ['Records', 'MB'], rows: [['1,000', '2']] }];
+    const own = [{ name: 'performance-growth.svg', title: 'Growth', svg: '<svg/>' }];
+    const result = { comparisons: [], tables, plots: own };
+    const section = groupSection({ ...report, result });
+    const shown = 'What grows:\n\n| Records | MB |\n|---|---|\n| 1,000 | 2 |\n';
+    expect(resultText(result)).to.equal(shown);
+    expect(section.text).to.include(`\n${shown}`).and.to.include('![Growth](performance-growth.svg)');
+    expect([...section.plots]).to.deep.equal([['performance-growth.svg', '<svg/>']]);
+  });
+
+  it('has the plain figures, the machine and the date', () => {
     expect(text).to.include('| medref: page of 200, gzip | 15,500 | 15,000 to 16,000 | 61 | 9 | 5,965 |');
     expect(text).to.include('| import | 40,500 records/s | 40,000 to 41,000 |');
-    expect(text).to.include('| during an import | 5,000 | 1.50 ms | 5.00 ms |');
-    expect(text)
-      .to.include('| Node | 20.19.0 |')
-      .and.to.include('npm run bench')
-      .and.to.include('2026-01-02');
+    expect(steady.text).to.include('| during an import | 5,000 | 1.50 ms | 5.00 ms |');
+    expect(text).to.include('Measured on 2026-01-02 in 3 rounds. Node 20.19.0.');
   });
 
   it('comes with plots that are well-formed, told in words, and drawn for light and dark', () => {
-    expect([...page.keys()].slice(1)).to.deep.equal(['performance-serving.svg', 'performance-latency.svg']);
-    for (const [name, svg] of [...page].slice(1)) {
-      expect(text, name).to.include(`](${name})`);
+    const all = [...plots, ...steady.plots];
+    expect(all.map(([name]) => name)).to.deep.equal(['performance-serving.svg', 'performance-latency.svg']);
+    for (const [name, svg] of all) {
+      expect(text + steady.text, name).to.include(`](${name})`);
       expect(svg).to.match(/<title id="title">[^<]+<\/title>\n {2}<desc id="description">[^<]+<\/desc>/);
       expect(svg).to.include('prefers-color-scheme: dark');
       expect(svg).not.to.match(/NaN|Infinity|undefined|<&/);
