@@ -18,6 +18,7 @@ import { measureMemory } from './redis-memory.ts';
 import type { Comparison, GroupResult } from './results.ts';
 import { measureScale } from './scale.ts';
 import { measureServing } from './serving.ts';
+import { measureSize } from './size.ts';
 import { measureWalk } from './walk.ts';
 import { measureWorkers } from './workers.ts';
 import { Workspace } from './workspace.ts';
@@ -37,6 +38,7 @@ const groups: Readonly<Record<GroupName, Group>> = {
   latency: { heading: 'Latency at a steady rate', measure: measureLatency },
   import: { heading: 'Import', measure: measureImport },
   memory: { heading: 'Memory of the real list', measure: measureMemory },
+  size: { heading: 'From one million to ten million records', measure: measureSize },
 };
 
 const docs = join(project, 'docs');

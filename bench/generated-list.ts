@@ -25,13 +25,18 @@ export function generatedProducts(count: number, variant = 0): Iterable<Product>
 }
 
 /** Writes a generated list; it goes with the workspace if it is not removed before. */
-export async function writeGeneratedList(
+export function writeGeneratedList(workspace: Workspace, count: number, variant = 0): Promise<ListFile> {
+  return writeList(workspace, generatedProducts(count, variant), count);
+}
+
+/** Writes records as such a list. */
+export async function writeList(
   workspace: Workspace,
+  products: Iterable<Product>,
   count: number,
-  variant = 0,
 ): Promise<ListFile> {
   const path = workspace.path(`${count}-products.json`);
-  await pipeline(Readable.from(arrayText(generatedProducts(count, variant))), createWriteStream(path));
+  await pipeline(Readable.from(arrayText(products)), createWriteStream(path));
   const { size: bytes } = await stat(path);
   return { path, count, bytes, remove: () => rm(path, { force: true }) };
 }

@@ -1,11 +1,10 @@
 // The row group `import`: how fast a generated list is imported, against its parser alone and against its writes alone,
 // and how much memory that takes for a list ten times as long. In: a run. Out: its rows.
 
-import { setInterval as every } from 'node:timers/promises';
 import type { BenchRun } from './bench-run.ts';
 import { generatedProducts, type ListFile, writeGeneratedList } from './generated-list.ts';
 import { startImport } from './medref.ts';
-import { peakMemory } from './process-usage.ts';
+import { peakMemoryUntil } from './process-usage.ts';
 import { builtProgram } from './project.ts';
 import { writeCommands } from './redis-pipe.ts';
 import type { Comparison, GroupResult, Outcome, PlainFigure } from './results.ts';
@@ -23,7 +22,6 @@ interface Pass {
 }
 
 const megabyte = 1_000_000;
-const pollMs = 20;
 
 /** Measures imports of generated lists. */
 export async function measureImport(run: BenchRun): Promise<GroupResult> {
@@ -73,7 +71,7 @@ async function importList({ workspace }: BenchRun, list: ListFile): Promise<Pass
   const startedAt = performance.now();
   const store = { redisUrl: redis.url, keyPrefix: 'medref' };
   const { child, report } = await startImport(workspace, store, list.path);
-  const memory = watchMemory(child.pid, report);
+  const memory = peakMemoryUntil(child.pid, report);
   const { read, rejected, durationMs } = await report;
   const wallMs = performance.now() - startedAt;
   await redis.stop();
@@ -84,21 +82,6 @@ async function importList({ workspace }: BenchRun, list: ListFile): Promise<Pass
     wallRecordsPerSecond: read / (wallMs / 1000),
     peakMemory: await memory,
   };
-}
-
-/** The peak so far, asked again and again until the process has ended and cannot be asked any more. */
-async function watchMemory(pid: number, ended: Promise<unknown>): Promise<number | null> {
-  const over = new AbortController();
-  void ended.catch(() => undefined).finally(() => over.abort());
-  let peak: number | null = null;
-  try {
-    for await (const _tick of every(pollMs, null, { signal: over.signal })) {
-      peak = Math.max(peak ?? 0, peakMemory(pid) ?? 0) || null;
-    }
-  } catch {
-    // The end of the import, or of the watch.
-  }
-  return peak;
 }
 
 async function parse({ workspace }: BenchRun, way: 'stream' | 'loop', list: ListFile): Promise<Pass> {

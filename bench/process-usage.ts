@@ -1,9 +1,11 @@
 // In: the id of a process. Out: the CPU time and the peak memory that Linux counts for it and what it started.
 
 import { readdirSync, readFileSync } from 'node:fs';
+import { setInterval as every } from 'node:timers/promises';
 
 /** Linux counts CPU time for programs in hundredths of a second (USER_HZ), on every machine. */
 const microsPerTick = 10_000;
+const pollMs = 20;
 
 /** CPU time so far of a process and of all that descend from it, in µs; `null` where there is no /proc. */
 export function cpuMicros(pid: number): number | null {
@@ -22,6 +24,21 @@ export function cpuMicros(pid: number): number | null {
 export function peakMemory(pid: number): number | null {
   const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))?.[1];
   return kibibytes === undefined ? null : Number(kibibytes) * 1024;
+}
+
+/** The peak so far, asked again and again until the process has ended and cannot be asked any more. */
+export async function peakMemoryUntil(pid: number, ended: Promise<unknown>): Promise<number | null> {
+  const over = new AbortController();
+  void ended.catch(() => undefined).finally(() => over.abort());
+  let peak: number | null = null;
+  try {
+    for await (const _tick of every(pollMs, null, { signal: over.signal })) {
+      peak = Math.max(peak ?? 0, peakMemory(pid) ?? 0) || null;
+    }
+  } catch {
+    // The end of the import, or of the watch.
+  }
+  return peak;
 }
 
 interface ProcessStat {

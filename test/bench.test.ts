@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { WireAnswer } from '../bench/answers.ts';
 import { typicalOf } from '../bench/answers.ts';
+import { benchRun } from '../bench/bench-run.ts';
 import { faultOf } from '../bench/contenders.ts';
 import { ArgumentError, groupNames, readOptions } from '../bench/options.ts';
 import { sectionsOf } from '../bench/page-sections.ts';
@@ -13,6 +14,9 @@ import { cpuMicros, peakMemory } from '../bench/process-usage.ts';
 import { kindOf } from '../bench/redis-memory.ts';
 import { edges, fullPages, namePrefixes } from '../bench/requests.ts';
 import { inRounds, orderOf } from '../bench/rounds.ts';
+import { measureSize } from '../bench/size.ts';
+import { sizePlots } from '../bench/size-plots.ts';
+import { type SizeFigures, sizeTables } from '../bench/size-tables.ts';
 import { median, percentile, reaches, summarize } from '../bench/statistics.ts';
 import { dueBy, steadyLoad } from '../bench/steady-load.ts';
 import { readNdjson, walk } from '../bench/walk.ts';
@@ -239,6 +243,68 @@ describe('the workspace of the bench', () => {
       .catch((error: Error) => error.message);
     await workspace.close();
     expect(failure).to.match(/ended with 3: why$/);
+  });
+});
+
+describe('how figures grow with a list', () => {
+  const latency = (name: string, p50: number) => ({ name, p50, p99: 2 * p50 });
+  const imported = (records: number, keptBefore: number) => ({
+    ...{ records, keptBefore, version: 1, seconds: records / 20_000, publishMs: 0.5 },
+    ...{ importerPeak: 180e6, redisAfter: records * 600 * (keptBefore + 1), redisPeak: records * 1_200 },
+    redisResident: null,
+  });
+  const sizes: SizeFigures[] = [
+    {
+      ...{ records: 1_000_000, imports: [imported(1_000_000, 0), imported(1_000_000, 1)] },
+      latencies: [latency('page of 200', 1), latency('changes', 3)],
+    },
+    {
+      ...{ records: 5_000_000, imports: [imported(5_000_000, 0)] },
+      latencies: [latency('page of 200', 1.5)],
+    },
+  ];
+
+  it('is told beside a straight line, where two sizes have the figure', () => {
+    const tables = sizeTables(sizes, 200);
+    expect(tables[0]?.rows.map((row) => row.join(' '))).to.deep.equal([
+      '1,000,000 0 50.0 20,000 180 600 1,200 – 0.50',
+      '1,000,000 1 50.0 20,000 180 1,200 1,200 – 0.50',
+      '5,000,000 0 250.0 20,000 180 3,000 6,000 – 0.50',
+    ]);
+    expect(tables[1]?.rows).to.deep.equal([
+      ['1,000,000', '1.00', '2.00', '3.00', '6.00'],
+      ['5,000,000', '1.50', '3.00', '–', '–'],
+    ]);
+    const grown = new Map(tables[2]?.rows.map(([what, , ...others]) => [what, others]));
+    expect(grown.get('time of the first import')).to.deep.equal(['5.0 times', '5.00 times', '5.0 times']);
+    expect(grown.get('page of 200, median')).to.deep.equal([
+      ...['5.0 times', '1.50 times', '1 time: it stays as it is'],
+    ]);
+    expect([...grown.keys()]).not.to.include.members(['time of the second import', 'changes, median']);
+    expect(sizeTables(sizes.slice(0, 1), 200).length).to.equal(2);
+  });
+
+  it('is drawn from nothing on, so that a straight line looks straight', () => {
+    const plots = sizePlots(sizes);
+    expect(plots.map(({ name }) => name)).to.deep.equal(
+      ['import', 'memory', 'latency'].map((what) => `performance-size-${what}.svg`),
+    );
+    for (const { svg } of plots) expect(svg).not.to.match(/NaN|Infinity|undefined|<&/);
+    // 250 s and 50 s: the axis goes from 366 at nothing to 66.
+    expect(plots[0]?.svg).to.include('cy="306"').and.to.include('cy="66"');
+    expect(sizePlots(sizes.slice(0, 1))).to.deep.equal([]);
+  });
+
+  it('is left out for a size that the machine has no room for', async () => {
+    const workspace = await Workspace.open();
+    const run = benchRun(workspace, { quick: true, rounds: 1 });
+    const growth = [{ records: 1e12, imports: 1 }];
+    const { comparisons } = await measureSize({ ...run, sizes: { ...run.sizes, growth } });
+    await workspace.close();
+    expect(comparisons.map(({ outcome }) => outcome.state)).to.deep.equal(['left out']);
+    expect(comparisons[0]?.outcome)
+      .to.have.property('reason')
+      .match(/^it would take .* of memory, and .* are free$/);
   });
 });
 
