@@ -41,6 +41,22 @@ export async function writeList(
   return { path, count, bytes, remove: () => rm(path, { force: true }) };
 }
 
+/** Writes records to a file, one a line. */
+export async function writeLines(path: string, products: Iterable<Product>): Promise<void> {
+  await pipeline(Readable.from(lines(products)), createWriteStream(path));
+}
+
+function* lines(records: Iterable<unknown>): Generator<string, void, undefined> {
+  let piece = '';
+  for (const record of records) {
+    piece += `${JSON.stringify(record)}\n`;
+    if (piece.length < pieceLength) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
+}
+
 /** Stream-json's readers of arrays take an array at the top, as the importer does. */
 function* arrayText(records: Iterable<unknown>): Generator<string, void, undefined> {
   let piece = '[';
