@@ -31,6 +31,11 @@ export class Workspace {
     return new Workspace(folder);
   }
 
+  /** Where everything is. */
+  get folder(): string {
+    return this.#folder;
+  }
+
   /** A path in the temporary folder that nothing else has. */
   path(name: string): string {
     return join(this.#folder, `${++this.#files}-${name}`);
@@ -72,10 +77,10 @@ export class Workspace {
     throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${said.slice(-2_000)}`);
   }
 
-  /** Starts a Redis server of the bench's own, which writes nothing to disk. */
-  async startRedis(): Promise<PrivateRedis> {
+  /** Starts a Redis server of the bench's own; without an append-only file, it writes nothing to disk. */
+  async startRedis({ appendOnly = false } = {}): Promise<PrivateRedis> {
     this.#ending.signal.throwIfAborted();
-    return this.#own(await startPrivateRedis({ dataFolder: this.path('redis') }));
+    return this.#own(await startPrivateRedis({ dataFolder: this.path('redis'), appendOnly }));
   }
 
   /** Has something done when the workspace is closed. */
@@ -86,6 +91,11 @@ export class Workspace {
   /** Lets nothing more be started: what runs on fails. */
   abort(reason: Error): void {
     this.#ending.abort(reason);
+  }
+
+  /** @throws the reason of {@link abort}, once that was called */
+  throwIfAborted(): void {
+    this.#ending.signal.throwIfAborted();
   }
 
   /** Rejects when {@link abort} is called. */
