@@ -18,7 +18,7 @@ import {
   startRedisProxy,
   strikeOnce,
 } from '../support/redis-proxy.ts';
-import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
+import { proofSetUp, startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import {
   companySubject,
   type GenerationUpstream,
@@ -59,7 +59,7 @@ describe('a Redis that fails', function () {
   const open: Readers[] = [];
 
   before(async () => {
-    server = await startTestRedis({ appendOnly: true });
+    server = await startTestRedis({ appendOnly: true, ...proofSetUp() });
     redis = await connectForWriting(server.url);
     api = await startApi({ redisUrl: server.url });
     for (const subject of [products, companies]) {
