@@ -2,7 +2,8 @@
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { arch, cpus, platform, release, totalmem } from 'node:os';
+import { statfs } from 'node:fs/promises';
+import { arch, cpus, freemem, platform, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { findRedisServer } from '../bin/setup.mjs';
 import { advisedFsync } from '../demo/private-redis.ts';
@@ -31,6 +32,22 @@ export function describeMachine(): Machine {
     ['PostgreSQL', versionOf(programs && join(programs, 'postgres'), ['--version'], /([\d.]+)/)],
     ['Packages', packages.map((name) => `${name} ${installedVersion(name)}`).join(', ')],
   ];
+}
+
+/** How many bytes programs may still take: of memory, and of the disk that has a folder. */
+export async function freeRoom(folder: string): Promise<{ memory: number; disk: number }> {
+  const { bavail, bsize } = await statfs(folder);
+  return { memory: freeMemory(), disk: bavail * bsize };
+}
+
+/** Linux says how much there is without what it only keeps for later; other systems say less. */
+function freeMemory(): number {
+  try {
+    const kibibytes = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1];
+    return kibibytes === undefined ? freemem() : Number(kibibytes) * 1024;
+  } catch {
+    return freemem();
+  }
 }
 
 function versionOf(program: string | undefined, args: readonly string[], pattern: RegExp): string {

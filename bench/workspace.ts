@@ -31,6 +31,11 @@ export class Workspace {
     return new Workspace(folder);
   }
 
+  /** Where everything is. */
+  get folder(): string {
+    return this.#folder;
+  }
+
   /** A path in the temporary folder that nothing else has. */
   path(name: string): string {
     return join(this.#folder, `${++this.#files}-${name}`);
@@ -87,6 +92,11 @@ export class Workspace {
   /** Lets nothing more be started: what runs on fails. */
   abort(reason: Error): void {
     this.#ending.abort(reason);
+  }
+
+  /** @throws the reason of {@link abort}, once that was called */
+  throwIfAborted(): void {
+    this.#ending.signal.throwIfAborted();
   }
 
   /** Rejects when {@link abort} is called. */

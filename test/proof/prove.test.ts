@@ -3,10 +3,11 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { sectionsOf } from '../../bench/page-sections.ts';
 import { serverKnowsWaitaof } from '../support/redis-server.ts';
 import { mutants } from './mutant-list.ts';
 import { parseChoice, WrongArgument } from './proof-choice.ts';
-import { reliabilityPage, sectionsOf, sectionText } from './reliability-page.ts';
+import { reliabilityPage, sectionText } from './reliability-page.ts';
 
 const prove = fileURLToPath(new URL('prove.ts', import.meta.url));
 

@@ -3,9 +3,10 @@
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
+import { sectionsOf } from '../../bench/page-sections.ts';
 import { proveByTests } from './mocha-matrix.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
-import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
+import { type Finding, reliabilityPage, type Section, sectionText } from './reliability-page.ts';
 
 type Say = (progress: string) => void;
 

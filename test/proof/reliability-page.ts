@@ -48,12 +48,6 @@ export function sectionText({ heading, text, tables, faults }: Section): string 
   return `${[`## ${heading}`, `${machine()}.`, text, ...held, ...tables.map(markdown)].join('\n\n')}\n`;
 }
 
-/** The sections of a page, by their headings. */
-export function sectionsOf(page: string): Map<string, string> {
-  const texts = page.split(/^(?=## )/m).slice(1);
-  return new Map(texts.map((text) => [text.slice(3, text.indexOf('\n')), `${text.trimEnd()}\n`]));
-}
-
 /** A number as people write it. */
 export function inDigits(value: number, decimals = 0): string {
   return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
