@@ -26,8 +26,8 @@ const sampleSize = 2_000;
 const changedOneIn = 100;
 const warmUpMs = 1_000;
 
-/** What a record takes at most: in Redis, in a version that is kept and in one that is staged; on disk, in list and append-only file. */
-const bytesPerRecord = { kept: 650, staged: 1_400, disk: 6_000 };
+/** What a record takes at most: in Redis, in a version that is kept and in one that is staged; on disk, by each import, in list and append-only file. */
+const bytesPerRecord = { kept: 650, staged: 1_000, disk: 2_500 };
 /** What Redis needs beside its data, for its processor of the file; and all other programs, in bytes. */
 const spare = { share: 1.2, bytes: 1e9 };
 
@@ -65,7 +65,10 @@ interface Measured extends SizeFigures {
 async function shortageFor({ workspace }: BenchRun, { records, imports }: SizeToTry): Promise<string | null> {
   const { memory, disk } = await freeRoom(workspace.folder);
   const inRedis = records * ((imports - 1) * bytesPerRecord.kept + bytesPerRecord.staged);
-  const wanted = { memory: inRedis * spare.share + spare.bytes, disk: records * bytesPerRecord.disk };
+  const wanted = {
+    memory: inRedis * spare.share + spare.bytes,
+    disk: records * imports * bytesPerRecord.disk,
+  };
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   if (memory < wanted.memory)
     return `it would take ${gigabytes(wanted.memory)} of memory, and ${gigabytes(memory)} are free`;
