@@ -1,5 +1,5 @@
 // npm run prove: every proof, and docs/RELIABILITY.md of what they found.
-// In: kills=<points of the real list>, only=<proof,proof>, seed=<of the mirrors and the chain>. Out: the page, or with only= those sections on stdout;
+// In: kills=<points of the real list>, only=<proof,proof>, seed=<of random steps>, fsync=<of Redis>. Out: the page, or with only= those sections on stdout;
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -23,9 +23,9 @@ const proofs: Readonly<Record<string, Proof>> = {
   },
   redis: {
     heading: 'A Redis that fails',
-    run: () =>
+    run: async () =>
       proveByTests(
-        'Each fault strikes during an import while readers read, who may get 503 only while Redis is away, and never a part of a version.',
+        `Each fault strikes during an import while readers read, who may get 503 only while Redis is away, and never a part of a version. ${(await import('../support/redis-server.ts')).proofSetUpText()}`,
         ['A Redis …', 'Expected'],
         ['test/proof/redis.test.ts', 'test/proof/long-standstill.proof.ts'],
       ),
@@ -104,6 +104,7 @@ async function sectionOf(name: string, proof: Proof, choice: Choice): Promise<Se
 
 /** Proves, and writes what was found: the whole page, or the sections of what was chosen into the page that is there. */
 async function prove(choice: Choice): Promise<boolean> {
+  process.env['PROOF_FSYNC'] = choice.fsync; // For the servers of proofs, also in the processes of tests.
   const texts = choice.only ? sectionsOf(await readFile(page, 'utf8')) : new Map<string, string>();
   const failed: string[] = [];
   for (const [name, proof] of Object.entries(proofs)) {

@@ -1,11 +1,13 @@
 // In: nothing. Out: a real Redis server in a temporary folder, for one suite of tests, and the faults
 // that tests inflict on it. Redis processes end with the test process, however that ends.
 
+import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findRedisServer } from '../../bin/setup.mjs';
 import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from '../../demo/private-redis.ts';
 import { noteUsers, usersOfTests } from './redis-users.ts';
 
@@ -32,6 +34,27 @@ export interface TestRedisOptions {
   users?: boolean;
   /** Further settings of Redis. */
   settings?: Readonly<Record<string, string>>;
+}
+
+/** Whether the server that tests start can tell when a write is on its disk (WAITAOF): Redis from 7.2 on, and Valkey. */
+export function serverKnowsWaitaof(): boolean {
+  const told = execFileSync(findRedisServer() as string, ['--version'], { encoding: 'utf8' });
+  const [, major, minor] = (/v=(\d+)\.(\d+)/.exec(told) ?? []).map(Number);
+  return (major as number) > 7 || (major === 7 && (minor as number) >= 2);
+}
+
+/**
+ * How Redis is set up in proofs of what stays of it: as docs/OPERATIONS.md says for its version, or as `npm run prove` was asked;
+ * in `npm test` it writes nothing.
+ */
+export function proofSetUp(): TestRedisOptions {
+  const appendfsync = process.env['PROOF_FSYNC'];
+  return appendfsync ? { appendOnly: true, settings: { appendfsync } } : {};
+}
+
+/** The same, for the page. */
+export function proofSetUpText(): string {
+  return `Redis has an append-only file, with \`appendfsync ${process.env['PROOF_FSYNC']}\`.`;
 }
 
 /** Starts a server for tests; whoever calls this calls `stop`. */
