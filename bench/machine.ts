@@ -6,6 +6,7 @@ import { statfs } from 'node:fs/promises';
 import { arch, cpus, freemem, platform, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { findRedisServer } from '../bin/setup.mjs';
+import { advisedFsync } from '../demo/private-redis.ts';
 import { onPath } from './installed.ts';
 import { postgresPrograms } from './peers/postgres.ts';
 import { project } from './project.ts';
@@ -25,6 +26,7 @@ export function describeMachine(): Machine {
     ['System', `${platform()} ${release()}, ${arch()}`],
     ['Node', process.versions.node],
     ['Redis', versionOf(findRedisServer(), ['--version'], /v=([\d.]+)/)],
+    ['Its append-only file', `appendfsync ${advisedFsync()}`],
     ['wrk', versionOf('wrk', ['-v'], /^wrk (\S+)/)],
     ['nginx', versionOf(onPath('nginx'), ['-v'], /nginx\/([\d.]+)/)],
     ['PostgreSQL', versionOf(programs && join(programs, 'postgres'), ['--version'], /([\d.]+)/)],

@@ -78,7 +78,7 @@ async function shortageFor({ workspace }: BenchRun, { records, imports }: SizeTo
 }
 
 async function measureOne(run: BenchRun, { records, imports }: SizeToTry, measured: Measured): Promise<void> {
-  const server = await run.workspace.startRedis({ appendOnly: true });
+  const server = await run.workspace.startRedis();
   const redis = await connectForWriting(server.url);
   const store = { redisUrl: server.url, keyPrefix: 'medref' };
   try {

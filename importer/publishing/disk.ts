@@ -91,7 +91,7 @@ async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
   try {
     return await reply;
   } catch (error) {
-    if ((error as Error).name === 'ReplyError') return null;
+    if (/^(NOPERM|ERR unknown)\b/.test((error as Error).message)) return null;
     throw error;
   }
 }

@@ -1,14 +1,17 @@
 // In: nothing. Out: a real Redis server in a temporary folder, for one suite of tests, and the faults
 // that tests inflict on it. Redis processes end with the test process, however that ends.
 
-import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findRedisServer } from '../../bin/setup.mjs';
-import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from '../../demo/private-redis.ts';
+import {
+  advisedFsync,
+  type PrivateRedis,
+  type PrivateRedisOptions,
+  startPrivateRedis,
+} from '../../demo/private-redis.ts';
 import { noteUsers, usersOfTests } from './redis-users.ts';
 
 /** A private server with the faults a test can inflict on it. */
@@ -38,9 +41,7 @@ export interface TestRedisOptions {
 
 /** Whether the server that tests start can tell when a write is on its disk (WAITAOF): Redis from 7.2 on, and Valkey. */
 export function serverKnowsWaitaof(): boolean {
-  const told = execFileSync(findRedisServer() as string, ['--version'], { encoding: 'utf8' });
-  const [, major, minor] = (/v=(\d+)\.(\d+)/.exec(told) ?? []).map(Number);
-  return (major as number) > 7 || (major === 7 && (minor as number) >= 2);
+  return advisedFsync() === 'everysec';
 }
 
 /**
