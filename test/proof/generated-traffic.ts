@@ -2,6 +2,7 @@
 // answered, what was not as promised, and what memory the process has then.
 
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import {
   type Arbitrary,
@@ -75,7 +76,11 @@ export async function proveGeneratedTraffic(seed: number, say: (progress: string
     const memory: Memory[] = [];
     for (let round = 0; found.sent < requests; round += 1) {
       const some = sample(talks, { numRuns: batch, seed: seed * 1_000 + round });
-      await inParallel(some, async (talk) => found.add(talk, await converse(port, talk)));
+      const tried = inParallel(some, async (talk) => found.add(talk, await converse(port, talk)));
+      await tried.catch(async (error) => {
+        const { code, stderr } = (await Promise.race([api.ended, sleep(1_000)])) ?? {};
+        throw code === undefined ? error : new Error(`The process ended with ${code}: ${stderr}`);
+      });
       if (found.sent < (requests / 4) * (memory.length + 1)) continue;
       api.process.kill('SIGWINCH');
       const [, told = ''] = await api.line(new RegExp(`^memory ${memory.length + 1} (.*)$`, 'm'));
