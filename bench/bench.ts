@@ -26,6 +26,8 @@ import { Workspace } from './workspace.ts';
 /** A group of rows, and the section of the page that is its own. */
 interface Group {
   readonly heading: string;
+  /** What hardly varies, or takes very long, is measured once. */
+  readonly isOnce?: boolean;
   measure(run: BenchRun): Promise<GroupResult>;
 }
 
@@ -37,8 +39,8 @@ const groups: Readonly<Record<GroupName, Group>> = {
   walk: { heading: 'Reading a whole list', measure: measureWalk },
   latency: { heading: 'Latency at a steady rate', measure: measureLatency },
   import: { heading: 'Import', measure: measureImport },
-  memory: { heading: 'Memory of the real list', measure: measureMemory },
-  size: { heading: 'From one million to ten million records', measure: measureSize },
+  memory: { heading: 'Memory of the real list', isOnce: true, measure: measureMemory },
+  size: { heading: 'From one million to ten million records', isOnce: true, measure: measureSize },
 };
 
 const docs = join(project, 'docs');
@@ -96,7 +98,8 @@ async function measureAndTell(options: BenchOptions): Promise<number> {
 async function measureAll(run: BenchRun, options: BenchOptions): Promise<Comparison[]> {
   const failed: Comparison[] = [];
   for (const name of options.groups) {
-    run.say(`${name}: ${run.rounds} ${run.rounds === 1 ? 'round' : 'rounds'}`);
+    const rounds = roundsOf(name, run);
+    run.say(`${name}: ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`);
     const result = await groups[name].measure(run).catch((error: Error) => failedGroup(name, error));
     run.workspace.throwIfAborted(); // What an interruption broke did not fail.
     process.stdout.write(`${resultText(result)}\n`);
@@ -105,6 +108,10 @@ async function measureAll(run: BenchRun, options: BenchOptions): Promise<Compari
   }
   if (options.quick) run.say('that was --quick: it works, and its figures mean nothing');
   return failed;
+}
+
+function roundsOf(name: GroupName, run: BenchRun): number {
+  return groups[name].isOnce ? 1 : run.rounds;
 }
 
 /** What a group could not even begin to measure costs the others nothing. */
@@ -119,7 +126,7 @@ function failedGroup(name: GroupName, { message: reason }: Error): GroupResult {
 async function writeSection(run: BenchRun, name: GroupName, result: GroupResult): Promise<void> {
   const { heading } = groups[name];
   const date = new Date().toISOString().slice(0, 10);
-  const { rounds } = run;
+  const rounds = roundsOf(name, run);
   const { text, plots } = groupSection({ name, heading, machine: describeMachine(), date, rounds, result });
   const texts = sectionsOf(await readFile(join(docs, pageName), 'utf8')).set(heading, text);
   const inOrder = Object.values(groups).flatMap((group) => texts.get(group.heading) ?? []);

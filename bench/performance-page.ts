@@ -45,7 +45,7 @@ export function performancePage(sections: readonly string[], { seconds, warmUpSe
 How fast medref serves and imports, beside what else could do it on the same machine. This page is written by the
 command that measures all of it, and no figure in it comes from anywhere else:
 
-    npm run bench                      # everything, over an hour; -- --rounds 3 is quicker
+    npm run bench                      # everything, some two hours; -- --rounds 3 is quicker
     npm run bench -- --only serving    # one group of rows, and its section of this page
     npm run bench -- --quick           # shows that it works, in some minutes; its figures mean nothing, and it writes nothing
 

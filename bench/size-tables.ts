@@ -45,7 +45,7 @@ export function importLine(figures: ImportFigures): string {
 function importTable(sizes: readonly SizeFigures[]): OwnTable {
   return {
     words:
-      'Each import is staged beside the versions that are kept, and 1 % of its records differ from those of the one before. Redis keeps an append-only file. Publishing is the one step that makes a version live, by the time that Redis says.',
+      'Each import is staged beside the versions that are kept, and 1 % of its records differ from those of the one before. Redis keeps an append-only file, each write on the disk before it is answered. Publishing is the one step that makes a version live, by the time that Redis says.',
     head: [
       ...['Records', 'Versions kept before', 'Import, s', 'Records/s', 'Importer, peak, MB'],
       ...['Redis, after, MB', 'Redis, at the peak, MB', 'Redis, resident at the peak, MB', 'Publishing, ms'],

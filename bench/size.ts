@@ -1,12 +1,12 @@
 // The row group `size`: how import, memory and answers grow with the list, versions kept and staged; Redis keeps an append-only
 // file, as it is advised to. In: a run. Out: its tables and plots; a size for which the machine has no room is left out.
 
+import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Product } from '../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import type { BenchRun, SizeToTry } from './bench-run.ts';
 import { generatedProducts, writeList } from './generated-list.ts';
-import type { LoadRequest } from './load.ts';
 import { freeRoom } from './machine.ts';
 import { createKey, type Store, serve, startImport } from './medref.ts';
 import { peakMemory, peakMemoryUntil } from './process-usage.ts';
@@ -19,44 +19,56 @@ import { percentile } from './statistics.ts';
 import { steadyLoad } from './steady-load.ts';
 
 /** Modest: on two cores, one thread is far from busy with it. */
-const perSecond = 200;
+const perSecond = 100;
 /** Records whose ids and names are asked for, spread over the list. */
 const sampleSize = 2_000;
 /** One record in so many differs from one import to the next. */
 const changedOneIn = 100;
 const warmUpMs = 1_000;
 
-/** What a record takes at most: in Redis, in a version that is kept and in one that is staged; on disk, in list and append-only file. */
-const bytesPerRecord = { kept: 650, staged: 1_400, disk: 6_000 };
+/** What a record takes at most: in Redis, in a version that is kept and in one that is staged; on disk, by each import, in list and append-only file. */
+const bytesPerRecord = { kept: 650, staged: 1_000, disk: 2_500 };
 /** What Redis needs beside its data, for its processor of the file; and all other programs, in bytes. */
 const spare = { share: 1.2, bytes: 1e9 };
 
 /** Measures one size after the other. */
 export async function measureSize(run: BenchRun): Promise<GroupResult> {
-  const found: SizeFigures[] = [];
+  const found: Measured[] = [];
   const comparisons: Comparison[] = [];
   for (const size of run.sizes.growth) {
     const subject = `${size.records.toLocaleString('en')} records`;
     const without = (state: 'left out' | 'failed', reason: string) =>
       comparisons.push({ subject, against: '–', unit: 'times', target: null, outcome: { state, reason } });
     const shortage = await shortageFor(run, size);
-    if (shortage !== null) without('left out', shortage);
-    else
-      await measureOne(run, size).then(
-        (figures) => found.push(figures),
-        (error: Error) => without('failed', error.message),
-      );
+    if (shortage !== null) {
+      without('left out', shortage);
+      run.say(`${subject} are left out: ${shortage}`);
+      continue;
+    }
+    const measured: Measured = { records: size.records, imports: [], latencies: [] };
+    await measureOne(run, size, measured).catch((error: Error) => without('failed', error.message));
+    // What was measured before something failed stays.
+    if (measured.imports.length > 0) found.push(measured);
     run.workspace.throwIfAborted();
   }
   if (found.length === 0) return { comparisons };
   return { comparisons, tables: sizeTables(found, perSecond), plots: sizePlots(found) };
 }
 
+/** The figures of a size, as they are added. */
+interface Measured extends SizeFigures {
+  readonly imports: ImportFigures[];
+  readonly latencies: SizeFigures['latencies'][number][];
+}
+
 /** Why there is no room for a size, as a sentence; `null` where there is. */
 async function shortageFor({ workspace }: BenchRun, { records, imports }: SizeToTry): Promise<string | null> {
   const { memory, disk } = await freeRoom(workspace.folder);
   const inRedis = records * ((imports - 1) * bytesPerRecord.kept + bytesPerRecord.staged);
-  const wanted = { memory: inRedis * spare.share + spare.bytes, disk: records * bytesPerRecord.disk };
+  const wanted = {
+    memory: inRedis * spare.share + spare.bytes,
+    disk: records * imports * bytesPerRecord.disk,
+  };
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   if (memory < wanted.memory)
     return `it would take ${gigabytes(wanted.memory)} of memory, and ${gigabytes(memory)} are free`;
@@ -65,23 +77,24 @@ async function shortageFor({ workspace }: BenchRun, { records, imports }: SizeTo
   return null;
 }
 
-async function measureOne(run: BenchRun, { records, imports }: SizeToTry): Promise<SizeFigures> {
+async function measureOne(run: BenchRun, { records, imports }: SizeToTry, measured: Measured): Promise<void> {
   const server = await run.workspace.startRedis();
   const redis = await connectForWriting(server.url);
   const store = { redisUrl: server.url, keyPrefix: 'medref' };
   try {
     const sample = spreadSample(records);
-    const made: ImportFigures[] = [];
     for (let nth = 0; nth < imports; nth++) {
       const figures = await importOnce(run, { redis, redisPid: server.pid, store }, { records, nth, sample });
-      made.push(figures);
+      measured.imports.push(figures);
       run.say(importLine(figures));
     }
-    const first = made.length > 1 ? (made[0] as ImportFigures).version : null;
-    return { records, imports: made, latencies: await latencies(run, { store, records, sample, first }) };
+    await measureLatencies(run, { store, sample }, measured);
   } finally {
+    const [, folder = ''] = (await redis.config('GET', 'dir')) as string[];
     redis.disconnect();
     await server.stop();
+    // The next size may need the room.
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -100,7 +113,8 @@ function* versionOf(records: number, nth: number, sample: SpreadSample): Generat
   let index = 0;
   for (const product of generatedProducts(records)) {
     if (nth === 0 && index % sample.every === 0) sample.products.push(product);
-    yield nth > 0 && index % changedOneIn === nth ? changed(product, nth) : product;
+    const when = index % changedOneIn;
+    yield 0 < when && when <= nth ? changed(product, when) : product;
     index++;
   }
 }
@@ -152,29 +166,29 @@ async function memoryOf(redis: Redis, field: string): Promise<number> {
 }
 
 /** Latencies of each kind of request, one kind after the other. */
-async function latencies(
+async function measureLatencies(
   run: BenchRun,
-  {
-    store,
-    records,
-    sample,
-    first,
-  }: { store: Store; records: number; sample: SpreadSample; first: number | null },
-): Promise<SizeFigures['latencies']> {
+  { store, sample }: { store: Store; sample: SpreadSample },
+  { records, imports, latencies }: Measured,
+): Promise<void> {
   const key = await createKey(run.workspace, store);
   const api = await serve(run.workspace, store);
-  const found: { name: string; p50: number; p99: number }[] = [];
-  for (const [name, paths] of kinds(records, sample.products, first)) {
-    const requests: LoadRequest[] = requestsFor(paths, fieldsOf(key, 'gzip'));
-    const load = { origin: api.address, requests, perSecond };
-    await steadyLoad(load, sleep(warmUpMs));
-    const sorted = await steadyLoad(load, sleep(run.sizes.idleSeconds * 1_000));
-    const [p50, p99] = [percentile(sorted, 0.5), percentile(sorted, 0.99)];
-    found.push({ name, p50, p99 });
-    run.say(`${records} records, ${name}: p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`);
+  const first = imports.length > 1 ? (imports[0] as ImportFigures).version : null;
+  try {
+    for (const [name, paths] of kinds(records, sample.products, first)) {
+      const requests = requestsFor(paths, fieldsOf(key, 'gzip'));
+      const load = { origin: api.address, requests, perSecond };
+      await steadyLoad(load, sleep(warmUpMs));
+      const sorted = await steadyLoad(load, sleep(run.sizes.idleSeconds * 1_000));
+      const [p50, p99] = [percentile(sorted, 0.5), percentile(sorted, 0.99)];
+      latencies.push({ name, p50, p99 });
+      run.say(
+        `${records.toLocaleString('en')} records, ${name}: p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`,
+      );
+    }
+  } finally {
+    await api.stop();
   }
-  await api.stop();
-  return found;
 }
 
 /** What is asked for; changes only where a second version has some. */

@@ -129,6 +129,19 @@ describe('the steady load', () => {
     expect(latencies.filter((ms) => ms > 50).length).to.be.at.least(10);
   });
 
+  it('asks again where a server has closed a connection that was free', async () => {
+    const seen = new Set<unknown>();
+    const server = await serve((response, { socket }) => {
+      if (seen.has(socket)) return void socket.resetAndDestroy();
+      seen.add(socket);
+      response.end();
+    });
+    const requests = [{ path: '/page', headers: {} }];
+    const latencies = await steadyLoad({ origin: server.origin, requests, perSecond: 50 }, sleep(150));
+    expect(latencies.length).to.be.within(3, 8);
+    expect(server.requests.length).to.be.above(latencies.length);
+  });
+
   it('fails at the first answer that is none', async () => {
     const server = await serve((response) => response.writeHead(503).end());
     const load = { origin: server.origin, requests: [{ path: '/page', headers: {} }], perSecond: 100 };

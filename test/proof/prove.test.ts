@@ -7,7 +7,7 @@ import { sectionsOf } from '../../bench/page-sections.ts';
 import { serverKnowsWaitaof } from '../support/redis-server.ts';
 import { mutants } from './mutant-list.ts';
 import { parseChoice, WrongArgument } from './proof-choice.ts';
-import { reliabilityPage, sectionText } from './reliability-page.ts';
+import { reliabilityPage, sectionText, withSeen } from './reliability-page.ts';
 
 const prove = fileURLToPath(new URL('prove.ts', import.meta.url));
 
@@ -79,6 +79,16 @@ describe('npm run prove', () => {
     const mended = reliabilityPage('npm run prove', [...sections.values()]);
     expect(mended).to.include('\nEverything held.\n').and.not.include('It broke.');
     expect(mended).to.include(sections.get('One') as string);
+  });
+
+  it('shows what it saw of security on the page of that, in its own section', async () => {
+    const page = await readFile(new URL('../../docs/SECURITY.md', import.meta.url), 'utf8');
+    const table = { head: ['A'], rows: [[1_000]] };
+    const seen = withSeen(page, { heading: 'One', text: 'Done.', tables: [table], faults: ['It broke.'] });
+    expect(seen).to.include('\n- **Did not hold:** It broke.\n\n| A |\n| --- |\n| 1,000 |\n');
+    const others = (text: string) => [...sectionsOf(text)].filter(([heading]) => heading !== 'What was seen');
+    expect(others(seen)).to.deep.equal(others(page)).and.not.deep.equal([]);
+    expect(() => withSeen('# Security\n', { heading: 'One', text: '', tables: [], faults: [] })).to.throw();
   });
 
   it('names test files that are there', async () => {

@@ -48,6 +48,16 @@ export function sectionText({ heading, text, tables, faults }: Section): string 
   return `${[`## ${heading}`, `${machine()}.`, text, ...held, ...tables.map(markdown)].join('\n\n')}\n`;
 }
 
+/** A page whose section "What was seen" is of this proof now: where it was made, what did not hold, and its tables. */
+export function withSeen(page: string, { heading, tables, faults }: Section): string {
+  const text = `Written by \`npm run prove -- only=security\`; what was done is told by [RELIABILITY.md](RELIABILITY.md), "${heading}".`;
+  const seen = sectionText({ heading: 'What was seen', text, tables, faults });
+  const [before = '', after] = page.split(/^## What was seen\n/m) as [string, string?];
+  if (after === undefined) throw new Error('The page has no section "What was seen".');
+  const next = after.search(/^## /m);
+  return before + seen + (next === -1 ? '' : `\n${after.slice(next)}`);
+}
+
 /** A number as people write it. */
 export function inDigits(value: number, decimals = 0): string {
   return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
