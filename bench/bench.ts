@@ -16,12 +16,14 @@ import { measureMemory } from './redis-memory.ts';
 import type { Comparison, GroupResult } from './results.ts';
 import { measureScale } from './scale.ts';
 import { measureServing } from './serving.ts';
+import { measureShare } from './share.ts';
 import { measureWalk } from './walk.ts';
 import { measureWorkers } from './workers.ts';
 import { Workspace } from './workspace.ts';
 
 const groups: Readonly<Record<GroupName, (run: BenchRun) => Promise<GroupResult>>> = {
   serving: measureServing,
+  share: measureShare,
   workers: measureWorkers,
   scale: measureScale,
   walk: measureWalk,
@@ -90,6 +92,7 @@ async function measure(run: BenchRun, options: BenchOptions): Promise<Required<G
   return {
     comparisons: results.flatMap((it) => it.comparisons),
     serving: results.flatMap((it) => it.serving ?? []),
+    share: results.flatMap((it) => it.share ?? []),
     latency: results.flatMap((it) => it.latency ?? []),
     figures: results.flatMap((it) => it.figures ?? []),
   };

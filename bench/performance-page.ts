@@ -1,8 +1,16 @@
 // In: what was measured, where and how. Out: docs/PERFORMANCE.md and its plots, as text; what was not reached is said, too.
 
+import { connections } from './load.ts';
 import type { Machine } from './machine.ts';
 import { type Bar, barPlot, curvePlot } from './plots.ts';
-import type { Comparison, GroupResult, Outcome, PlainFigure, ServingFigures } from './results.ts';
+import type {
+  Comparison,
+  GroupResult,
+  Outcome,
+  PlainFigure,
+  ServingFigures,
+  ShareFigures,
+} from './results.ts';
 import { median, reaches, summarize, type Target } from './statistics.ts';
 
 /** Everything the page tells. */
@@ -63,7 +71,7 @@ export function resultText(
   result: Required<GroupResult>,
   plot: (name: string, words: string) => string = () => '',
 ): string {
-  const { comparisons, serving, latency, figures } = result;
+  const { comparisons, serving, share, latency, figures } = result;
   const wanted = comparisons.filter(({ target }) => target !== null);
   const others = comparisons.filter(({ target }) => target === null);
   const sections = [
@@ -71,6 +79,8 @@ export function resultText(
     others.length > 0 && `## Also compared\n\n${comparisonTable(others, false)}`,
     serving.length > 0 &&
       `## Requests per second\n${plot('performance-serving.svg', 'Requests per second of medref and its peers')}\n${servingTable(serving)}\n\nCPU is that of the server's processes and of its store (Redis, PostgreSQL), µs for a request.`,
+    share.length > 0 &&
+      `## CPU time of a request\n\n${shareTable(share)}\n\n${shareWords(share[0]?.medref.length ?? 0)}`,
     latency.length > 0 &&
       `## Latency at a steady rate\n${plot('performance-latency.svg', 'Latencies at a steady rate, idle and during an import')}\n${latencyTable(latency)}\n\nCounted from when a request was due, so that a stall is charged for all who would have asked meanwhile.`,
     figures.length > 0 && `## Import, walk and memory\n\n${figureTable(figures)}`,
@@ -128,6 +138,32 @@ function servingTable(serving: readonly ServingFigures[]): string {
     ['Server and answer', 'Requests/s', 'Least to most', 'CPU, server', 'CPU, store', 'Body, bytes'],
     rows,
   );
+}
+
+function shareTable(share: readonly ShareFigures[]): string {
+  const rows = share.map(({ name, target, medref, limit }) => {
+    const [mine, theirs] = [summarize(medref), summarize(limit)];
+    const times = mine.least / theirs.least;
+    return [
+      ...[
+        name,
+        targetCell(target, 'times'),
+        `**${ratio(times)}**`,
+        reaches(target, times) ? 'yes' : '**no**',
+      ],
+      ...[mine.least, theirs.least].map(ratio),
+      ...[mine.median / theirs.median, mine.median, theirs.median].map(ratio),
+    ];
+  });
+  const head = ['Answer', 'Target', 'Least', 'Holds', 'medref, µs', 'the limit, µs'];
+  return table([...head, 'Median', 'medref, µs', 'the limit, µs'], rows);
+}
+
+function shareWords(bursts: number): string {
+  return `How many times the CPU time of the limit's process medref's process takes for a request whose answer has the same bytes; Redis is not
+counted. Each row is ${whole(bursts)} bursts of each of the two, over ${connections} connections, by two processes of each in random turns. The
+least burst of a process is the one that others on the machine disturbed least; the medians stand beside it. Processors differ:
+on another one the same programs have other ratios, since caches, compression and system calls weigh differently there.`;
 }
 
 function latencyTable(latency: Required<GroupResult>['latency']): string {

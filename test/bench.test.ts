@@ -5,10 +5,11 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { WireAnswer } from '../bench/answers.ts';
 import { typicalOf } from '../bench/answers.ts';
+import { burstsOn } from '../bench/bursts.ts';
 import { faultOf } from '../bench/contenders.ts';
 import { ArgumentError, groupNames, readOptions } from '../bench/options.ts';
 import { performancePage, type Report } from '../bench/performance-page.ts';
-import { cpuMicros, peakMemory } from '../bench/process-usage.ts';
+import { cpuMicros, peakMemory, threadMicros } from '../bench/process-usage.ts';
 import { kindOf } from '../bench/redis-memory.ts';
 import { edges, fullPages, namePrefixes } from '../bench/requests.ts';
 import { inRounds, orderOf } from '../bench/rounds.ts';
@@ -132,6 +133,42 @@ describe('the steady load', () => {
   });
 });
 
+describe('a burst', () => {
+  const serve = upstreamServers();
+
+  it('asks in turn on all connections, and tells the CPU time of the process for a request', async function () {
+    if (process.platform !== 'linux') this.skip(); // It is Linux's /proc that tells.
+    const server = await serve((response) => {
+      response.write('{');
+      setImmediate(() => response.end('}'));
+    });
+    const requests = ['/a', '/b'].map((path) => ({ path, headers: {} }));
+    const failure = await burstsOn({ origin: server.origin, requests, serverPid: process.pid })(20).catch(
+      (error: Error) => error.message,
+    );
+    expect(failure).to.equal('An answer within a burst was none of 200 with a length.');
+    const whole = await serve((response) => {
+      response.setHeader('content-length', 2).write('{');
+      setImmediate(() => response.end('}'));
+    });
+    const micros = await burstsOn({ origin: whole.origin, requests, serverPid: process.pid })(50);
+    expect(micros).to.be.within(1, 10_000);
+    const asked = whole.requests.map(({ url }) => url);
+    const [a, b] = ['/a', '/b'].map((path) => asked.filter((it) => it === path).length);
+    expect(Number(a) - Number(b)).to.be.within(0, 1);
+    expect(asked.length).to.be.above(32);
+  });
+
+  it('fails where an answer is none of 200', async () => {
+    const server = await serve((response) => response.writeHead(503, { 'content-length': 0 }).end());
+    const requests = [{ path: '/', headers: {} }];
+    const failure = await burstsOn({ origin: server.origin, requests, serverPid: process.pid })(20).catch(
+      (error: Error) => error.message,
+    );
+    expect(failure).to.equal('An answer within a burst was none of 200 with a length.');
+  });
+});
+
 describe('a client that reads a whole list', () => {
   const serve = upstreamServers();
 
@@ -178,6 +215,8 @@ describe('the memory of a list', () => {
     expect(peakMemory(process.pid)).to.be.above(10_000_000);
     expect(cpuMicros(process.pid)).to.be.above(0);
     expect(cpuMicros(0x7fffffff)).to.equal(null);
+    expect(threadMicros(process.pid)).to.be.within(10_000, 1e9);
+    expect(threadMicros(0x7fffffff)).to.equal(null);
   });
 });
 
@@ -292,6 +331,13 @@ describe('the page of figures', () => {
           bodyBytes: 5_965,
         },
       ],
+      share: [
+        {
+          ...{ name: 'page of 200, gzip', target: { atMost: 1.15 } },
+          ...{ medref: [66, 61, 80], limit: [50, 64, 56] },
+        },
+        { ...{ name: 'one record', target: { atMost: 1.15 } }, ...{ medref: [40, 41], limit: [60, 50] } },
+      ],
       latency: [
         {
           name: 'idle',
@@ -325,6 +371,14 @@ describe('the page of figures', () => {
     expect(text).to.include('| memory | a bound | ≤ 220 MB | **240** MB | one measurement | **no** | – |');
     expect(text).to.include('| ≥ 0.6 | left out | not there: medref answers 400 | – | – |');
     expect(text).to.include('| medref: page | nginx | failed | nginx: 3 connections broke | – |');
+  });
+
+  it('holds the least CPU time of a request against the least of the limit, and has the medians beside it', () => {
+    expect(text).to.include(
+      '| page of 200, gzip | ≤ 1.15 | **1.22** | **no** | 61.0 | 50.0 | 1.18 | 66.0 | 56.0 |',
+    );
+    expect(text).to.include('| one record | ≤ 1.15 | **0.80** | yes | 40.0 | 50.0 | 0.74 | 40.5 | 55.0 |');
+    expect(text).to.include('Processors differ');
   });
 
   it('has the plain figures, the machine and the command', () => {
