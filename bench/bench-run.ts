@@ -37,7 +37,7 @@ export interface BenchRun {
 
 const full: Sizes = {
   load: { warmUpSeconds: 1, seconds: 3 },
-  share: { warmUpMs: 2_000, burstMs: 150, roundsEach: 10 },
+  share: { warmUpMs: 3_000, burstMs: 150, roundsEach: 10 },
   scaleRecords: 1_000_000,
   importRecords: 200_000,
   largeImportRecords: 2_000_000,
