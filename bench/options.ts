@@ -12,6 +12,7 @@ export const groupNames = [
   'latency',
   'import',
   'memory',
+  'size',
 ] as const;
 export type GroupName = (typeof groupNames)[number];
 

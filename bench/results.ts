@@ -49,6 +49,21 @@ export interface LatencyFigures {
   readonly percentiles: readonly (readonly [share: number, ms: number])[];
 }
 
+/** A table of a group's own. */
+export interface OwnTable {
+  /** What is said before it. */
+  readonly words: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** A plot of a group's own, a file beside the page. */
+export interface OwnPlot {
+  readonly name: string;
+  readonly title: string;
+  readonly svg: string;
+}
+
 /** CPU time of a request by many short bursts, of medref and of the constant answer, in µs each. */
 export interface ShareFigures {
   readonly name: string;
@@ -65,4 +80,6 @@ export interface GroupResult {
   readonly share?: readonly ShareFigures[];
   readonly latency?: readonly LatencyFigures[];
   readonly figures?: readonly PlainFigure[];
+  readonly tables?: readonly OwnTable[];
+  readonly plots?: readonly OwnPlot[];
 }

@@ -5,6 +5,8 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import Boom from '@hapi/boom';
+import { FailedCredentials } from '../reads/failed-credentials.ts';
+import { networkOf } from '../requests/client-address.ts';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -18,21 +20,44 @@ const basic = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
 
 const challenge = 'Basic realm="medref", charset="UTF-8"';
 
+/** How many wrong passwords a network may send; past that, not even the right one is taken: it could be guessed. */
+const wrongPasswordBounds = { atOnce: 10, forgivenMs: 6_000 } as const;
+
 /**
  * Makes what lets a request pass.
  * @param token the password that is asked for, with any user name; `undefined`: only this machine is answered
- * @returns throws Boom 401 where the password is not right, 403 where nobody may read
+ * @param onWrong told of the network that sent a password which is not right
+ * @returns throws Boom 401 where the password is not right, 429 where too many were not, 403 where nobody may read
  */
-export function adminAccess(token: string | undefined): (request: IncomingMessage) => void {
+export function adminAccess(
+  token: string | undefined,
+  onWrong: (network: string) => void,
+): (request: IncomingMessage) => void {
   if (token === undefined) return requireThisMachine;
   const expected = digest(token);
-  return ({ headers: { authorization = '' } }) => {
+  const failed = new FailedCredentials(wrongPasswordBounds);
+  return ({ socket, headers: { authorization = '' } }) => {
+    const network = networkOf(socket.remoteAddress ?? '');
+    if (failed.isOver(network)) throw tooManyWrong();
     const sent = passwordIn(authorization);
     if (sent !== null && timingSafeEqual(digest(sent), expected)) return;
+    // A browser asks without one first.
+    if (authorization !== '') {
+      failed.count(network);
+      onWrong(network);
+    }
     const error = Boom.unauthorized('Give the value of ADMIN_TOKEN as the password, and any user name.');
     error.output.headers['WWW-Authenticate'] = challenge;
     throw error;
   };
+}
+
+function tooManyWrong(): Boom.Boom {
+  const error = Boom.tooManyRequests(
+    'Too many wrong passwords came from this address. Try again in six seconds.',
+  );
+  error.output.headers['Retry-After'] = wrongPasswordBounds.forgivenMs / 1_000;
+  return error;
 }
 
 function requireThisMachine({ socket, headers: { host } }: IncomingMessage): void {

@@ -33,6 +33,8 @@ export interface DashboardOptions {
   readonly sources: DashboardSources;
   /** See {@link adminAccess}. */
   readonly token: string | undefined;
+  /** Told of each wrong password, as a sentence; nobody is unless it is given. */
+  readonly onWrongPassword?: (message: string) => void;
   /** Tests shorten how long a page may take. */
   readonly withinMs?: number;
 }
@@ -41,8 +43,11 @@ export interface DashboardOptions {
 export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: string }> = {
   name: 'dashboard-routes',
   register(server: Server, options: DashboardOptions & { readonly besides: string }) {
-    const { sources, token, withinMs = renderedWithinMs, besides } = options;
-    const requireAccess = adminAccess(token);
+    const { sources, token, onWrongPassword = () => undefined } = options;
+    const { withinMs = renderedWithinMs, besides } = options;
+    const requireAccess = adminAccess(token, (network) =>
+      onWrongPassword(`A wrong password for the dashboard came from ${network}.`),
+    );
     server.ext('onRequest', ({ path, raw }, h) => {
       if (path !== besides) requireAccess(raw.req);
       return h.continue;

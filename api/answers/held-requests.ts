@@ -2,6 +2,7 @@
 // on, a few in each turn of the event loop, before those that come to wait meanwhile.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { PublicationWaits, Wait } from '../reads/publication-waits.ts';
 import { Turns } from '../reads/turns.ts';
 import { TracedResponse } from './traced-response.ts';
@@ -42,6 +43,7 @@ export class HeldRequests {
       await this.#turns.next();
       // Not before: where many are told at once on a busy machine, an answer is better than a 503 that has it asked for again.
       res.release();
+      res.once('finish', () => this.#readOnInTurn(req.socket));
       await prepared
         .then((write) => write())
         .catch(() => {
@@ -69,6 +71,17 @@ export class HeldRequests {
     await this.#turns.next();
     res.release();
     this.#serveNow(req, res);
+  }
+
+  /**
+   * A client asks again as soon as it has its answer. To read that takes as long as to answer another one that waits still, so
+   * it stays where it is until all have gone that wait now.
+   */
+  async #readOnInTurn(socket: Socket): Promise<void> {
+    if (!this.#turns.isBusy) return;
+    socket.pause();
+    await this.#turns.next();
+    socket.resume();
   }
 
   #serveNow(req: IncomingMessage, res: ServerResponse): void {

@@ -45,6 +45,7 @@ export function answerLines(
     res.end();
     return h.abandon;
   }
+  res.setMaxListeners(20); // Each part of a pipeline listens to it; Node would warn of more than ten in all.
   const source = Readable.from(lines, { objectMode: false });
   const sent = isGzip ? pipeline(source, createGzip(onTheFly), res) : pipeline(source, res);
   sent.catch((error: NodeJS.ErrnoException) => {

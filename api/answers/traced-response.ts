@@ -29,7 +29,7 @@ export interface AnsweredRequest {
   readonly beganMs: number | null;
   /** From the arrival of its head until the answer was handed over, or cut off, in ms. */
   readonly ms: number;
-  /** For how long of that it waited, as it had asked for, in ms; `null` where it did not. */
+  /** For how long of that it waited, as it had asked for or since it asked too much, in ms; `null` where it did not. */
   readonly waitedMs: number | null;
   /** Of the body of the answer, encoded, in bytes. */
   readonly bytes: number;
@@ -87,7 +87,7 @@ export class TracedResponse extends ServerResponse {
   written: number;
   /** The request as hapi knows it, once it is routed; of one that waits, what is told of it. */
   routed: Routed | undefined;
-  /** Since when it waits, as its client has asked; `0` where it does not. */
+  /** Since when it waits, as its client has asked or since that asks too much; `0` where it does not. */
   heldAt: number;
   /** When it had waited; `0` before, and where it does not wait. */
   releasedAt: number;
@@ -116,9 +116,10 @@ export class TracedResponse extends ServerResponse {
     underWay.begin();
   }
 
-  /** Its request has ended. */
+  /** Its request has ended, or is not worked on any more. */
   countOut(): void {
     this.countedIn?.end();
+    this.countedIn = undefined;
   }
 
   /** Begins to wait: hapi's part of the request, which takes more memory than all others, is let go of. */

@@ -14,11 +14,14 @@ import {
   noteRoute,
   requestIdOf,
   safeFields,
+  TracedResponse,
 } from '../answers/traced-response.ts';
+import { FailedCredentials } from '../reads/failed-credentials.ts';
 import { TooManyStreamsError } from '../reads/streams.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { TooManyUnknownKeysError } from '../reads/unknown-keys.ts';
 import { VersionGoneError } from '../reads/version-reads.ts';
+import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';
 import { lastUnderWay } from './connection-limits.ts';
@@ -37,7 +40,8 @@ export interface ErrorOptions {
 export const errors: Plugin<ErrorOptions> = {
   name: 'errors',
   register(server: Server, options: ErrorOptions) {
-    server.ext('onPreResponse', (request, h) => shapeError(request, h, options));
+    const failed = new FailedCredentials(failureBounds);
+    server.ext('onPreResponse', (request, h) => shapeError(request, h, { ...options, failed }));
     shapeProtocolErrors(server, options);
   },
 };
@@ -66,7 +70,7 @@ function hasGoodPath(target: string): boolean {
 function shapeError(
   request: Request,
   h: ResponseToolkit,
-  { logger, onTrouble, onUnauthorized }: ErrorOptions,
+  { logger, onTrouble, onUnauthorized, failed }: ErrorOptions & { readonly failed: FailedCredentials },
 ) {
   const { response, raw } = request;
   noteRoute(request); // Of those that asked for no key as well.
@@ -83,9 +87,31 @@ function shapeError(
   const trouble = isFault ? fault : found;
   if (trouble) onTrouble(trouble, requestId);
   const message = trouble?.message ?? messageOf(error, request);
+  if (statusCode === 429 || (statusCode === 401 && !failed.count(networkOf(clientAddressOf(raw.req))))) {
+    const fields = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+    holdBack(raw.res, () => sendError(raw.res, statusCode, message, Object.fromEntries(fields)));
+    return h.abandon;
+  }
   const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
   return shaped;
+}
+
+/** How many requests of a network may be refused for their key until it waits for the refusal. */
+const failureBounds = { atOnce: 100, forgivenMs: 100 };
+
+/** How long who asks too much waits for being told so, in ms: who asks again at once would take the time of others. */
+const heldBackMs = 250;
+
+/** Answers a little later. Meanwhile nothing is left of the request but its response, and it takes no place of others. */
+function holdBack(response: ServerResponse, answer: () => void): void {
+  if (!(response instanceof TracedResponse)) return;
+  response.hold();
+  response.countOut();
+  setTimeout(() => {
+    response.release();
+    if (!response.closed) answer();
+  }, heldBackMs);
 }
 
 /** What the client is told of an error that is no trouble of ours. */
@@ -160,6 +186,8 @@ function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 
     listener.removeAllListeners(event);
     listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
       const { httpVersionMajor: major, url = '' } = request;
+      // Node reads nothing more of what came in one piece with it, so that whoever sent more would wait for ever.
+      if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
       if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
       else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
       else if (!hasGoodPath(url))

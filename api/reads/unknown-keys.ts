@@ -1,15 +1,11 @@
 // Keys that do not exist, by the network they came from: past a bound, Redis is not asked about each of them, but once a
 // second for the digests of all keys that there are. So no flood locks out a client that has a good key.
 
-import { LRUCache } from 'lru-cache';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { FailedCredentials } from './failed-credentials.ts';
 
-/** How many a network may send at once, and how many a second after that. */
-export const unknownKeysAtOnce = 100;
-const forgivenEachMs = 100;
-
-/** Networks that are remembered; those that were longest silent are forgotten first. */
-const maxNetworks = 10_000;
+/** How many a network may send. */
+export const unknownKeyBounds = { atOnce: 100, forgivenMs: 100 } as const;
 
 /** For how long it is known which keys there are, in ms. */
 const rosterMs = 1_000;
@@ -28,8 +24,7 @@ export class TooManyUnknownKeysError extends Error {
 export class UnknownKeys {
   readonly #redis: Redis;
   readonly #keys: string;
-  /** When each network would have sent none, by its name. */
-  readonly #forgivenAt = new LRUCache<string, number>({ max: maxNetworks });
+  readonly #failed = new FailedCredentials(unknownKeyBounds);
   #roster: { readonly digests: Promise<ReadonlySet<string>>; readonly until: number } | undefined;
 
   /** @param keys the Redis key of the hash of keys */
@@ -44,20 +39,14 @@ export class UnknownKeys {
    * @throws TooManyUnknownKeysError where the network has sent too many, and a key with this digest does not exist
    */
   async mind(network: string, digested: string): Promise<boolean> {
-    const now = Date.now();
-    const forgivenAt = Math.max(now, this.#forgivenAt.get(network) ?? 0);
-    if (forgivenAt - now <= (unknownKeysAtOnce - 1) * forgivenEachMs) {
-      this.#forgivenAt.set(network, forgivenAt + forgivenEachMs);
-      return true;
-    }
-    if (!(await this.#stored(now)).has(digested)) throw new TooManyUnknownKeysError();
+    if (this.#failed.count(network)) return true;
+    if (!(await this.#stored(Date.now())).has(digested)) throw new TooManyUnknownKeysError();
     return false;
   }
 
   /** Takes back what was counted: the key exists. */
   forgive(network: string): void {
-    const forgivenAt = this.#forgivenAt.get(network);
-    if (forgivenAt !== undefined) this.#forgivenAt.set(network, forgivenAt - forgivenEachMs);
+    this.#failed.forgive(network);
   }
 
   /** The digests of all keys. */

@@ -114,7 +114,8 @@ async function startAdmin(
   const { logger, metrics } = watchers;
   const standings = new Standings({ redis: reads.redis, keyPrefix, sources: importedCollections });
   metrics.addCollections({ served: servedCollections, standings });
-  const dashboard = { sources: dashboardSources(settings, reads), token };
+  const onWrongPassword = (message: string) => logger.warn(message);
+  const dashboard = { sources: dashboardSources(settings, reads), token, onWrongPassword };
   const admin = await createAdminServer({ scraped, dashboard, host, port });
   try {
     await admin.start();

@@ -1,11 +1,12 @@
-// npm run prove: every proof, and docs/RELIABILITY.md of what they found.
-// In: kills=<points of the real list>, only=<proof,proof>, seed=<of the mirrors and the chain>. Out: the page, or with only= those sections on stdout;
+// npm run prove: every proof, and docs/RELIABILITY.md and a part of docs/SECURITY.md of what they found. In: kills=<points of the
+// real list>, only=<proof,proof>, seed=<of what is random>, fsync=<of Redis>. Out: the page, or with only= those sections of it;
 // progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
+import { sectionsOf } from '../../bench/page-sections.ts';
 import { proveByTests } from './mocha-matrix.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
-import { type Finding, reliabilityPage, type Section, sectionsOf, sectionText } from './reliability-page.ts';
+import { type Finding, reliabilityPage, type Section, sectionText, withSeen } from './reliability-page.ts';
 
 type Say = (progress: string) => void;
 
@@ -22,9 +23,9 @@ const proofs: Readonly<Record<string, Proof>> = {
   },
   redis: {
     heading: 'A Redis that fails',
-    run: () =>
+    run: async () =>
       proveByTests(
-        'Each fault strikes during an import while readers read, who may get 503 only while Redis is away, and never a part of a version.',
+        `Each fault strikes during an import while readers read, who may get 503 only while Redis is away, and never a part of a version. ${(await import('../support/redis-server.ts')).proofSetUpText()}`,
         ['A Redis …', 'Expected'],
         ['test/proof/redis.test.ts', 'test/proof/long-standstill.proof.ts'],
       ),
@@ -68,8 +69,8 @@ const proofs: Readonly<Record<string, Proof>> = {
     run: async ({ seed }, say) => (await import('./client-mirrors.ts')).proveClientMirrors(seed, say),
   },
   security: {
-    heading: 'Keys and their rates',
-    run: async (_, say) => (await import('./key-security.ts')).proveKeySecurity(say),
+    heading: 'Clients who mean harm',
+    run: async ({ seed }, say) => (await import('./hostile-days.ts')).proveSecurity(seed, say),
   },
   mutants: {
     heading: 'A product that is broken on purpose',
@@ -86,6 +87,10 @@ const proofs: Readonly<Record<string, Proof>> = {
 };
 
 const page = new URL('../../docs/RELIABILITY.md', import.meta.url);
+
+/** Shows the tables of the proof of that name as well, under a heading of its own. */
+const securityPage = new URL('../../docs/SECURITY.md', import.meta.url);
+
 /** What a proof found; one that was thrown out of found what it threw. */
 async function sectionOf(name: string, proof: Proof, choice: Choice): Promise<Section> {
   const say: Say = (progress) => void process.stderr.write(`prove: ${name}: ${progress}\n`);
@@ -103,12 +108,15 @@ async function sectionOf(name: string, proof: Proof, choice: Choice): Promise<Se
 
 /** Proves, and writes what was found: the whole page, or the sections of what was chosen into the page that is there. */
 async function prove(choice: Choice): Promise<boolean> {
+  process.env['PROOF_FSYNC'] = choice.fsync; // For the servers of proofs, also in the processes of tests.
   const texts = choice.only ? sectionsOf(await readFile(page, 'utf8')) : new Map<string, string>();
   const failed: string[] = [];
   for (const [name, proof] of Object.entries(proofs)) {
     if (choice.only && !choice.only.includes(name)) continue;
     const section = await sectionOf(name, proof, choice);
     texts.set(proof.heading, sectionText(section));
+    if (name === 'security')
+      await writeFile(securityPage, withSeen(await readFile(securityPage, 'utf8'), section));
     if (section.faults.length > 0) failed.push(proof.heading);
   }
   const inOrder = Object.values(proofs).flatMap(({ heading }) => texts.get(heading) ?? []);

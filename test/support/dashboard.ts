@@ -26,6 +26,7 @@ export interface TestDashboardOptions {
   readonly isImported?: boolean;
   /** How long a page may take, in ms. */
   readonly withinMs?: number;
+  readonly onWrongPassword?: (message: string) => void;
 }
 
 /** Starts an admin listener; whoever calls this calls `stop`. */
@@ -36,6 +37,7 @@ export async function startDashboard({
   most,
   isImported = true,
   withinMs,
+  onWrongPassword,
 }: TestDashboardOptions & { readonly redisUrl: string }): Promise<TestDashboard> {
   const keyPrefix = 'medref';
   const redis = connectForServing(asUser(redisUrl, 'api'));
@@ -48,6 +50,7 @@ export async function startDashboard({
     dashboard: {
       token,
       ...(withinMs !== undefined && { withinMs }),
+      ...(onWrongPassword && { onWrongPassword }),
       sources: {
         defaultRate: undefined,
         ...{ redis, keyPrefix, readModel, served: servedCollections, isImported: () => isImported },

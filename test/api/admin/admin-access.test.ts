@@ -1,6 +1,7 @@
 // Who may read the dashboard: by real requests to a listener with a password, and to one without.
 
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect } from 'chai';
 import { useDashboard } from '../../support/dashboard.ts';
@@ -14,7 +15,8 @@ describe('the admin listener', () => {
   const redis = useRedis();
 
   describe('with ADMIN_TOKEN', () => {
-    const dashboard = useDashboard(redis, { token });
+    const wrong: string[] = [];
+    const dashboard = useDashboard(redis, { token, onWrongPassword: (it) => void wrong.push(it) });
     const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
       sendWithoutKey(dashboard(), path, { headers, method });
     const basic = (credentials: string, scheme = 'Basic') => ({
@@ -54,10 +56,33 @@ describe('the admin listener', () => {
         'x:\0',
         '',
       ];
+      // Each from an address of its own, so that none has sent too many.
+      let addresses = 2;
+      const statusOf = async (authorization: string): Promise<number | undefined> => {
+        const localAddress = `127.0.0.${addresses++}`;
+        const asked = request(`${dashboard().origin}/keys`, {
+          headers: { authorization },
+          localAddress,
+        }).end();
+        const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+        answer.resume();
+        return answer.statusCode;
+      };
       for (const credentials of others)
-        expect((await ask('/keys', basic(credentials))).status, credentials).to.equal(401);
+        expect(await statusOf(basic(credentials).authorization), credentials).to.equal(401);
       for (const authorization of [`Bearer ${token}`, 'Basic', 'Basic ?', token, `Basic x:${token}`])
-        expect((await ask('/keys', { authorization })).status, authorization).to.equal(401);
+        expect(await statusOf(authorization), authorization).to.equal(401);
+    });
+
+    it('takes no further password from an address that sent ten wrong ones, and tells of each, without it', async () => {
+      const asBefore = wrong.length;
+      const wrongs = Array.from({ length: 10 }, () => ask('/', basic('x:secret')));
+      expect((await Promise.all(wrongs)).map(({ status }) => status)).to.deep.equal(Array(10).fill(401));
+      const right = await ask('/', basic(`x:${token}`));
+      expect([right.status, right.headers['retry-after']]).to.deep.equal([429, '6']);
+      expect(wrong.slice(asBefore)).to.deep.equal(
+        Array(10).fill('A wrong password for the dashboard came from 127.0.0.1.'),
+      );
     });
   });
 

@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { unknownKeysAtOnce } from '../../../api/reads/unknown-keys.ts';
+import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
 import {
   createApiKey,
   listApiKeys,
@@ -265,15 +265,15 @@ describe('bearer keys', () => {
       expect(await statuses([made.key])).to.deep.equal([200]);
       await asked();
       const from = Date.now();
-      const flood = await statuses(Array.from({ length: unknownKeysAtOnce + 50 }, makeKeyText));
+      const flood = await statuses(Array.from({ length: unknownKeyBounds.atOnce + 50 }, makeKeyText));
       expect(new Set(flood)).to.deep.equal(new Set([401, 429]));
       const seconds = (Date.now() - from) / 1_000;
       expect(flood.filter((status) => status === 401).length).to.be.within(
-        unknownKeysAtOnce,
-        unknownKeysAtOnce + 10 * seconds + 1,
+        unknownKeyBounds.atOnce,
+        unknownKeyBounds.atOnce + 10 * seconds + 1,
       );
       const { hget, hkeys } = await asked();
-      expect(hget).to.be.at.most(unknownKeysAtOnce + 10 * seconds + 1);
+      expect(hget).to.be.at.most(unknownKeyBounds.atOnce + 10 * seconds + 1);
       expect(hkeys).to.be.within(1, seconds + 1);
       // Ten a second are forgiven, so on a slow machine there may be some that are asked for.
       let refused: ApiAnswer;
@@ -291,10 +291,35 @@ describe('bearer keys', () => {
     }
   });
 
+  it('lets an address wait for its refusals that has had many, and nobody else', async () => {
+    const waited: (number | null)[] = [];
+    const slow = await startApi({
+      ...{ redisUrl: redis().url, maxRequests: 20 },
+      onAnswered: ({ status, waitedMs }) => void (status === 401 && waited.push(waitedMs)),
+    });
+    try {
+      for (let n = 0; n < 100; n += 1) await sendWithoutKey(slow, '/companies/1');
+      expect(waited).to.deep.equal(Array(100).fill(null));
+      // Some are forgiven meanwhile; those that wait take no place of another one.
+      const refusals: Promise<WireAnswer>[] = [];
+      for (let n = 0; n < 40; n += 1) {
+        refusals.push(sendWithoutKey(slow, '/companies/1'));
+        await sleep(3);
+      }
+      expect((await send(slow, '/companies/1')).status).to.equal(200);
+      for (const refused of refusals) expectRefusal(await refused);
+      const held = waited.filter((ms) => ms !== null);
+      expect(held.length).to.be.above(0);
+      for (const ms of held) expect(ms).to.be.within(240, 2_000);
+    } finally {
+      await slow.stop();
+    }
+  });
+
   it('does not take good keys that it has not seen for a flood', async () => {
     const fresh = await startApi({ redisUrl: redis().url });
     try {
-      const made = await Promise.all(Array.from({ length: unknownKeysAtOnce + 50 }, () => makeKey()));
+      const made = await Promise.all(Array.from({ length: unknownKeyBounds.atOnce + 50 }, () => makeKey()));
       for (const { key } of made) await send({ ...fresh, key }, '/companies/1');
       await asked();
       expect((await send({ ...fresh, key: makeKeyText() }, '/companies/1')).status).to.equal(401);

@@ -304,6 +304,18 @@ describe('errors', () => {
     }
   });
 
+  it('ends the connection after a request for another protocol, since what follows it is not read', async () => {
+    const get = (fields: string) =>
+      `GET /products/1 HTTP/1.1\r\nHost: a\r\n${fields}Authorization: Bearer ${api().key}\r\n\r\n`;
+    const bytes = get('') + get('Upgrade: h2c\r\nConnection: upgrade\r\n') + get('');
+    const answers = await exchange(api(), bytes);
+    const found = answers.map(({ status, headers }) => [status, headers['connection']]);
+    expect(found).to.deep.equal([
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ]);
+  });
+
   describe('of malformed HTTP', () => {
     const get = (fields: string, target = '/products/1', method = 'GET') =>
       `${method} ${target} HTTP/1.1\r\n${fields}Authorization: Bearer ${api().key}\r\nConnection: close\r\n`;

@@ -3,7 +3,7 @@
 import { BlockList } from 'node:net';
 import { expect } from 'chai';
 import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
-import { unknownKeysAtOnce } from '../../../api/reads/unknown-keys.ts';
+import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
 import { senderOf } from '../../../api/requests/forwarded.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { type ApiOptions, startApi, type TestApi } from '../../support/api.ts';
@@ -157,7 +157,7 @@ describe('an API behind a proxy that it trusts', () => {
       ).status;
     const attempts = (length: number, client: (i: number) => string) =>
       Promise.all(Array.from({ length }, (_, i) => attempt(client(i))));
-    expect(await attempts(unknownKeysAtOnce + 30, () => '192.0.2.1')).to.include(429);
+    expect(await attempts(unknownKeyBounds.atOnce + 30, () => '192.0.2.1')).to.include(429);
     expect(await attempt('192.0.2.2')).to.equal(401);
     expect(await attempts(30, (i) => `9.9.9.${i}, 192.0.2.1`)).to.include(429);
   });

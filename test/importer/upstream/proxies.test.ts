@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createUpstream } from '../../../importer/upstream/upstream.ts';
 import { type HttpProxy, startHttpProxy } from '../../support/http-proxy.ts';
-import { medrefProcess } from '../../support/medref.ts';
+import { medrefProcess, startMedref } from '../../support/medref.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import {
@@ -97,6 +97,36 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
     expect(await read('https', other.certificate)).to.match(refused);
     process.env['HTTPS_PROXY'] = proxy.url;
     expect(await read('https', other.certificate)).to.match(refused);
+  });
+
+  it('is not the only one whose certificate is checked, whatever it says: the webhook and Redis are told nothing either', async () => {
+    const asked: string[] = [];
+    const told = (await startTwoSchemeServer((_, { url }) => void asked.push(url ?? ''))) as TwoSchemeServer;
+    const environment = { NODE_TLS_REJECT_UNAUTHORIZED: '0', PRODUCTS_URL: 'file:///nothing.json' };
+    const at = `127.0.0.1:${told.port}`;
+    const webhook = startMedref(['import'], {
+      ...{ ...environment, REDIS_URL: redis().url, WEBHOOK_URL: `https://${at}/hook` },
+    });
+    try {
+      let log = '';
+      for await (const chunk of webhook.process.stderr ?? []) {
+        log += chunk;
+        if (log.includes('could not be asked')) break;
+      }
+      expect(log).to.include('DEPTH_ZERO_SELF_SIGNED_CERT');
+      const { code, stderr } = await medrefProcess(['status'], {
+        ...environment,
+        REDIS_URL: `rediss://${at}`,
+      });
+      expect([code, stderr]).to.deep.equal([
+        1,
+        `Redis at ${at} cannot be used: self-signed certificate. Start it, or set REDIS_URL.\n`,
+      ]);
+      expect(asked).to.deep.equal([]);
+    } finally {
+      webhook.process.kill('SIGKILL');
+      await told.close();
+    }
   });
 
   it('is imported by a process that has both from its environment, with the authority of NODE_EXTRA_CA_CERTS', async () => {

@@ -1,0 +1,424 @@
+// A hundred thousand requests that a generator made up, as bytes that come in any pieces, well formed and not. Out: what they were
+// answered, what was not as promised, and what memory the process has then.
+
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+import {
+  type Arbitrary,
+  array,
+  constant,
+  constantFrom,
+  double,
+  integer,
+  oneof,
+  record,
+  sample,
+  string,
+  tuple,
+  uint8Array,
+} from 'fast-check';
+import { createApiKey } from '../../shared/api-keys.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { makeKeyText } from '../../shared/formats/api-key-text.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+import { importRecords } from '../support/importing.ts';
+import { startMedref } from '../support/medref.ts';
+import { products } from '../support/records.ts';
+import { startTestRedis } from '../support/redis-server.ts';
+import { type Finding, inDigits } from './reliability-page.ts';
+import { type Answer, faultsOf, readAnswers } from './strict-answers.ts';
+
+const requests = 100_000;
+
+/** How many connections there are at once, and how many are made up at once. */
+const connections = 128;
+const batch = 512;
+
+/** A connection on which nothing comes for so long is given up, in ms: where its bytes are damaged, the service may wait for more. */
+const quietMs = { whole: 5_000, damaged: 300 };
+
+/** How much more memory there may be at the end than at the half, in MB: of objects; and of all, which the allocator rounds. */
+const mayGrow = { heap: 2, rss: 16 };
+
+const text = `${inDigits(requests)} requests that a generator made up from a seed (fast-check): paths, queries, header fields, methods, encodings,
+keys, bodies; one to eight on a connection, which come in pieces that are cut anywhere, some with bytes that are changed, missing, twice or
+too many. Every answer is read byte by byte. None may be a 5xx but 503 where nothing was published, and 501 and 505, which HTTP asks for; each body has to be
+in the envelope that its status calls for; a request that is well formed has to be answered, and nothing may come that was not asked for; nothing may
+be logged as an error; the process has to be there at the end, to stop in order, and to hold no more objects than at the half.`;
+
+/** One connection: what is sent on it, where that is cut, and whether what is sent is whole. */
+interface Conversation {
+  readonly requests: readonly { readonly method: string; readonly bytes: string }[];
+  readonly cuts: readonly number[];
+  readonly damage: { readonly at: number; readonly kind: string; readonly bytes: Uint8Array } | null;
+}
+
+/** Sends them all. @param seed of the generator */
+export async function proveGeneratedTraffic(seed: number, say: (progress: string) => void): Promise<Finding> {
+  const server = await startTestRedis();
+  const redis = await connectForWriting(server.url);
+  const { version } = await importRecords(products(250), productCollection, { redisUrl: server.url });
+  const make = async (rate: string | null, collections?: readonly string[]) =>
+    (
+      await createApiKey(redis, 'medref', {
+        ...{ client: 'proof', expiresAt: null, rate },
+        ...(collections && { collections }),
+      })
+    ).key;
+  const keys = [await make(null), await make('50/s'), await make(null, ['companies'])];
+  const settings = { API_PORT: '0', ACCESS_LOG: 'off', NODE_OPTIONS: `--import=${memoryTeller}` };
+  const api = startMedref(['serve', '--json'], { REDIS_URL: server.url, ...settings });
+  try {
+    const port = Number(new URL((await api.line(/"address":"([^"]+)"/))[1] as string).port);
+    const talks = conversations(keys, Number(version));
+    const found = new Found();
+    const memory: Memory[] = [];
+    for (let round = 0; found.sent < requests; round += 1) {
+      const some = sample(talks, { numRuns: batch, seed: seed * 1_000 + round });
+      const tried = inParallel(some, async (talk) => found.add(talk, await converse(port, talk)));
+      await tried.catch(async (error) => {
+        const { code, stderr } = (await Promise.race([api.ended, sleep(1_000)])) ?? {};
+        throw code === undefined ? error : new Error(`The process ended with ${code}: ${stderr}`);
+      });
+      if (found.sent < (requests / 4) * (memory.length + 1)) continue;
+      api.process.kill('SIGWINCH');
+      const [, told = ''] = await api.line(new RegExp(`^memory ${memory.length + 1} (.*)$`, 'm'));
+      memory.push(JSON.parse(told));
+      say(`${inDigits(found.sent)} of ${inDigits(requests)}: ${JSON.stringify(memory.at(-1))}`);
+    }
+    api.process.kill('SIGTERM');
+    const { code, stderr } = await api.ended;
+    return findingOf(found, { memory, seed, code, stderr });
+  } finally {
+    api.process.kill('SIGKILL');
+    redis.disconnect();
+    await server.stop();
+  }
+}
+
+// ---- what is sent
+
+function conversations(keys: readonly string[], version: number): Arbitrary<Conversation> {
+  return record({
+    requests: array(oneRequest(keys, version), { minLength: 1, maxLength: 8 }),
+    cuts: array(double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
+    damage: oneof({ weight: 3, arbitrary: constant(null) }, { weight: 1, arbitrary: damage }),
+  });
+}
+
+const damage = record({
+  at: double({ min: 0, max: 1, noNaN: true }),
+  kind: constantFrom('change', 'leave out', 'insert', 'repeat', 'end'),
+  bytes: uint8Array({ minLength: 1, maxLength: 40 }),
+});
+
+/** Characters that a target or a field may have. */
+const visible = string({ unit: integer({ min: 0x21, max: 0x7e }).map((it) => String.fromCharCode(it)) });
+const fieldText = string({
+  unit: integer({ min: 0x20, max: 0xff })
+    .filter((it) => it !== 0x7f)
+    .map((it) => String.fromCharCode(it)),
+  maxLength: 60,
+});
+
+function oneRequest(keys: readonly string[], version: number): Arbitrary<{ method: string; bytes: string }> {
+  const method = oneof(
+    { weight: 12, arbitrary: constant('GET') },
+    { weight: 3, arbitrary: constant('HEAD') },
+    {
+      weight: 1,
+      arbitrary: constantFrom('POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'),
+    },
+  );
+  const body = oneof(
+    { weight: 12, arbitrary: constant(null) },
+    { weight: 1, arbitrary: tuple(constantFrom('whole', 'chunked'), string({ maxLength: 200 })) },
+  );
+  return record({
+    ...{ method, body, target: target(version), fields: array(field(keys), { maxLength: 5 }) },
+    key: oneof(
+      { weight: 10, arbitrary: constant(keys[0]) },
+      { weight: 3, arbitrary: constantFrom(...keys, undefined) },
+      { weight: 1, arbitrary: oneof(constant(null).map(makeKeyText), visible) },
+    ),
+    host: oneof(
+      { weight: 20, arbitrary: constant(['Host: a']) },
+      { weight: 1, arbitrary: constantFrom([], ['Host: a', 'Host: b'], ['Host: ['], ['Host: a:99999']) },
+    ),
+  }).map(({ method: verb, body: sent, target: to, fields, key, host }) => {
+    const lines = [`${verb} ${to} HTTP/1.1`, ...host, ...fields];
+    if (key !== undefined) lines.push(`Authorization: Bearer ${key}`);
+    if (sent === null) return { method: verb, bytes: `${lines.join('\r\n')}\r\n\r\n` };
+    const [kind, content] = sent as [string, string];
+    const latin = Buffer.from(content).toString('latin1');
+    const size = latin.length;
+    lines.push(kind === 'whole' ? `Content-Length: ${size}` : 'Transfer-Encoding: chunked');
+    const chunk = size === 0 ? '' : `${size.toString(16)}\r\n${latin}\r\n`;
+    return {
+      method: verb,
+      bytes: `${lines.join('\r\n')}\r\n\r\n${kind === 'whole' ? latin : `${chunk}0\r\n\r\n`}`,
+    };
+  });
+}
+
+const collections = ['products', 'drugs', 'companies'];
+
+function target(version: number): Arbitrary<string> {
+  const anyText = oneof(string({ maxLength: 20, unit: 'grapheme' }).map(encodeURIComponent), visible);
+  const id = oneof(
+    { weight: 4, arbitrary: integer({ min: 1, max: 260 }).map(String) },
+    { weight: 1, arbitrary: oneof(constantFrom('0', '01', '1e3', '-1', '9'.repeat(40)), anyText) },
+  );
+  const path = oneof(
+    { weight: 6, arbitrary: constantFrom(...collections).map((it) => `/${it}`) },
+    { weight: 6, arbitrary: tuple(constantFrom(...collections), id).map(([it, n]) => `/${it}/${n}`) },
+    {
+      weight: 3,
+      arbitrary: tuple(constantFrom(...collections), constantFrom('changes', 'versions')).map(
+        (it) => `/${it.join('/')}`,
+      ),
+    },
+    {
+      weight: 1,
+      arbitrary: constantFrom(
+        ...[
+          '/',
+          '/docs',
+          '/openapi.json',
+          '/health/live',
+          '/health/ready',
+          '*',
+          '//',
+          '/products/',
+          '/Products',
+        ],
+        ...[
+          '/products/../drugs',
+          '/products%2F1',
+          '/%ff',
+          '/%',
+          'http://a/products',
+          '/docs/../../etc/passwd',
+        ],
+      ),
+    },
+    { weight: 1, arbitrary: anyText.map((it) => `/${it}`) },
+  );
+  const value = oneof(
+    { weight: 3, arbitrary: integer({ min: 0, max: 260 }).map(String) },
+    {
+      weight: 2,
+      arbitrary: constantFrom(
+        String(version),
+        String(version + 1),
+        '1',
+        'dr',
+        'drug%201',
+        '8699500000001',
+        '1,2,3',
+      ),
+    },
+    { weight: 1, arbitrary: anyText },
+    { weight: 1, arbitrary: constantFrom('', '0', '%', '%zz', '%00', '%ff', '+', '9'.repeat(300)) },
+  );
+  const names = ['page', 'per-page', 'name', 'barcode', 'drug', 'ids', 'version', 'since', 'x', '', '%'];
+  const pair = oneof(
+    { weight: 12, arbitrary: tuple(constantFrom(...names), value).map((it) => it.join('=')) },
+    // One that has to wait waits for a second.
+    { weight: 1, arbitrary: constantFrom('wait=0', 'wait=1', 'wait=61', 'wait=', 'wait=x', 'wait=1&wait=1') },
+    { weight: 1, arbitrary: visible },
+  );
+  const usual = [
+    '',
+    '?page=2',
+    '?per-page=7&page=3',
+    '?name=dr',
+    '?ids=3,1,2',
+    '?drug=1',
+    `?version=${version}`,
+  ];
+  const query = oneof(
+    { weight: 3, arbitrary: constantFrom(...usual, `?since=${version}`, '?name=drug%201&per-page=2') },
+    {
+      weight: 2,
+      arbitrary: array(pair, { maxLength: 3 }).map((it) => (it.length === 0 ? '' : `?${it.join('&')}`)),
+    },
+  );
+  // A fragment belongs to no target, and white space would end it.
+  return tuple(path, query).map((it) => it.join(''));
+}
+
+function field(keys: readonly string[]): Arbitrary<string> {
+  const of = (name: string, ...values: string[]) => constantFrom(...values).map((it) => `${name}: ${it}`);
+  const date = 'Sun, 22 Nov 2026 00:00:00 GMT';
+  return oneof(
+    of('Accept-Encoding', 'gzip', 'gzip;q=0', 'identity;q=0', '*', 'br', 'gzip, br;q=0.5', ';;;', 'gzip;q=2'),
+    of('Accept', 'application/json', 'application/x-ndjson', '*/*', 'text/html', 'a/b;q="', ','),
+    of('If-None-Match', '*', 'W/"x"', '"', 'W/', '""'),
+    of('If-Modified-Since', date, 'yesterday', '0'),
+    of('X-Request-Id', 'mine', ' ', 'x'.repeat(128), 'x'.repeat(129), 'ü'),
+    of('Expect', '100-continue', 'more'),
+    of('Range', 'bytes=0-1', 'bytes=-1', 'lines=1'),
+    of('Connection', 'keep-alive', 'close', 'upgrade, x', 'x'),
+    of('Upgrade', 'h2c', 'websocket'),
+    of('Forwarded', 'for=1.2.3.4', 'for="[::1]:80";proto=https', '"'),
+    of('X-Forwarded-For', '1.2.3.4, 5.6.7.8', ',', 'unknown'),
+    of('Origin', 'https://a.example', 'null', ''),
+    of('Authorization', `Bearer ${keys[0]}`, 'Basic eDp5', 'Bearer', 'bearer  x'),
+    of('Cookie', 'a=b; c', '=', 'x'.repeat(3_000)),
+    tuple(visible, fieldText).map(
+      ([name, value]) => `X-${name.replace(/[^A-Za-z0-9-]/g, '')}: ${value.trim()}`,
+    ),
+  );
+}
+
+/** The bytes of a connection, damaged where they are to be. */
+function bytesOf({ requests: sent, damage }: Conversation): Buffer {
+  const whole = Buffer.from(sent.map(({ bytes }) => bytes).join(''), 'latin1');
+  if (damage === null) return Buffer.concat([whole, last]);
+  const at = Math.floor(damage.at * whole.length);
+  const [before, after] = [whole.subarray(0, at), whole.subarray(at)];
+  const { length } = damage.bytes;
+  if (damage.kind === 'end') return before;
+  if (damage.kind === 'leave out') return Buffer.concat([before, after.subarray(length), last]);
+  if (damage.kind === 'insert') return Buffer.concat([before, damage.bytes, after, last]);
+  if (damage.kind === 'repeat') return Buffer.concat([before, after.subarray(0, length), after, last]);
+  return Buffer.concat([before, damage.bytes, after.subarray(length), last]);
+}
+
+/** The last request of a connection, after which the service ends it. */
+const last = Buffer.from('GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+
+// ---- what comes back
+
+/** Sends what a conversation has, in its pieces. @returns all that comes, until the service ends the connection or falls silent */
+function converse(port: number, talk: Conversation): Promise<Buffer> {
+  const bytes = bytesOf(talk);
+  const cuts = talk.cuts.map((it) => Math.floor(it * bytes.length)).sort((a, b) => a - b);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, '127.0.0.1').setNoDelay();
+    const end = () => {
+      socket.destroy();
+      resolve(Buffer.concat(chunks));
+    };
+    const send = (from: number, [to = bytes.length, ...more]: readonly number[]) => {
+      if (socket.destroyed) return;
+      socket.write(bytes.subarray(from, to));
+      if (to < bytes.length) setImmediate(send, to, more);
+    };
+    socket.once('connect', () => send(0, cuts)).on('data', (chunk) => chunks.push(chunk));
+    socket.once('end', end).setTimeout(talk.damage === null ? quietMs.whole : quietMs.damaged, end);
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      ['ECONNRESET', 'EPIPE'].includes(error.code ?? '') ? end() : reject(error),
+    );
+  });
+}
+
+class Found {
+  sent = 0;
+  damaged = 0;
+  readonly statuses = new Map<number, number>();
+  readonly faults: string[] = [];
+
+  add(talk: Conversation, bytes: Buffer): void {
+    this.sent += talk.requests.length + 1;
+    if (talk.damage !== null) this.damaged += 1;
+    const methods = talk.damage === null ? [...talk.requests.map(({ method }) => method), 'GET'] : null;
+    const { answers, fault } = readAnswers(bytes, methods);
+    for (const { status } of answers) this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+    const faults = fault === null ? [] : [fault];
+    for (const answer of answers) faults.push(...faultsOf(answer, gunzipSync));
+    if (methods !== null && !isWhole(methods.length, answers))
+      faults.push(`Of ${methods.length} requests ${answers.length} were answered.`);
+    for (const it of faults.slice(0, 1)) this.faults.push(`${it} Asked: ${shown(bytesOf(talk))}`);
+  }
+}
+
+/** Whether each request has its answer: all of them, or all up to one that says that it is the last. */
+function isWhole(asked: number, answers: readonly Answer[]): boolean {
+  return answers.length === asked || answers.at(-1)?.headers.get('connection') === 'close';
+}
+
+function shown(bytes: Buffer): string {
+  return JSON.stringify(bytes.toString('latin1')).slice(0, 600);
+}
+
+async function inParallel<Item>(items: readonly Item[], act: (item: Item) => Promise<void>): Promise<void> {
+  const left = [...items];
+  const work = async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await act(item);
+  };
+  await Promise.all(Array.from({ length: connections }, work));
+}
+
+// ---- what is left
+
+interface Memory {
+  readonly rss: number;
+  readonly heap: number;
+}
+
+/** A module that a process loads first: at a signal it collects its garbage, and tells what memory is left, in MB. */
+const memoryTeller = `data:text/javascript,${encodeURIComponent(`
+  import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  let told = 0;
+  process.on('SIGWINCH', () => setTimeout(() => {
+    for (let n = 0; n < 3; n += 1) collect();
+    const { rss, heapUsed } = process.memoryUsage();
+    const text = JSON.stringify({ rss: rss / 1e6, heap: heapUsed / 1e6 });
+    process.stdout.write('memory ' + (told += 1) + ' ' + text + String.fromCharCode(10));
+  }, 500));`)}`;
+
+function findingOf(
+  found: Found,
+  {
+    memory,
+    seed,
+    code,
+    stderr,
+  }: { memory: readonly Memory[]; seed: number; code: number | null; stderr: string },
+): Finding {
+  const faults = found.faults.slice(0, 5);
+  if (found.faults.length > faults.length) faults.push(`${found.faults.length} conversations in all.`);
+  const [, half, , end] = memory as [Memory, Memory, Memory, Memory];
+  for (const what of ['heap', 'rss'] as const)
+    if (end[what] > half[what] + mayGrow[what])
+      faults.push(
+        `Memory (${what}) was ${half[what].toFixed(1)} MB at the half and ${end[what].toFixed(1)} at the end.`,
+      );
+  if (code !== 0) faults.push(`The process ended with ${code}.`);
+  const logged = stderr.split('\n').filter((line) => line !== '' && !/"level":"?(?:warn|40)/.test(line));
+  if (logged.length > 0)
+    faults.push(`${logged.length} lines were logged as errors: ${logged[0]?.slice(0, 300)}`);
+  return {
+    text: `${text} The seed was ${seed}.`,
+    tables: [
+      {
+        head: ['Requests', 'Connections with damage', 'Answers', 'By their status'],
+        rows: [
+          [
+            ...[inDigits(found.sent), inDigits(found.damaged)],
+            inDigits([...found.statuses.values()].reduce((sum, it) => sum + it, 0)),
+            [...found.statuses]
+              .sort(([a], [b]) => a - b)
+              .map(([status, count]) => `${status}: ${inDigits(count)}`)
+              .join(', '),
+          ],
+        ],
+      },
+      {
+        head: ['Requests', 'Objects, MB', 'Memory of the process, MB'],
+        rows: memory.map(({ heap, rss }, n) => [
+          inDigits((requests / 4) * (n + 1)),
+          ...[inDigits(heap, 1), inDigits(rss, 1)],
+        ]),
+      },
+    ],
+    faults,
+  };
+}

@@ -1,0 +1,120 @@
+// In: all bytes that came on a connection. Out: the answers in them, and what of them is not as the contract has it.
+
+import { STATUS_CODES } from 'node:http';
+
+/** One answer. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: Buffer;
+  /** Whether it has no body since it answers HEAD. */
+  readonly isHead: boolean;
+}
+
+/**
+ * Reads them. @param methods of the requests; `null` where they are not known, and an answer without its body may be one to HEAD
+ * @returns why the bytes are no answers, or `null`
+ */
+export function readAnswers(
+  bytes: Buffer,
+  methods: readonly string[] | null,
+): { answers: Answer[]; fault: string | null } {
+  const answers: Answer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf('\r\n\r\n', at);
+    const [line = '', ...fields] = bytes.toString('latin1', at, Math.max(end, at)).split('\r\n');
+    const [, code, phrase] = /^HTTP\/1\.1 (\d{3}) (.+)$/.exec(line) ?? [];
+    const status = Number(code);
+    if (end === -1 || code === undefined || STATUS_CODES[status] !== phrase)
+      return { answers, fault: `No answer: ${JSON.stringify(bytes.toString('latin1', at, at + 200))}.` };
+    at = end + 4;
+    if (status === 100) continue;
+    const headers = new Map(
+      fields.map((it) => [it.slice(0, it.indexOf(':')).toLowerCase(), it.slice(it.indexOf(':') + 2)]),
+    );
+    const isHead = methods === null ? isWithoutBody(bytes, at) : methods[answers.length] === 'HEAD';
+    const hasBody = !isHead && status !== 304 && status !== 204;
+    const body = hasBody ? bodyAt(bytes, at, headers) : { content: Buffer.alloc(0), end: at };
+    if (body === null) return { answers, fault: `An answer of ${status} is cut off.` };
+    answers.push({ status, headers, isHead, body: body.content });
+    at = body.end;
+  }
+  return { answers, fault: null };
+}
+
+/** Whether another answer, or nothing, follows where a body would begin. */
+function isWithoutBody(bytes: Buffer, at: number): boolean {
+  return at === bytes.length || bytes.toString('latin1', at, at + 9) === 'HTTP/1.1 ';
+}
+
+function bodyAt(
+  bytes: Buffer,
+  from: number,
+  headers: ReadonlyMap<string, string>,
+): { content: Buffer; end: number } | null {
+  if (headers.get('transfer-encoding') !== 'chunked') {
+    const end = from + Number(headers.get('content-length') ?? 0);
+    return end > bytes.length ? null : { content: bytes.subarray(from, end), end };
+  }
+  const parts: Buffer[] = [];
+  for (let at = from; ; ) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    const size = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16);
+    const next = lineEnd + 2 + size + 2;
+    if (lineEnd === -1 || Number.isNaN(size) || next > bytes.length) return null;
+    if (size === 0) return { content: Buffer.concat(parts), end: next };
+    parts.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = next;
+  }
+}
+
+/** Statuses of 5xx that are meant: nothing published, or overload; and what HTTP asks for. */
+const meant = new Set([501, 503, 505]);
+
+/** What of an answer is not as it has to be. @param gunzip what reads a body of gzip */
+export function faultsOf(answer: Answer, gunzip: (bytes: Buffer) => Buffer): string[] {
+  const { status, headers, isHead } = answer;
+  const faults: string[] = [];
+  if (status >= 500 && !meant.has(status)) faults.push(`An answer was ${status}.`);
+  if (status === 503 && !headers.has('retry-after')) faults.push('A 503 had no Retry-After.');
+  for (const name of ['x-request-id', 'x-content-type-options', 'referrer-policy'])
+    if (!headers.has(name)) faults.push(`An answer of ${status} had no ${name}.`);
+  if (isHead || status === 304 || status === 204) return faults;
+  const type = headers.get('content-type') ?? '';
+  if (status >= 400) return [...faults, ...errorFaults(answer, type)];
+  const isEncoded = headers.get('content-encoding') === 'gzip';
+  const body = isEncoded ? gunzip(answer.body) : answer.body;
+  if (type === 'application/json' && !isEnvelope(body)) faults.push(`${status} outside the envelope.`);
+  return faults;
+}
+
+function errorFaults({ status, body }: Answer, type: string): string[] {
+  if (type !== 'application/json') return [`An answer of ${status} was ${type || 'of no type'}.`];
+  const { success, data, ...more } = parsed(body) as Record<string, unknown>;
+  const { name, message, code, status: told, ...others } = (data ?? {}) as Record<string, unknown>;
+  const isRight =
+    success === false &&
+    name === STATUS_CODES[status] &&
+    typeof message === 'string' &&
+    /^\S.*[.!?]$/s.test(message) &&
+    code === 0 &&
+    told === status &&
+    Object.keys({ ...more, ...others }).length === 0;
+  return isRight ? [] : [`An answer of ${status} had the body ${body.toString().slice(0, 200)}.`];
+}
+
+/** A list or a single record; or the description of the API, which is in no envelope. */
+function isEnvelope(body: Buffer): boolean {
+  const content = parsed(body);
+  const names = Object.keys(content).join();
+  if (names === 'data,success' || names === 'data,_links,_meta,success') return content['success'] === true;
+  return content['openapi'] === '3.1.0' || names.startsWith('openapi,');
+}
+
+function parsed(body: Buffer): Record<string, unknown> {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return {};
+  }
+}
