@@ -38,6 +38,12 @@ describe('pages of a search index, as they are read', () => {
       expect((await pages.get({ ...list, ...other }, [0]))?.get(0)).to.deep.equal(['other']);
   });
 
+  it('are not remembered of a list of which they are not to be', async () => {
+    await pages.get({ ...list, isRemembered: false }, [0]);
+    await redis.hset(list.key, 0, packEntries(['other'], 0));
+    expect((await pages.get(list, [0]))?.get(0)).to.deep.equal(['other']);
+  });
+
   it('are not remembered where one is missing or damaged', async () => {
     const stored = (await redis.hgetBuffer(list.key, '1')) as Buffer;
     await redis.hset(list.key, 1, 'x');
