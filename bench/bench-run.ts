@@ -10,9 +10,18 @@ export interface SizeToTry {
   readonly imports: number;
 }
 
+/** Bursts of requests whose CPU time is measured. */
+interface BurstSizes {
+  readonly warmUpMs: number;
+  readonly burstMs: number;
+  /** How many bursts there are of each kind in a round. */
+  readonly roundsEach: number;
+}
+
 /** How large and how long. */
 export interface Sizes {
   readonly load: LoadTimes;
+  readonly share: BurstSizes;
   /** Records of the list whose far pages are asked for. */
   readonly scaleRecords: number;
   /** Records of an import that is timed, and of one whose memory is compared with it. */
@@ -36,6 +45,7 @@ export interface BenchRun {
 
 const full: Sizes = {
   load: { warmUpSeconds: 1, seconds: 3 },
+  share: { warmUpMs: 3_000, burstMs: 150, roundsEach: 10 },
   scaleRecords: 1_000_000,
   importRecords: 200_000,
   largeImportRecords: 2_000_000,
@@ -50,6 +60,7 @@ const full: Sizes = {
 
 const quick: Sizes = {
   load: { warmUpSeconds: 0, seconds: 1 },
+  share: { warmUpMs: 50, burstMs: 20, roundsEach: 1 },
   scaleRecords: 5_000,
   importRecords: 5_000,
   largeImportRecords: 10_000,

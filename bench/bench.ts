@@ -18,6 +18,7 @@ import { measureMemory } from './redis-memory.ts';
 import type { Comparison, GroupResult } from './results.ts';
 import { measureScale } from './scale.ts';
 import { measureServing } from './serving.ts';
+import { measureShare } from './share.ts';
 import { measureSize } from './size.ts';
 import { measureWalk } from './walk.ts';
 import { measureWorkers } from './workers.ts';
@@ -34,6 +35,7 @@ interface Group {
 /** In the order of the page. */
 const groups: Readonly<Record<GroupName, Group>> = {
   serving: { heading: 'Serving the real list', measure: measureServing },
+  share: { heading: 'CPU time of a request', measure: measureShare },
   workers: { heading: 'Two workers', measure: measureWorkers },
   scale: { heading: 'The far end of a large list', measure: measureScale },
   walk: { heading: 'Reading a whole list', measure: measureWalk },

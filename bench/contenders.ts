@@ -13,6 +13,9 @@ export type Contender =
   | (LoadTarget & { readonly name: string; readonly expects: Expectation; readonly isMedref?: boolean })
   | { readonly name: string; readonly leftOut: string };
 
+/** Someone who can be asked. */
+export type Asked = Extract<Contender, { requests: unknown }>;
+
 /** What the answers are to be like. */
 export interface Expectation {
   readonly status: 200 | 304;
@@ -81,6 +84,12 @@ async function check(run: BenchRun, contender: Contender): Promise<Checked> {
   }
   const load = await loadOn(run.workspace, contender, run.sizes.load);
   return { load, bodyBytes: median(answers.map(({ body }) => body.length)) };
+}
+
+/** What is wrong with the answers of a contender to some of what it is asked, or `null`. */
+export async function faultOfSome({ origin, requests, expects }: Asked): Promise<string | null> {
+  const faults = (await askSome(origin, requests)).map((answer) => faultOf(answer, expects));
+  return faults.find((it) => it !== null) ?? null;
 }
 
 /** What is wrong with an answer, or `null`. */

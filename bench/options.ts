@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 /** The groups of rows, in the order in which they are measured. */
 export const groupNames = [
   'serving',
+  'share',
   'workers',
   'scale',
   'walk',

@@ -1,6 +1,7 @@
 // In: what was measured, where and how. Out: docs/PERFORMANCE.md, a section for each row group, and its plots, as text; what
 // was not reached is said, too.
 
+import { connections } from './load.ts';
 import type { Machine } from './machine.ts';
 import { type Bar, barPlot, type Curve, curvePlot } from './plots.ts';
 import type {
@@ -11,6 +12,7 @@ import type {
   OwnPlot,
   PlainFigure,
   ServingFigures,
+  ShareFigures,
 } from './results.ts';
 import { median, reaches, summarize, type Target } from './statistics.ts';
 
@@ -92,6 +94,7 @@ export function resultText(result: GroupResult): string {
 function tablesOf({
   comparisons,
   serving = [],
+  share = [],
   latency = [],
   figures = [],
   tables = [],
@@ -103,6 +106,7 @@ function tablesOf({
     ...(others.length > 0 ? [comparisonTable(others, false)] : []),
     ...tables.flatMap(({ words, head, rows }) => [words, table(head, rows)]),
     ...(serving.length > 0 ? [servingTable(serving)] : []),
+    ...(share.length > 0 ? [shareTable(share), shareWords(share[0]?.medref.length ?? 0)] : []),
     ...(latency.length > 0
       ? [
           latencyTable(latency),
@@ -169,6 +173,28 @@ function servingTable(serving: readonly ServingFigures[]): string {
     ['Server and answer', 'Requests/s', 'Least to most', 'CPU, server', 'CPU, store', 'Body, bytes'],
     rows,
   );
+}
+
+function shareTable(share: readonly ShareFigures[]): string {
+  const rows = share.map(({ name, target, medref, limit }) => {
+    const [mine, theirs] = [summarize(medref), summarize(limit)];
+    const times = mine.least / theirs.least;
+    return [
+      ...[name, targetCell(target, 'times'), `**${ratio(times)}**`],
+      ...[mine.least, theirs.least, mine.median, theirs.median].map(ratio),
+      ...[reaches(target, times) ? 'yes' : '**no**', ratio(mine.median / theirs.median)],
+    ];
+  });
+  const head = ['Answer', 'Target', 'By the least', 'medref, least', 'the limit, least'];
+  return table([...head, 'medref, median', 'the limit, median', 'Holds', 'By the medians'], rows);
+}
+
+function shareWords(bursts: number): string {
+  return `How many times the CPU time of the limit's process medref's process takes for a request whose answer has the same bytes, and
+both in µs; Redis is not counted. Each row is ${whole(bursts)} bursts of each of the two, over ${connections} connections, by two
+processes of each in random turns. The least burst is the one that others on the machine disturbed least; the medians stand beside
+it. Processors differ: on another one the same programs have other ratios, since caches, compression and system calls weigh
+differently there.`;
 }
 
 function latencyTable(latency: readonly LatencyFigures[]): string {

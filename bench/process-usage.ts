@@ -27,6 +27,17 @@ export function startedCpuMicros(): number | null {
   return all === null ? null : all - user - system;
 }
 
+/**
+ * CPU time so far of the threads of one process, in µs, by the scheduler's own account, which is exact; `null` where nothing
+ * tells. What runs on is counted up to the last tick.
+ */
+export function threadMicros(pid: number): number | null {
+  const threads = namesIn(`/proc/${pid}/task`);
+  const nanos = threads.map((id) => Number(/^\d+/.exec(readProc(`${pid}/task/${id}/schedstat`))?.[0] ?? 0));
+  const sum = nanos.reduce((all, its) => all + its, 0);
+  return sum === 0 ? null : sum / 1_000;
+}
+
 /** The most memory that a process has held so far (resident set), in bytes; `null` where nothing tells. */
 export function peakMemory(pid: number): number | null {
   const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))?.[1];
@@ -56,7 +67,7 @@ interface ProcessStat {
 
 function allProcesses(): Map<number, ProcessStat> {
   const stats = new Map<number, ProcessStat>();
-  for (const name of processNames()) {
+  for (const name of namesIn('/proc').filter((it) => /^\d+$/.test(it))) {
     const text = readProc(`${name}/stat`);
     // The command's name, which may hold anything, is in brackets; the fields after it are numbered from 3.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -69,9 +80,9 @@ function allProcesses(): Map<number, ProcessStat> {
   return stats;
 }
 
-function processNames(): string[] {
+function namesIn(folder: string): string[] {
   try {
-    return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return readdirSync(folder);
   } catch {
     return [];
   }

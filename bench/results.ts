@@ -64,10 +64,20 @@ export interface OwnPlot {
   readonly svg: string;
 }
 
+/** CPU time of a request by many short bursts, of medref and of the constant answer, in µs each. */
+export interface ShareFigures {
+  readonly name: string;
+  /** Of the least against the least. */
+  readonly target: Target;
+  readonly medref: readonly number[];
+  readonly limit: readonly number[];
+}
+
 /** What a row group found. */
 export interface GroupResult {
   readonly comparisons: readonly Comparison[];
   readonly serving?: readonly ServingFigures[];
+  readonly share?: readonly ShareFigures[];
   readonly latency?: readonly LatencyFigures[];
   readonly figures?: readonly PlainFigure[];
   readonly tables?: readonly OwnTable[];

@@ -1,18 +1,19 @@
 // The row group `serving`: the real list, medref against what else could serve it. In: a run. Out: its rows.
 
 import type { Product } from '../shared/collections/product.ts';
-import { ask, askSome, typicalOf, type WireAnswer } from './answers.ts';
+import type { WireAnswer } from './answers.ts';
 import type { BenchRun } from './bench-run.ts';
-import { type Contender, type Expectation, measureRows, type Row } from './contenders.ts';
+import { type Contender, measureRows, type Row } from './contenders.ts';
 import { onPath } from './installed.ts';
-import type { LoadRequest } from './load.ts';
+import { type StartedLimit, startLimit, startPeer, typicalAnswers } from './limit-contenders.ts';
+import { type MedrefContenders, medrefContenders, paths } from './medref-contenders.ts';
 import { writeConstants } from './peers/constant-answers.ts';
 import { startJsonServer } from './peers/json-server.ts';
 import { startNginx, writePages } from './peers/nginx.ts';
 import { readProducts } from './peers/paged-list.ts';
 import { postgresPrograms, startPostgres } from './peers/postgres.ts';
 import { builtProgram } from './project.ts';
-import { type Fields, fieldsOf, fullPages, idLists, namePrefixes, requestsFor } from './requests.ts';
+import { fieldsOf, fullPages, requestsFor } from './requests.ts';
 import type { GroupResult } from './results.ts';
 import { type Service, startService } from './service.ts';
 
@@ -54,101 +55,10 @@ function rows(medref: MedrefContenders, peers: Peers): Row[] {
   ];
 }
 
-// ---- medref
-
-type MedrefContender = Extract<Contender, { requests: unknown }>;
-type MedrefContenders = Readonly<
-  Record<
-    | 'page'
-    | 'identityPage'
-    | 'page50'
-    | 'page30'
-    | 'page10'
-    | 'record'
-    | 'notModified'
-    | 'nameSearch'
-    | 'barcode'
-    | 'drug'
-    | 'ids20'
-    | 'ids200',
-    MedrefContender
-  >
->;
-
-async function medrefContenders(service: Service, products: readonly Product[]): Promise<MedrefContenders> {
-  const gzip = fieldsOf(service.key, 'gzip');
-  const contender = (
-    name: string,
-    requests: readonly LoadRequest[],
-    expects: Expectation,
-  ): MedrefContender => ({
-    ...{ name: `medref: ${name}`, requests, expects, isMedref: true },
-    ...{ origin: service.origin, serverPid: service.pid, storePid: service.redisPid },
-  });
-  const pages = (perPage: number, fields: Fields, encoding: Expectation['encoding']) =>
-    contender(
-      `page of ${perPage}${encodingNames[encoding]}`,
-      requestsFor(paths('/products', fullPages(products.length, perPage)), fields),
-      { status: 200, encoding, records: perPage },
-    );
-  const page = pages(200, gzip, 'gzip');
-  const prefixes = namePrefixes(products).map((it) => `name=${encodeURIComponent(it)}&per-page=10`);
-  const barcodes = products.flatMap((it) => it.barcodes.map(({ barcode }) => `barcode=${barcode}`));
-  const drugs = [...new Set(products.map(({ drug }) => `drug=${drug.id}`))];
-  const byIds = (size: number, encoding: Expectation['encoding']) => {
-    const requests = requestsFor(
-      paths(
-        '/products',
-        idLists(products, size).map((it) => `ids=${it}`),
-      ),
-      gzip,
-    );
-    return contender(`${size} records by their ids`, requests, { status: 200, encoding, records: size });
-  };
-  const ids = products.map((it) => `/products/${it.product.id}`);
-  const some = { status: 200, encoding: 'either', records: 'some' } as const;
-  return {
-    page,
-    identityPage: pages(200, fieldsOf(service.key, 'identity'), 'identity'),
-    page50: pages(50, gzip, 'either'),
-    page30: pages(30, gzip, 'either'),
-    page10: pages(10, gzip, 'either'),
-    record: contender('one record by its id', requestsFor(ids, gzip), some),
-    notModified: contender('304 for a page of 200', await revalidating(service.origin, page.requests), {
-      ...{ status: 304, encoding: 'either' },
-    }),
-    nameSearch: contender(
-      'search by 3 letters, 10 a page',
-      requestsFor(paths('/products', prefixes), gzip),
-      some,
-    ),
-    barcode: contender('search by barcode', requestsFor(paths('/products', barcodes), gzip), some),
-    drug: contender('search by drug', requestsFor(paths('/products', drugs), gzip), some),
-    ids20: byIds(20, 'either'),
-    ids200: byIds(200, 'gzip'),
-  };
-}
-
-/** An answer that may be either is small enough not to be compressed, or else it is gzip. */
-const encodingNames = { gzip: ', gzip', identity: ', identity', either: '' } as const;
-
-const paths = (path: string, queries: readonly string[]) => queries.map((query) => `${path}?${query}`);
-
-/** The same requests by a client that holds the answers. */
-async function revalidating(origin: string, requests: readonly LoadRequest[]): Promise<LoadRequest[]> {
-  const revalidations: LoadRequest[] = [];
-  for (const request of requests) {
-    const { headers } = await ask(origin, request);
-    const etag = headers['etag'] ?? '*';
-    revalidations.push({ ...request, headers: { ...request.headers, 'If-None-Match': etag } });
-  }
-  return revalidations;
-}
-
 // ---- peers
 
 interface Peers {
-  readonly limit: Readonly<Record<LimitName, Contender>>;
+  readonly limit: StartedLimit['limit'];
   readonly bareHttp: Contender;
   readonly plain: Contender;
   readonly jsonServer: Contender;
@@ -162,8 +72,6 @@ interface PeerNeeds {
   readonly products: readonly Product[];
 }
 
-type LimitName = 'page' | 'identityPage' | 'page50' | 'page30' | 'page10' | 'record' | 'notModified';
-
 async function startPeers(run: BenchRun, service: Service, needs: PeerNeeds): Promise<Peers> {
   run.say('starting the peers');
   const stops: (() => Promise<void>)[] = [];
@@ -173,7 +81,7 @@ async function startPeers(run: BenchRun, service: Service, needs: PeerNeeds): Pr
   };
   const context: PeerContext = { run, service, needs, keep };
   const samples = await typicalAnswers(needs.medref);
-  const limit = await startLimit(context, samples);
+  const { limit } = keep(await startLimit(run, { service, medref: needs.medref, samples }));
   const bareHttp = await startBareHttp(context, samples.page);
   const plain = await startPlain(context);
   const jsonServer = await jsonServerContender(context);
@@ -187,51 +95,6 @@ interface PeerContext {
   readonly service: Service;
   readonly needs: PeerNeeds;
   keep<C extends { stop(): Promise<void> }>(child: C): C;
-}
-
-/** The answers of medref that the constants are: of middling size among some, with all of its headers. */
-async function typicalAnswers(medref: MedrefContenders): Promise<Record<LimitName, WireAnswer>> {
-  const typical = async ({ origin, requests }: MedrefContender) => typicalOf(await askSome(origin, requests));
-  return {
-    page: await typical(medref.page),
-    identityPage: await typical(medref.identityPage),
-    page50: await typical(medref.page50),
-    page30: await typical(medref.page30),
-    page10: await typical(medref.page10),
-    record: await typical(medref.record),
-    notModified: await typical(medref.notModified),
-  };
-}
-
-/** Asked with the very query strings and header fields that medref is asked with. */
-async function startLimit(
-  { run, service, needs, keep }: PeerContext,
-  samples: Record<LimitName, WireAnswer>,
-): Promise<Record<LimitName, Contender>> {
-  const file = run.workspace.path('limit.json');
-  const routes: Record<LimitName, string> = {
-    page: '/page',
-    identityPage: '/identity-page',
-    page50: '/page-50',
-    page30: '/page-30',
-    page10: '/page-10',
-    record: '/record/{id}',
-    notModified: '/not-modified',
-  };
-  const names = Object.keys(routes) as LimitName[];
-  await writeConstants(file, new Map(names.map((name) => [routes[name], samples[name]])));
-  const server = keep(await startPeer(run, 'limit.js', { ...service.store, file }));
-  const contender = (name: LimitName): Contender => {
-    const { name: whose, requests, expects } = needs.medref[name];
-    const prefix = routes[name].replace('/{id}', '');
-    return {
-      name: whose.replace('medref: ', 'the limit: '),
-      ...{ origin: server.address, serverPid: server.pid, storePid: service.redisPid },
-      requests: requests.map((it) => ({ ...it, path: it.path.replace('/products', prefix) })),
-      expects: { status: expects.status, encoding: expects.encoding },
-    };
-  };
-  return Object.fromEntries(names.map((name) => [name, contender(name)])) as Record<LimitName, Contender>;
 }
 
 async function startBareHttp({ run, needs, keep }: PeerContext, page: WireAnswer): Promise<Contender> {
@@ -296,12 +159,4 @@ async function nginxContender({ run, needs, keep }: PeerContext): Promise<Conten
     requests: requests.map((request, i) => ({ ...request, path: `/products/${i + 1}.json` })),
     expects: { status: 200, encoding: 'gzip', records: 200 },
   };
-}
-
-/** Starts a keyed peer: what it is told comes as one JSON document. */
-function startPeer(run: BenchRun, program: string, settings: Record<string, string>) {
-  return run.workspace.startServer(process.execPath, [
-    builtProgram(`peers/${program}`),
-    JSON.stringify(settings),
-  ]);
 }

@@ -6,11 +6,12 @@ import { expect } from 'chai';
 import type { WireAnswer } from '../bench/answers.ts';
 import { typicalOf } from '../bench/answers.ts';
 import { benchRun } from '../bench/bench-run.ts';
+import { burstsOn } from '../bench/bursts.ts';
 import { faultOf } from '../bench/contenders.ts';
 import { ArgumentError, groupNames, readOptions } from '../bench/options.ts';
 import { sectionsOf } from '../bench/page-sections.ts';
 import { groupSection, performancePage, type Report, resultText } from '../bench/performance-page.ts';
-import { cpuMicros, peakMemory } from '../bench/process-usage.ts';
+import { cpuMicros, peakMemory, threadMicros } from '../bench/process-usage.ts';
 import { kindOf } from '../bench/redis-memory.ts';
 import { edges, fullPages, namePrefixes } from '../bench/requests.ts';
 import { inRounds, orderOf } from '../bench/rounds.ts';
@@ -150,6 +151,42 @@ describe('the steady load', () => {
   });
 });
 
+describe('a burst', () => {
+  const serve = upstreamServers();
+
+  it('asks in turn on all connections, and tells the CPU time of the process for a request', async function () {
+    if (process.platform !== 'linux') this.skip(); // It is Linux's /proc that tells.
+    const server = await serve((response) => {
+      response.write('{');
+      setImmediate(() => response.end('}'));
+    });
+    const requests = ['/a', '/b'].map((path) => ({ path, headers: {} }));
+    const failure = await burstsOn({ origin: server.origin, requests, serverPid: process.pid })(20).catch(
+      (error: Error) => error.message,
+    );
+    expect(failure).to.equal('An answer within a burst was none of 200 with a length.');
+    const whole = await serve((response) => {
+      response.setHeader('content-length', 2).write('{');
+      setImmediate(() => response.end('}'));
+    });
+    const micros = await burstsOn({ origin: whole.origin, requests, serverPid: process.pid })(50);
+    expect(micros).to.be.within(1, 10_000);
+    const asked = whole.requests.map(({ url }) => url);
+    const [a, b] = ['/a', '/b'].map((path) => asked.filter((it) => it === path).length);
+    expect(Number(a) - Number(b)).to.be.within(0, 1);
+    expect(asked.length).to.be.above(32);
+  });
+
+  it('fails where an answer is none of 200', async () => {
+    const server = await serve((response) => response.writeHead(503, { 'content-length': 0 }).end());
+    const requests = [{ path: '/', headers: {} }];
+    const failure = await burstsOn({ origin: server.origin, requests, serverPid: process.pid })(20).catch(
+      (error: Error) => error.message,
+    );
+    expect(failure).to.equal('An answer within a burst was none of 200 with a length.');
+  });
+});
+
 describe('a client that reads a whole list', () => {
   const serve = upstreamServers();
 
@@ -196,6 +233,8 @@ describe('the memory of a list', () => {
     expect(peakMemory(process.pid)).to.be.above(10_000_000);
     expect(cpuMicros(process.pid)).to.be.above(0);
     expect(cpuMicros(0x7fffffff)).to.equal(null);
+    expect(threadMicros(process.pid)).to.be.within(10_000, 1e9);
+    expect(threadMicros(0x7fffffff)).to.equal(null);
   });
 });
 
@@ -370,6 +409,13 @@ describe('the page of figures', () => {
           bodyBytes: 5_965,
         },
       ],
+      share: [
+        {
+          ...{ name: 'page of 200, gzip', target: { atMost: 1.15 } },
+          ...{ medref: [66, 61, 80], limit: [50, 64, 56] },
+        },
+        { ...{ name: 'one record', target: { atMost: 1.15 } }, ...{ medref: [40, 41], limit: [60, 50] } },
+      ],
       latency: [
         {
           name: 'idle',
@@ -393,7 +439,7 @@ describe('the page of figures', () => {
       ],
     },
   };
-  const { latency, ...served } = report.result;
+  const { latency, share, ...served } = report.result;
   const { text, plots } = groupSection({ ...report, result: served });
   const steady = groupSection({
     ...{ ...report, name: 'latency', heading: 'Latency' },
@@ -441,6 +487,17 @@ describe('the page of figures', () => {
     expect(resultText(result)).to.equal(shown);
     expect(section.text).to.include(`\n${shown}`).and.to.include('![Growth](performance-growth.svg)');
     expect([...section.plots]).to.deep.equal([['performance-growth.svg', '<svg/>']]);
+  });
+
+  it('holds the least CPU time of a request against the least of the limit, and has the medians beside it', () => {
+    const section = groupSection({ ...report, result: { comparisons: [], share: share ?? [] } }).text;
+    expect(section).to.include(
+      '| page of 200, gzip | ≤ 1.15 | **1.22** | 61.0 | 50.0 | 66.0 | 56.0 | **no** | 1.18 |',
+    );
+    expect(section).to.include('| one record | ≤ 1.15 | **0.80** | 40.0 | 50.0 | 40.5 | 55.0 | yes | 0.74 |');
+    expect(section).to.include('Processors differ');
+    const page = performancePage([section], { seconds: 3, warmUpSeconds: 1 });
+    expect(page).to.include('Of the 2 targets that were measured, **1 is not held**.');
   });
 
   it('has the plain figures, the machine and the date', () => {

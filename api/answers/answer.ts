@@ -114,14 +114,30 @@ async function writeBody(
   const ofRate = settled instanceof Promise ? await settled : settled;
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
-  const bytes = isGzip ? await made.gzip() : made.text();
+  const pieces = isGzip ? [await made.gzip()] : (made.texts?.() ?? [made.text()]);
   const fields = fieldsOf(its);
   if (ofRate) fields.push(...ofRate);
-  fields.push('content-type', 'application/json', 'content-length', String(bytes.length));
+  fields.push('content-type', 'application/json', 'content-length', String(lengthOf(pieces)));
   if (isGzip) fields.push('content-encoding', 'gzip');
   if (res.headersSent) return;
   res.writeHead(200, fields);
-  res.end(bytes);
+  endWith(res, pieces);
+}
+
+function lengthOf(pieces: readonly Buffer[]): number {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  return length;
+}
+
+/** Ends a response with pieces of its body, which go out in one write. */
+function endWith(res: ServerResponse, pieces: readonly Buffer[]): void {
+  const last = pieces.length - 1;
+  if (last === 0) return void res.end(pieces[0]);
+  res.cork();
+  for (let n = 0; n < last; n += 1) res.write(pieces[n]);
+  res.end(pieces[last]);
+  res.uncork();
 }
 
 /** The header fields of an answer, names and values by turns: those of every answer, then its own. */

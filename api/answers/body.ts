@@ -19,6 +19,8 @@ export interface Body {
   readonly length: number;
   text(): Buffer;
   gzip(): Buffer | Promise<Buffer>;
+  /** The text in pieces, where that spares a copy of what is remembered. */
+  texts?(): readonly Buffer[] | null;
 }
 
 /** What is compressed for one answer: level 6 takes four times as long, and makes a page of a search a seventh smaller. */
@@ -26,6 +28,7 @@ export const onTheFly = { level: 2 } as const;
 
 const compress: (text: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
+const commaText = Buffer.from(',');
 const comma = ','.charCodeAt(0);
 
 /** A body that is compressed when it is sent. */
@@ -46,7 +49,13 @@ export function sharedBody(body: Body): Body {
 
 /** A body around records of a list. */
 export function listBody(start: Buffer, part: ListRange['part'], end: Buffer): Body {
-  if ('blocks' in part) return splicedBody({ start, parts: slices(part.blocks, part.span), end });
+  if ('blocks' in part) {
+    const parts = slices(part.blocks, part.span);
+    const texts = parts.filter((it) => Buffer.isBuffer(it));
+    return texts.length < parts.length
+      ? splicedBody({ start, parts, end })
+      : uncompressedBody(joined(start, texts, end));
+  }
   const text = joined(start, part.records, end);
   // To compress so little takes longer than all the rest of an answer.
   return part.records.length < quarterRecords ? uncompressedBody(text) : plainBody(text);
@@ -60,6 +69,7 @@ function slices(blocks: readonly Block[], { from, count }: { from: number; count
   for (const block of blocks) {
     const taken = Math.min(left, block.count - skip);
     if (taken === block.count) parts.push(block);
+    else if (block.made && taken < quarterRecords) parts.push(slice(block, skip, taken));
     else if (block.count > quarterRecords)
       parts.push(...slices(quartersWith(block, skip, taken), { from: skip % quarterRecords, count: taken }));
     else parts.push(slice(block, skip, taken));
@@ -96,7 +106,21 @@ function splicedBody(text: ListText): Body {
     // One stream for all blocks costs less than one for each, and than another thread.
     text: () => inflateRawSync(deflateStream(text), { chunkSize: inflatedRoom(length) }),
     gzip: () => gzipMember(text),
+    texts: () => textsOf(text),
   };
+}
+
+/** The text of what is compressed was inflated before, or nothing is compressed. */
+function textsOf({ start, parts, end }: ListText): Buffer[] | null {
+  const pieces = [start];
+  for (const part of parts) {
+    if (pieces.length > 1) pieces.push(commaText);
+    if (Buffer.isBuffer(part)) pieces.push(part);
+    else if (part.made) pieces.push(blockText(part));
+    else return null;
+  }
+  pieces.push(end);
+  return pieces;
 }
 
 function joined(start: Buffer, records: readonly Buffer[], end: Buffer): Buffer {

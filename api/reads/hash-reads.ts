@@ -18,6 +18,7 @@ interface Gathered {
 export class HashReads {
   readonly #redis: Redis;
   readonly #gathered = new Map<string, Gathered>();
+  readonly #sought = new Map<string, Promise<boolean>>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -33,6 +34,20 @@ export class HashReads {
     if (until >= maxFields) this.#send(key, gathered);
     const values = await gathered.reply;
     return values.length === fields.length ? values : values.slice(from, until);
+  }
+
+  /** Whether a hash is there; all who ask in one turn ask once. Throws whatever the connection throws. */
+  has(key: string): Promise<boolean> {
+    const sought = this.#sought.get(key);
+    if (sought) return sought;
+    const reply = new Promise<boolean>((resolve, reject) => {
+      atEndOfTurn(() => {
+        this.#sought.delete(key);
+        this.#redis.exists(key).then((count) => resolve(count === 1), reject);
+      });
+    });
+    this.#sought.set(key, reply);
+    return reply;
   }
 
   #gather(key: string): Gathered {

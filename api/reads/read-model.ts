@@ -17,8 +17,10 @@ import {
   versionsWithChanges,
 } from './change-walk.ts';
 import { DamageMarks } from './damage-marks.ts';
+import { EntryPages } from './entry-pages.ts';
 import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';
+import { KnownBlocks } from './known-blocks.ts';
 import type { LiveVersions } from './live-versions.ts';
 import { OlderDrugs } from './older-drugs.ts';
 import { PublicationWaits } from './publication-waits.ts';
@@ -78,6 +80,8 @@ export interface ReadModelOptions {
   readonly onDamage: (message: string) => void;
   /** How many requests may wait at once; tests lower it. */
   readonly maxWaiting?: number | undefined;
+  /** How long a list may be of which more than places is remembered, in bytes of its text; tests lower it. */
+  readonly longestRemembered?: number | undefined;
 }
 
 /**
@@ -86,8 +90,8 @@ export interface ReadModelOptions {
  */
 export class ReadModel {
   readonly #redis: Redis;
-  readonly #hashes: HashReads;
   readonly #fences: Fences;
+  readonly #pages: EntryPages;
   readonly #stored: StoredRecords;
   readonly #olderDrugs: OlderDrugs;
   readonly #versions: VersionReads;
@@ -95,15 +99,16 @@ export class ReadModel {
   /** Those who wait until another version is live. */
   readonly waits: PublicationWaits;
 
-  constructor({ redis, master = redis, live, keyPrefix, onDamage, maxWaiting }: ReadModelOptions) {
+  constructor({ redis, master = redis, live, keyPrefix, onDamage, ...limits }: ReadModelOptions) {
     const marks = new DamageMarks(master, onDamage);
     this.#redis = redis;
-    this.#hashes = new HashReads(redis);
+    const hashes = new HashReads(redis);
     this.#fences = new Fences(redis);
-    this.#stored = new StoredRecords(this.#hashes, marks);
+    this.#pages = new EntryPages(hashes);
+    this.#stored = new StoredRecords(hashes, marks, new KnownBlocks(limits.longestRemembered));
     this.#olderDrugs = new OlderDrugs(this.#stored);
     this.#versions = new VersionReads({ redis, live, keyPrefix, marks });
-    this.waits = new PublicationWaits(live, maxWaiting);
+    this.waits = new PublicationWaits(live, limits.maxWaiting);
   }
 
   /** The version that a read is to be answered from. */
@@ -141,7 +146,7 @@ export class ReadModel {
       };
       // To inflate a quarter of a block takes longer than to read so few records by themselves.
       const isLastQuarter = from % quarterRecords === 0 && from + count === version.totalCount;
-      const isFew = count < quarterRecords && !isLastQuarter;
+      const isFew = count < quarterRecords && !isLastQuarter && !this.#stored.remembers(version);
       const [first, second] = isFew ? [byRecords, byBlocks] : [byBlocks, byRecords];
       const found = (await first()) ?? (await second());
       return found ? { version, part: found } : vanished;
@@ -186,18 +191,24 @@ export class ReadModel {
       if (!found) return vanished;
       // What lies where is remembered, so Redis may not have been asked; the records are not.
       if (found.ids.length === 0) await this.#reach(entries);
-      const records = await this.#stored.byIds(attempt, found.ids);
-      return records ? { version, totalCount: found.totalCount, records } : vanished;
+      const [records, isThere] = await Promise.all([
+        this.#stored.byIds(attempt, found.ids),
+        found.ids.length === 0 || isOlder || this.#pages.areThere(entries),
+      ]);
+      return records && isThere ? { version, totalCount: found.totalCount, records } : vanished;
     });
   }
 
   async #searchIndex({ version, part }: Attempt, search: Search, span: Span): Promise<Found | null> {
     const { entries, fences } = part.content(version.stored);
     const count = Math.ceil(version.entries / pageEntries);
+    const format = formatOf(version);
     const list = { key: fences, name: lastingName(fences, version), count, check: version.fencesCheck };
+    const isRemembered = this.#stored.remembers(version);
+    const pages = { key: entries, name: lastingName(entries, version), format, isRemembered };
     return searchEntries(
-      { hashes: this.#hashes, fences: this.#fences },
-      { index: { pages: entries, fences: list, format: formatOf(version) }, search, span },
+      { pages: this.#pages, fences: this.#fences },
+      { index: { pages, fences: list, format }, search, span },
     );
   }
 

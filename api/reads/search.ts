@@ -16,8 +16,8 @@ import {
   type Search,
 } from '../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
+import type { EntryPages, PageList } from './entry-pages.ts';
 import { countBelow, type FenceList, type Fences } from './fences.ts';
-import type { HashReads } from './hash-reads.ts';
 
 /** What a search found. */
 export interface Found {
@@ -35,15 +35,14 @@ export interface SearchRequest {
 
 /** Where an index lies. */
 export interface SearchIndex {
-  /** Key of its pages. */
-  readonly pages: string;
+  readonly pages: PageList;
   readonly fences: FenceList;
   readonly format: ContentFormat;
 }
 
 /** What searches are made by. */
 interface IndexReads {
-  readonly hashes: HashReads;
+  readonly pages: EntryPages;
   readonly fences: Fences;
 }
 
@@ -94,7 +93,7 @@ function asFound(range: FoundRange | null): Found | null {
  * between.
  */
 async function readRange(
-  { hashes, fences }: IndexReads,
+  { pages: read, fences }: IndexReads,
   index: SearchIndex,
   { range: { least, beyond }, span }: { range: EntryRange; span: SearchRequest['span'] },
 ): Promise<FoundRange | null> {
@@ -111,7 +110,7 @@ async function readRange(
     last: (firstPage + 1) * pageEntries + span.from + span.count - 1,
   });
   const numbers = [...new Set([firstPage, lastPage, ...wanted.filter((it) => it <= lastPage)])];
-  const pages = await readPages(hashes, index, numbers);
+  const pages = await read.get(index.pages, numbers);
   if (!pages) return null;
   const page = (number: number) => pages.get(number) as readonly string[];
   const from = firstPage * pageEntries + countBelow(page(firstPage), least);
@@ -130,20 +129,4 @@ const nothing: FoundRange = { from: 0, until: 0, count: 0, entries: [] };
 function pagesOf({ first, last }: { first: number; last: number }): number[] {
   const from = Math.floor(first / pageEntries);
   return Array.from({ length: Math.floor(last / pageEntries) - from + 1 }, (_, n) => from + n);
-}
-
-async function readPages(
-  hashes: HashReads,
-  { pages: key, format }: SearchIndex,
-  numbers: readonly number[],
-): Promise<ReadonlyMap<number, readonly string[]> | null> {
-  const stored = await hashes.get(key, numbers.map(String));
-  const pages = new Map<number, readonly string[]>();
-  for (const [n, number] of numbers.entries()) {
-    const bytes = stored[n];
-    const entries = bytes ? format.openPage(bytes, number) : null;
-    if (!entries) return null;
-    pages.set(number, entries);
-  }
-  return pages;
 }

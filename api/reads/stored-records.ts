@@ -6,6 +6,7 @@ import { formatOf } from '../../shared/formats/content-format.ts';
 import type { Version } from '../../shared/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
 import type { HashReads } from './hash-reads.ts';
+import type { KnownBlocks } from './known-blocks.ts';
 import { ListOrders } from './list-orders.ts';
 import type { Attempt } from './version-reads.ts';
 
@@ -22,20 +23,43 @@ type Source = Pick<Attempt, 'version' | 'keys' | 'part'>;
 export class StoredRecords {
   readonly #hashes: HashReads;
   readonly #orders: ListOrders;
+  readonly #known: KnownBlocks;
   readonly #marks: DamageMarks;
 
-  constructor(hashes: HashReads, marks: DamageMarks) {
+  constructor(hashes: HashReads, marks: DamageMarks, known: KnownBlocks) {
+    this.#known = known;
     this.#hashes = hashes;
     this.#orders = new ListOrders(hashes);
     this.#marks = marks;
   }
 
+  /** Whether what is read of a version is remembered. */
+  remembers(version: Version): boolean {
+    return this.#known.remembers(version);
+  }
+
   /** The blocks in which a span lies; `null` when not all of them are there and whole. */
-  async blocks({ version, keys, part }: Source, { from, count }: Span): Promise<Block[] | null> {
-    const key = part.content(version.stored).blocks;
-    const format = formatOf(version);
+  async blocks(source: Source, { from, count }: Span): Promise<readonly Block[] | null> {
     const first = Math.floor(from / blockRecords);
     const last = Math.floor((from + count - 1) / blockRecords);
+    formatOf(source.version); // Of a format that is not known nothing is answered, whatever is remembered.
+    if (!this.#known.remembers(source.version)) return this.#readBlocks(source, first, last);
+    const key = source.part.content(source.version.stored).blocks;
+    const name = lastingName(key, source.version);
+    const known: Block[] = [];
+    for (let number = first; number <= last; number += 1) {
+      const block = this.#known.get(name, number);
+      if (block) known.push(block);
+    }
+    // Readers are told when Redis or the content is away, whatever is known.
+    if (known.length === last - first + 1 && (await this.#hashes.has(key))) return known;
+    const blocks = await this.#readBlocks(source, first, last);
+    return blocks?.map((block, n) => this.#known.keep(name, first + n, block)) ?? null;
+  }
+
+  async #readBlocks({ version, keys, part }: Source, first: number, last: number): Promise<Block[] | null> {
+    const key = part.content(version.stored).blocks;
+    const format = formatOf(version);
     const numbers = Array.from({ length: last - first + 1 }, (_, n) => String(first + n));
     const stored = await this.#hashes.get(key, numbers);
     const blocks: Block[] = [];
@@ -70,7 +94,9 @@ export class StoredRecords {
 
   /** Whole blocks of records, a line each, in some pieces; `null` when not all of them are there and whole. */
   async lines(source: Source, span: Span): Promise<Buffer[] | null> {
-    const blocks = await this.blocks(source, span);
+    const first = Math.floor(span.from / blockRecords);
+    const last = Math.floor((span.from + span.count - 1) / blockRecords);
+    const blocks = await this.#readBlocks(source, first, last);
     if (blocks) return blocks.map(blockLines);
     const records = await this.at(source, span);
     return records && [Buffer.concat(records.flatMap((record) => [record, newLine]))];

@@ -45,6 +45,8 @@ export interface Block {
   /** How many records there are, and which one of the block is the first, from 0. */
   readonly count: number;
   readonly first: number;
+  /** What was made of it once, where it is remembered; a quarter is not. */
+  readonly made?: { text?: Buffer; starts?: readonly number[] };
 }
 
 /** Compresses records, each as JSON text, into a block as it is stored. @param place the number of the block, from 0 */
@@ -138,7 +140,13 @@ function pieceOf(
 }
 
 /** Where each record begins in the text of a block or a quarter, and, last, where one more would begin. */
-export function recordStarts({ stored, first, count }: Block): number[] {
+export function recordStarts(block: Block): readonly number[] {
+  if (!block.made) return findStarts(block);
+  block.made.starts ??= findStarts(block);
+  return block.made.starts;
+}
+
+function findStarts({ stored, first, count }: Block): number[] {
   const starts = [0];
   let start = 0;
   const quarterCount = Math.ceil(stored.readUInt16LE(0) / quarterRecords);
@@ -153,7 +161,13 @@ export function recordStarts({ stored, first, count }: Block): number[] {
 }
 
 /** The text of a block or a quarter. */
-export function blockText({ stored, deflatedFrom, deflatedLength, textLength }: Block): Buffer {
+export function blockText(block: Block): Buffer {
+  if (!block.made) return inflated(block);
+  block.made.text ??= inflated(block);
+  return block.made.text;
+}
+
+function inflated({ stored, deflatedFrom, deflatedLength, textLength }: Block): Buffer {
   const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
   return inflateRawSync(deflated, {
     finishFlush: constants.Z_SYNC_FLUSH,

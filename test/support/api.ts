@@ -69,7 +69,7 @@ export type ApiOptions = Partial<
     | 'onTrouble'
     | 'onUnauthorized'
   >
-> & { readonly defaultRate?: string; readonly maxWaiting?: number };
+> & { readonly defaultRate?: string; readonly maxWaiting?: number; readonly longestRemembered?: number };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
@@ -78,6 +78,7 @@ export async function startApi({
   baseUrl,
   logger = pino({ level: 'silent' }),
   maxWaiting,
+  longestRemembered,
   defaultRate,
   ...limits
 }: ApiOptions & {
@@ -101,7 +102,15 @@ export async function startApi({
   const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
   const readModel = new ReadModel({
-    ...{ redis: replica?.redis ?? redis, master: redis, live, keyPrefix, onDamage, maxWaiting },
+    ...{
+      redis: replica?.redis ?? redis,
+      master: redis,
+      live,
+      keyPrefix,
+      onDamage,
+      maxWaiting,
+      longestRemembered,
+    },
   });
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
   const server = await createServer({

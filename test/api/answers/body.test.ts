@@ -37,7 +37,8 @@ const gzip = { 'accept-encoding': 'gzip' };
 
 describe('pages made of blocks', () => {
   const server = useRedis();
-  const api = useApi(server);
+  const api = useApi(server, { longestRemembered: 0 });
+  const remembering = useApi(server);
   let redis: Redis;
   let version: number;
   let blocks: string;
@@ -83,7 +84,7 @@ describe('pages made of blocks', () => {
       const last = Math.ceil(listed.length / perPage);
       const pages = last <= 6 ? Array.from({ length: last }, (_, n) => n + 1) : [1, 2, 5, last - 1, last];
       for (const page of [...new Set([...pages.filter((page) => page <= last), last + 1])])
-        await expectPage(api(), page, perPage);
+        for (const asked of [api(), remembering()]) await expectPage(asked, page, perPage);
     });
   }
 
@@ -102,6 +103,19 @@ describe('pages made of blocks', () => {
       await redis.rename('aside:records', records);
       await redis.rename('aside:order', order);
     }
+  });
+
+  it('are made of blocks that were read before, however these are stored now, as long as they are there', async () => {
+    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
+    await expectPage(remembering(), 1, 200);
+    await redis.hset(blocks, '0', 'x');
+    for (const perPage of [200, 150, 10]) await expectPage(remembering(), 1, perPage);
+    expect(remembering().damage).to.deep.equal([]);
+    await redis.rename(blocks, 'aside:blocks');
+    await expectPage(remembering(), 1, 200);
+    expect(remembering().damage.join()).to.include(`Block 0 of ${blocks} is missing`);
+    await redis.rename('aside:blocks', blocks);
+    await redis.hset(blocks, '0', stored);
   });
 
   it('are made of the records where a stored block is corrupted at whatever byte, and the damage is told', async () => {

@@ -25,7 +25,7 @@ describe('a process that reads from a replica', () => {
     await publish();
     await follow();
     const connectReplica = (onLost: () => void) => connectForServing(replica().url).on('close', onLost);
-    api = await startApi({ redisUrl: master().url, connectReplica });
+    api = await startApi({ redisUrl: master().url, connectReplica, longestRemembered: 0 });
     await untilReadFrom('replica');
   });
   after(async () => {

@@ -43,7 +43,7 @@ const byName = (a: Product, b: Product) =>
 
 describe('GET /{collection} with a search', () => {
   const server = useRedis();
-  const api = useApi(server);
+  const api = useApi(server, { longestRemembered: 0 });
   let redis: Redis;
   let first: number;
   const twelve = '012345678901';
@@ -318,7 +318,7 @@ describe('GET /{collection} with a search', () => {
 
 describe('a search for what many records have', () => {
   const server = useRedis();
-  const api = useApi(server);
+  const api = useApi(server, { longestRemembered: 0 });
   const count = 2 * frequentOver + 100;
   const [all, most, many, few, one] = [1, 2, 3, 4, 5].map((n) => `869000000000${n}`) as [
     ...[string, string, string, string, string],
