@@ -6,6 +6,7 @@ import type { BenchRun } from './bench-run.ts';
 import { type Contender, type Expectation, measureRows, type Row } from './contenders.ts';
 import { onPath } from './installed.ts';
 import type { LoadRequest } from './load.ts';
+import { createKey } from './medref.ts';
 import { writeConstants } from './peers/constant-answers.ts';
 import { startJsonServer } from './peers/json-server.ts';
 import { startNginx, writePages } from './peers/nginx.ts';
@@ -20,7 +21,7 @@ import { type Service, startService } from './service.ts';
 export async function measureServing(run: BenchRun): Promise<GroupResult> {
   const products = readProducts(run.list);
   const service = await startService(run, run.list);
-  const medref = await medrefContenders(service, products);
+  const medref = await medrefContenders(run, service, products);
   const peers = await startPeers(run, service, { medref, products });
   const result = await measureRows(run, rows(medref, peers));
   for (const stop of peers.stops.reverse()) await stop();
@@ -33,6 +34,7 @@ function rows(medref: MedrefContenders, peers: Peers): Row[] {
   const { limit } = peers;
   return [
     { subject: medref.page, against: limit.page, target: { atLeast: 0.95 } },
+    { subject: medref.ratedPage, against: medref.page, target: { atLeast: 0.9 } },
     { subject: medref.page, against: peers.plain, target: { atLeast: 15 } },
     { subject: medref.page, against: peers.jsonServer, target: { atLeast: 100 } },
     { subject: medref.record, against: limit.record, target: { atLeast: 0.95 } },
@@ -60,6 +62,7 @@ type MedrefContender = Extract<Contender, { requests: unknown }>;
 type MedrefContenders = Readonly<
   Record<
     | 'page'
+    | 'ratedPage'
     | 'identityPage'
     | 'page50'
     | 'page30'
@@ -75,8 +78,14 @@ type MedrefContenders = Readonly<
   >
 >;
 
-async function medrefContenders(service: Service, products: readonly Product[]): Promise<MedrefContenders> {
+async function medrefContenders(
+  run: BenchRun,
+  service: Service,
+  products: readonly Product[],
+): Promise<MedrefContenders> {
   const gzip = fieldsOf(service.key, 'gzip');
+  // More than any process answers: what is measured is what counting costs.
+  const ratedKey = await createKey(run.workspace, service.store, '1000000/s');
   const contender = (
     name: string,
     requests: readonly LoadRequest[],
@@ -109,6 +118,11 @@ async function medrefContenders(service: Service, products: readonly Product[]):
   const some = { status: 200, encoding: 'either', records: 'some' } as const;
   return {
     page,
+    ratedPage: contender(
+      'page of 200, gzip, to a key with a rate',
+      requestsFor(paths('/products', fullPages(products.length, 200)), fieldsOf(ratedKey, 'gzip')),
+      page.expects,
+    ),
     identityPage: pages(200, fieldsOf(service.key, 'identity'), 'identity'),
     page50: pages(50, gzip, 'either'),
     page30: pages(30, gzip, 'either'),

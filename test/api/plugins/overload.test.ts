@@ -40,7 +40,9 @@ describe('a process with more requests than it works on', () => {
 
   it('refuses at once what is beyond, in the shape of every error, and answers all that it has taken', async () => {
     redis().pause(); // It is asked for the records.
+    const met = api.connections();
     const taken = Array.from({ length: maxRequests }, () => send(api, '/products/1'));
+    while (api.connections() < met + maxRequests) await sleep(5);
     await sleep(50);
     const refused = await api.get('/products/2');
     expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '1']);
