@@ -4,6 +4,12 @@ import type { LoadTimes } from './load.ts';
 import { realProducts } from './project.ts';
 import type { Workspace } from './workspace.ts';
 
+/** A list that grows: so many records, and imports of it one after the other. */
+export interface SizeToTry {
+  readonly records: number;
+  readonly imports: number;
+}
+
 /** How large and how long. */
 export interface Sizes {
   readonly load: LoadTimes;
@@ -12,6 +18,8 @@ export interface Sizes {
   /** Records of an import that is timed, and of one whose memory is compared with it. */
   readonly importRecords: number;
   readonly largeImportRecords: number;
+  /** From the smallest to the largest. */
+  readonly growth: readonly SizeToTry[];
   /** A steady load without an import lasts as long. */
   readonly idleSeconds: number;
 }
@@ -31,6 +39,12 @@ const full: Sizes = {
   scaleRecords: 1_000_000,
   importRecords: 200_000,
   largeImportRecords: 2_000_000,
+  // Fewer of the large ones: each takes minutes, and ten million twice do not fit into 24 GB.
+  growth: [
+    { records: 1_000_000, imports: 3 },
+    { records: 5_000_000, imports: 2 },
+    { records: 10_000_000, imports: 1 },
+  ],
   idleSeconds: 10,
 };
 
@@ -39,6 +53,10 @@ const quick: Sizes = {
   scaleRecords: 5_000,
   importRecords: 5_000,
   largeImportRecords: 10_000,
+  growth: [
+    { records: 1_000, imports: 2 },
+    { records: 5_000, imports: 1 },
+  ],
   idleSeconds: 1,
 };
 

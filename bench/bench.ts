@@ -1,35 +1,50 @@
 // In: --quick, --rounds N, --only GROUP. Out: everything measured that the README and docs/PERFORMANCE.md say of speed and
-// memory; that page where all was measured in full, else its tables on stdout. This file lists the groups of rows.
+// memory: its tables on stdout, and, where it was measured in full, in the section of the page that is the group's own. This
+// file lists the groups of rows.
 
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BenchRun, benchRun } from './bench-run.ts';
 import { measureImport } from './import-speed.ts';
 import { measureLatency } from './latency.ts';
 import { wrkIsThere } from './load.ts';
 import { describeMachine } from './machine.ts';
-import { ArgumentError, type BenchOptions, type GroupName, groupNames, readOptions } from './options.ts';
-import { performancePage, resultText } from './performance-page.ts';
+import { ArgumentError, type BenchOptions, type GroupName, readOptions } from './options.ts';
+import { sectionsOf } from './page-sections.ts';
+import { groupSection, performancePage, resultText } from './performance-page.ts';
 import { project, realProducts } from './project.ts';
 import { measureMemory } from './redis-memory.ts';
 import type { Comparison, GroupResult } from './results.ts';
 import { measureScale } from './scale.ts';
 import { measureServing } from './serving.ts';
+import { measureSize } from './size.ts';
 import { measureWalk } from './walk.ts';
 import { measureWorkers } from './workers.ts';
 import { Workspace } from './workspace.ts';
 
-const groups: Readonly<Record<GroupName, (run: BenchRun) => Promise<GroupResult>>> = {
-  serving: measureServing,
-  workers: measureWorkers,
-  scale: measureScale,
-  walk: measureWalk,
-  latency: measureLatency,
-  import: measureImport,
-  memory: measureMemory,
+/** A group of rows, and the section of the page that is its own. */
+interface Group {
+  readonly heading: string;
+  /** What hardly varies, or takes very long, is measured once. */
+  readonly isOnce?: boolean;
+  measure(run: BenchRun): Promise<GroupResult>;
+}
+
+/** In the order of the page. */
+const groups: Readonly<Record<GroupName, Group>> = {
+  serving: { heading: 'Serving the real list', measure: measureServing },
+  workers: { heading: 'Two workers', measure: measureWorkers },
+  scale: { heading: 'The far end of a large list', measure: measureScale },
+  walk: { heading: 'Reading a whole list', measure: measureWalk },
+  latency: { heading: 'Latency at a steady rate', measure: measureLatency },
+  import: { heading: 'Import', measure: measureImport },
+  memory: { heading: 'Memory of the real list', isOnce: true, measure: measureMemory },
+  size: { heading: 'From one million to ten million records', isOnce: true, measure: measureSize },
 };
 
+const docs = join(project, 'docs');
+const pageName = 'PERFORMANCE.md';
 const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 };
 
 /** Something without which nothing can be measured is not here. */
@@ -66,10 +81,8 @@ async function measureAndTell(options: BenchOptions): Promise<number> {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => workspace.abort(interrupted));
   try {
-    const run = benchRun(workspace, options);
-    const result = await Promise.race([measure(run, options), workspace.aborted()]);
-    await tell(run, options, result);
-    const failed = result.comparisons.filter(({ outcome }) => outcome.state === 'failed');
+    const measured = measureAll(benchRun(workspace, options), options);
+    const failed = await Promise.race([measured, workspace.aborted()]);
     for (const comparison of failed) process.stderr.write(`${sentence(comparison)}\n`);
     return failed.length > 0 ? exitCodes.failed : exitCodes.done;
   } catch (error) {
@@ -81,18 +94,24 @@ async function measureAndTell(options: BenchOptions): Promise<number> {
   }
 }
 
-async function measure(run: BenchRun, options: BenchOptions): Promise<Required<GroupResult>> {
-  const results: GroupResult[] = [];
+/** Measures the groups, and tells of each as soon as it is measured. @returns the rows that failed */
+async function measureAll(run: BenchRun, options: BenchOptions): Promise<Comparison[]> {
+  const failed: Comparison[] = [];
   for (const name of options.groups) {
-    run.say(`${name}: ${run.rounds} ${run.rounds === 1 ? 'round' : 'rounds'}`);
-    results.push(await groups[name](run).catch((error: Error) => failedGroup(name, error)));
+    const rounds = roundsOf(name, run);
+    run.say(`${name}: ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`);
+    const result = await groups[name].measure(run).catch((error: Error) => failedGroup(name, error));
+    run.workspace.throwIfAborted(); // What an interruption broke did not fail.
+    process.stdout.write(`${resultText(result)}\n`);
+    if (!options.quick) await writeSection(run, name, result);
+    failed.push(...result.comparisons.filter(({ outcome }) => outcome.state === 'failed'));
   }
-  return {
-    comparisons: results.flatMap((it) => it.comparisons),
-    serving: results.flatMap((it) => it.serving ?? []),
-    latency: results.flatMap((it) => it.latency ?? []),
-    figures: results.flatMap((it) => it.figures ?? []),
-  };
+  if (options.quick) run.say('that was --quick: it works, and its figures mean nothing');
+  return failed;
+}
+
+function roundsOf(name: GroupName, run: BenchRun): number {
+  return groups[name].isOnce ? 1 : run.rounds;
 }
 
 /** What a group could not even begin to measure costs the others nothing. */
@@ -103,18 +122,17 @@ function failedGroup(name: GroupName, { message: reason }: Error): GroupResult {
   };
 }
 
-/** Writes the page where all of it was measured in full; prints the tables otherwise. */
-async function tell(run: BenchRun, options: BenchOptions, result: Required<GroupResult>): Promise<void> {
-  const isWhole = !options.quick && options.groups.length === groupNames.length;
-  process.stdout.write(resultText(result));
-  if (options.quick) return run.say('that was --quick: it works, and its figures mean nothing');
-  if (!isWhole) return;
-  const { seconds, warmUpSeconds } = run.sizes.load;
+/** Puts the section of a group into the page that is there. */
+async function writeSection(run: BenchRun, name: GroupName, result: GroupResult): Promise<void> {
+  const { heading } = groups[name];
   const date = new Date().toISOString().slice(0, 10);
-  const { rounds } = options;
-  const page = performancePage({ machine: describeMachine(), date, rounds, seconds, warmUpSeconds, result });
-  for (const [name, text] of page) await writeFile(join(project, 'docs', name), text);
-  run.say(`wrote ${[...page.keys()].map((name) => `docs/${name}`).join(', ')}`);
+  const rounds = roundsOf(name, run);
+  const { text, plots } = groupSection({ name, heading, machine: describeMachine(), date, rounds, result });
+  const texts = sectionsOf(await readFile(join(docs, pageName), 'utf8')).set(heading, text);
+  const inOrder = Object.values(groups).flatMap((group) => texts.get(group.heading) ?? []);
+  for (const [file, content] of [...plots, [pageName, performancePage(inOrder, run.sizes.load)] as const])
+    await writeFile(join(docs, file), content);
+  run.say(`wrote the section "${heading}" of docs/${pageName}`);
 }
 
 function sentence({ subject, against, outcome }: Comparison): string {

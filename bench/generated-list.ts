@@ -25,15 +25,36 @@ export function generatedProducts(count: number, variant = 0): Iterable<Product>
 }
 
 /** Writes a generated list; it goes with the workspace if it is not removed before. */
-export async function writeGeneratedList(
+export function writeGeneratedList(workspace: Workspace, count: number, variant = 0): Promise<ListFile> {
+  return writeList(workspace, generatedProducts(count, variant), count);
+}
+
+/** Writes records as such a list. */
+export async function writeList(
   workspace: Workspace,
+  products: Iterable<Product>,
   count: number,
-  variant = 0,
 ): Promise<ListFile> {
   const path = workspace.path(`${count}-products.json`);
-  await pipeline(Readable.from(arrayText(generatedProducts(count, variant))), createWriteStream(path));
+  await pipeline(Readable.from(arrayText(products)), createWriteStream(path));
   const { size: bytes } = await stat(path);
   return { path, count, bytes, remove: () => rm(path, { force: true }) };
+}
+
+/** Writes records to a file, one a line. */
+export async function writeLines(path: string, products: Iterable<Product>): Promise<void> {
+  await pipeline(Readable.from(lines(products)), createWriteStream(path));
+}
+
+function* lines(records: Iterable<unknown>): Generator<string, void, undefined> {
+  let piece = '';
+  for (const record of records) {
+    piece += `${JSON.stringify(record)}\n`;
+    if (piece.length < pieceLength) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
 }
 
 /** Stream-json's readers of arrays take an array at the top, as the importer does. */

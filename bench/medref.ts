@@ -16,6 +16,7 @@ export interface Store {
 /** What `medref import --json` says of one import, as far as it matters here. */
 export interface ImportReport {
   readonly outcome: string;
+  readonly version: number | null;
   readonly read: number;
   readonly rejected: number;
   readonly durationMs: number;

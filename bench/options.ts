@@ -3,7 +3,16 @@
 import { parseArgs } from 'node:util';
 
 /** The groups of rows, in the order in which they are measured. */
-export const groupNames = ['serving', 'workers', 'scale', 'walk', 'latency', 'import', 'memory'] as const;
+export const groupNames = [
+  'serving',
+  'workers',
+  'scale',
+  'walk',
+  'latency',
+  'import',
+  'memory',
+  'size',
+] as const;
 export type GroupName = (typeof groupNames)[number];
 
 export interface BenchOptions {

@@ -1,83 +1,124 @@
-// In: what was measured, where and how. Out: docs/PERFORMANCE.md and its plots, as text; what was not reached is said, too.
+// In: what was measured, where and how. Out: docs/PERFORMANCE.md, a section for each row group, and its plots, as text; what
+// was not reached is said, too.
 
 import type { Machine } from './machine.ts';
-import { type Bar, barPlot, curvePlot } from './plots.ts';
-import type { Comparison, GroupResult, Outcome, PlainFigure, ServingFigures } from './results.ts';
+import { type Bar, barPlot, type Curve, curvePlot } from './plots.ts';
+import type {
+  Comparison,
+  GroupResult,
+  LatencyFigures,
+  Outcome,
+  OwnPlot,
+  PlainFigure,
+  ServingFigures,
+} from './results.ts';
 import { median, reaches, summarize, type Target } from './statistics.ts';
 
-/** Everything the page tells. */
+/** What a row group found, and when, where and how. */
 export interface Report {
+  /** Of the group. */
+  readonly name: string;
+  readonly heading: string;
   readonly machine: Machine;
   readonly date: string;
   readonly rounds: number;
+  readonly result: GroupResult;
+}
+
+/** The part of the page that is a row group's own. */
+export interface Section {
+  readonly text: string;
+  /** Files beside the page, by name. */
+  readonly plots: ReadonlyMap<string, string>;
+}
+
+/** How the rows of wrk were measured. */
+export interface LoadTimes {
   readonly seconds: number;
   readonly warmUpSeconds: number;
-  readonly result: Required<GroupResult>;
 }
 
-/** Files of a folder, by name. */
-export type Page = ReadonlyMap<string, string>;
-
-/** The page with its plots. */
-export function performancePage(report: Report): Page {
-  const { serving, latency } = report.result;
-  const plots = new Map<string, string>();
-  if (serving.length > 0) plots.set('performance-serving.svg', servingPlot(serving));
-  if (latency.length > 0) plots.set('performance-latency.svg', latencyPlot(latency));
-  return new Map([['PERFORMANCE.md', pageText(report, plots)], ...plots]);
-}
-
-function pageText(report: Report, plots: ReadonlyMap<string, string>): string {
-  const { result, rounds, seconds, warmUpSeconds, machine, date } = report;
-  const plot = (name: string, words: string) => (plots.has(name) ? `\n![${words}](${name})\n` : '');
+/** The whole page. @param sections their texts, in order */
+export function performancePage(sections: readonly string[], { seconds, warmUpSeconds }: LoadTimes): string {
   return `# Performance
 
 How fast medref serves and imports, beside what else could do it on the same machine. This page is written by the
 command that measures all of it, and no figure in it comes from anywhere else:
 
-    npm run bench              # everything; -- --rounds 3 is quicker, -- --only serving prints one group of rows
-    npm run bench -- --quick   # shows that it works, in under two minutes; its figures mean nothing
+    npm run bench                      # everything, some two hours; -- --rounds 3 is quicker
+    npm run bench -- --only serving    # one group of rows, and its section of this page
+    npm run bench -- --quick           # shows that it works, in some minutes; its figures mean nothing, and it writes nothing
 
-${rounds} rounds. In each, every pair is measured in direct succession, and the one that begins changes from round to
+Each section says when and on what it was measured. ${verdict(sections.join(''))}
+
+In each round, every pair is measured in direct succession, and the one that begins changes from round to
 round: what else the machine did met both. A figure is the median of the rounds' ratios, with the least and the most
 beside it. Requests come from wrk, 32 connections and one thread, ${seconds} s after ${warmUpSeconds} s of warm-up, over
 loopback, and rotate over all pages, all ids, names, barcodes and drugs of the list: no cache of one answer helps anyone. Every
 server is a process of its own; nothing is pinned to a core, and the load generator runs beside the servers. "By CPU
 time" is the same ratio for a second of the servers' CPU time instead of a second by the clock: what else runs on the
-machine disturbs it less, and it leaves out the stores.
+machine disturbs it less, and it leaves out the stores. CPU is that of the server's processes and of its store (Redis,
+PostgreSQL), µs for a request.
 
 **The limit** is hapi with this service's own authentication and an answer
 that is constant: bytes and headers of medref's own, without a look at the list.
 
-## Machine
-
-${table(['', ''], machine)}
-
-Measured on ${date}.
-
-${resultText(result, plot)}`;
+${sections.join('\n')}`;
 }
 
-/** The tables of what was measured: all of the page but for how and where. */
-export function resultText(
-  result: Required<GroupResult>,
-  plot: (name: string, words: string) => string = () => '',
-): string {
-  const { comparisons, serving, latency, figures } = result;
+/** The section of a row group. */
+export function groupSection({ name, heading, machine, date, rounds, result }: Report): Section {
+  const { serving = [], latency = [], plots: own = [] } = result;
+  const plots: OwnPlot[] = [
+    ...(serving.length > 0 ? [{ name: `performance-${name}.svg`, ...servingPlot(serving) }] : []),
+    ...(latency.length > 0 ? [{ name: `performance-${name}.svg`, ...latencyPlot(latency) }] : []),
+    ...own,
+  ];
+  const where = machine.map(([part, value]) => `${part} ${value}`).join('; ');
+  const parts = [
+    `## ${heading}`,
+    `Measured on ${date} in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}. ${where}.`,
+    ...tablesOf(result),
+    ...plots.map(({ name: file, title }) => `![${title}](${file})`),
+  ];
+  return { text: `${parts.join('\n\n')}\n`, plots: new Map(plots.map((it) => [it.name, it.svg])) };
+}
+
+/** The tables of what a row group found: all of its section but for how, where and the plots. */
+export function resultText(result: GroupResult): string {
+  return `${tablesOf(result).join('\n\n')}\n`;
+}
+
+function tablesOf({
+  comparisons,
+  serving = [],
+  latency = [],
+  figures = [],
+  tables = [],
+}: GroupResult): string[] {
   const wanted = comparisons.filter(({ target }) => target !== null);
   const others = comparisons.filter(({ target }) => target === null);
-  const sections = [
-    wanted.length > 0 && `## Must reach\n\n${comparisonTable(wanted, true)}`,
-    others.length > 0 && `## Also compared\n\n${comparisonTable(others, false)}`,
-    serving.length > 0 &&
-      `## Requests per second\n${plot('performance-serving.svg', 'Requests per second of medref and its peers')}\n${servingTable(serving)}\n\nCPU is that of the server's processes and of its store (Redis, PostgreSQL), µs for a request.`,
-    latency.length > 0 &&
-      `## Latency at a steady rate\n${plot('performance-latency.svg', 'Latencies at a steady rate, idle and during an import')}\n${latencyTable(latency)}\n\nCounted from when a request was due, so that a stall is charged for all who would have asked meanwhile.`,
-    figures.length > 0 && `## Import, walk and memory\n\n${figureTable(figures)}`,
+  return [
+    ...(wanted.length > 0 ? [comparisonTable(wanted, true)] : []),
+    ...(others.length > 0 ? [comparisonTable(others, false)] : []),
+    ...tables.flatMap(({ words, head, rows }) => [words, table(head, rows)]),
+    ...(serving.length > 0 ? [servingTable(serving)] : []),
+    ...(latency.length > 0
+      ? [
+          latencyTable(latency),
+          'Counted from when a request was due, so that a stall is charged for all who would have asked meanwhile.',
+        ]
+      : []),
+    ...(figures.length > 0 ? [figureTable(figures)] : []),
   ];
-  return `${sections.filter(Boolean).join('\n\n')}\n`;
 }
 
+/** How many targets are held, by the tables of the page: some of them may come from the page as it was before. */
+function verdict(text: string): string {
+  const count = (cell: RegExp) => text.match(cell)?.length ?? 0;
+  const [held, missed] = [count(/ \| yes \| [^|\n]* \|$/gm), count(/ \| \*\*no\*\* \| [^|\n]* \|$/gm)];
+  return `Of the ${held + missed} targets that were measured, ${missed === 0 ? 'all are held' : `**${missed} ${missed === 1 ? 'is' : 'are'} not held**`}.`;
+}
 // ---- tables
 
 function comparisonTable(comparisons: readonly Comparison[], withTarget: boolean): string {
@@ -130,7 +171,7 @@ function servingTable(serving: readonly ServingFigures[]): string {
   );
 }
 
-function latencyTable(latency: Required<GroupResult>['latency']): string {
+function latencyTable(latency: readonly LatencyFigures[]): string {
   const shares = latency[0]?.percentiles.map(([share]) => share) ?? [];
   const names = shares.map((share) => (share === 1 ? 'longest' : `${Number((share * 100).toFixed(1))} %`));
   const rows = latency.map(({ name, requests, percentiles }) => [
@@ -180,40 +221,35 @@ function suffix(unit: string): string {
 
 // ---- plots
 
-function servingPlot(serving: readonly ServingFigures[]): string {
-  // The ends of lists are told by their ratios; here they would say the same thing many times.
-  const bars = serving
-    .filter(({ name }) => !/^medref: (first|last) pages/.test(name))
-    .map(({ name, requestsPerSecond }): Bar => {
-      const kind = name.startsWith('medref') ? 'medref' : name.startsWith('the limit') ? 'limit' : 'other';
-      return { label: name, value: median(requestsPerSecond), kind };
-    });
+type Drawing = Pick<OwnPlot, 'title' | 'svg'>;
+
+function servingPlot(serving: readonly ServingFigures[]): Drawing {
+  const bars = serving.map(({ name, requestsPerSecond }): Bar => {
+    const kind = name.startsWith('medref') ? 'medref' : name.startsWith('the limit') ? 'limit' : 'other';
+    return { label: name, value: median(requestsPerSecond), kind };
+  });
   const most = bars.reduce((best, bar) => (bar.value > best.value ? bar : best));
   const page = bars.find(({ label }) => label.startsWith('medref: page of 200'));
-  const told = [most, ...(page ? [page] : [])].map(
+  const told = [most, ...(page && page !== most ? [page] : [])].map(
     ({ label, value }) => `${label}: ${whole(value)} requests/s`,
   );
-  return barPlot(bars, {
-    title: 'Requests per second, real list',
-    description: `Bars on a logarithmic axis, the fastest first. ${told.join('; ')}. The table below has all figures.`,
-    axis: 'requests/s, logarithmic',
-  });
+  const title = 'Requests per second';
+  const description = `Bars on a logarithmic axis, the fastest first. ${told.join('; ')}. The table has all figures.`;
+  return { title, svg: barPlot(bars, { title, description, axis: 'requests/s, logarithmic' }) };
 }
 
-function latencyPlot(latency: Required<GroupResult>['latency']): string {
+function latencyPlot(latency: readonly LatencyFigures[]): Drawing {
   const told = latency.map(({ name, percentiles }) => {
     const p99 = percentiles.find(([share]) => share === 0.99)?.[1] ?? 0;
     return `${name}: 99 of 100 requests within ${ratio(p99)} ms`;
   });
-  return curvePlot(
-    latency.map(({ name, percentiles }, i) => ({
+  const curves = latency.map(
+    ({ name, percentiles }, i): Curve => ({
       ...{ label: name, kind: i === 0 ? 'idle' : 'busy', points: percentiles },
-    })),
-    {
-      title: 'Latency of a page of 200 at a steady rate',
-      description: `Two curves of latency over the share of requests. ${told.join('; ')}.`,
-      axis: 'share of the requests answered within this time (ms, logarithmic)',
-      unit: 'ms',
-    },
+    }),
   );
+  const title = 'Latency of a page of 200 at a steady rate';
+  const description = `Two curves of latency over the share of requests. ${told.join('; ')}.`;
+  const axis = 'share of the requests answered within this time (ms, logarithmic)';
+  return { title, svg: curvePlot(curves, { title, description, axis, unit: 'ms' }) };
 }

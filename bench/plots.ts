@@ -16,6 +16,12 @@ export interface Curve {
   readonly points: readonly (readonly [share: number, value: number])[];
 }
 
+/** A line over counts. */
+export interface Line {
+  readonly label: string;
+  readonly points: readonly (readonly [count: number, value: number])[];
+}
+
 const width = 860;
 
 /** Bars, the longest first, on an axis whose steps are powers of ten. */
@@ -95,6 +101,64 @@ export function curvePlot(
     ...[...grid, ...below, ...lines],
     `\n  <text class="axis" x="${plot.left}" y="${plot.bottom + 46}">${escapedText(words.axis)}</text>`,
   ]);
+}
+
+/** Up to four lines over counts, on axes that begin at nothing: what is straight looks straight. */
+export function linePlot(lines: readonly Line[], words: PlotWords & { axis: string; unit: string }): string {
+  const plot = { left: 84, right: width - 170, top: 66, bottom: 366 };
+  const drawn = lines.filter(({ points }) => points.length > 0).slice(0, 4);
+  const counts = drawn.flatMap(({ points }) => points.map(([count]) => count));
+  const values = drawn.flatMap(({ points }) => points.map(([, value]) => value));
+  const across = linearAxis(counts, plot.left, plot.right);
+  const up = linearAxis(values, plot.bottom, plot.top);
+  const grid = up.ticks.map(
+    (tick) => `
+  <line class="grid" x1="${plot.left}" x2="${plot.right}" y1="${coordinate(up.at(tick))}" y2="${coordinate(up.at(tick))}"/>
+  <text class="axis" x="${plot.left - 10}" y="${coordinate(up.at(tick) + 4)}" text-anchor="end">${shownNumber(tick)} ${words.unit}</text>`,
+  );
+  const below = across.ticks.map(
+    (tick) => `
+  <text class="axis" x="${coordinate(across.at(tick))}" y="${plot.bottom + 22}" text-anchor="middle">${shownNumber(tick / 1_000_000)}</text>`,
+  );
+  const labels = apartAll(drawn.map(({ points }) => up.at(points[points.length - 1]?.[1] ?? 0)));
+  const courses = drawn.map(({ label, points }, nth) => {
+    const kind = nth % 2 === 0 ? 'idle' : 'busy';
+    const dashes = nth < 2 ? '' : ' stroke-dasharray="7 5"';
+    const at = points.map(([count, value]) => [coordinate(across.at(count)), coordinate(up.at(value))]);
+    const dots = at.map(([cx, cy]) => `<circle class="dot ${kind}" cx="${cx}" cy="${cy}" r="4"/>`);
+    const end = Number(at[at.length - 1]?.[0]);
+    return `
+  <polyline class="${kind}" stroke-width="2.5" stroke-linejoin="round"${dashes} points="${at.map((it) => it.join(',')).join(' ')}"/>
+  ${dots.join('')}
+  <text class="small" x="${coordinate(end + 14)}" y="${coordinate((labels[nth] ?? 0) + 5)}">${escapedText(label)}</text>`;
+  });
+  return figure(plot.bottom + 60, words, [
+    ...[...grid, ...below, ...courses],
+    `\n  <text class="axis" x="${plot.left}" y="${plot.bottom + 46}">${escapedText(words.axis)}</text>`,
+  ]);
+}
+
+/** From nothing to the first step that no value is above. */
+function linearAxis(values: readonly number[], from: number, to: number) {
+  const most = Math.max(...values, Number.MIN_VALUE);
+  const power = 10 ** Math.floor(Math.log10(most));
+  const step = [0.2, 0.5, 1, 2].map((it) => it * power).find((it) => most / it <= 6) as number;
+  const ticks = Array.from({ length: Math.ceil(most / step) + 1 }, (_, i) => i * step);
+  const at = (value: number) => from + (value / (ticks[ticks.length - 1] as number)) * (to - from);
+  return { ticks, at };
+}
+
+/** Heights of labels, of which the lower ones are moved until no two are nearer than a line's height. */
+function apartAll(heights: readonly number[]): number[] {
+  const moved = [...heights];
+  let above = Number.NEGATIVE_INFINITY;
+  for (const { height, nth } of heights
+    .map((height, nth) => ({ height, nth }))
+    .sort((a, b) => a.height - b.height)) {
+    above = Math.max(height, above + 16);
+    moved[nth] = above;
+  }
+  return moved;
 }
 
 function figure(height: number, words: PlotWords, parts: readonly string[]): string {

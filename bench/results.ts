@@ -49,10 +49,27 @@ export interface LatencyFigures {
   readonly percentiles: readonly (readonly [share: number, ms: number])[];
 }
 
+/** A table of a group's own. */
+export interface OwnTable {
+  /** What is said before it. */
+  readonly words: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** A plot of a group's own, a file beside the page. */
+export interface OwnPlot {
+  readonly name: string;
+  readonly title: string;
+  readonly svg: string;
+}
+
 /** What a row group found. */
 export interface GroupResult {
   readonly comparisons: readonly Comparison[];
   readonly serving?: readonly ServingFigures[];
   readonly latency?: readonly LatencyFigures[];
   readonly figures?: readonly PlainFigure[];
+  readonly tables?: readonly OwnTable[];
+  readonly plots?: readonly OwnPlot[];
 }

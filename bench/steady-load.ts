@@ -51,11 +51,17 @@ export function dueBy(ms: number, perSecond: number): number {
 }
 
 async function answer(origin: string, { path, headers }: LoadRequest, agent: Agent): Promise<void> {
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const request = get(`${origin}${path}`, { headers, agent, timeout: 30_000 }, resolve);
-    request.on('timeout', () => request.destroy(new Error(`${path} was not answered within 30 s`)));
-    request.on('error', reject);
-  });
+  const ask = () =>
+    new Promise<IncomingMessage | 'closed'>((resolve, reject) => {
+      const request = get(`${origin}${path}`, { headers, agent, timeout: 30_000 }, resolve);
+      request.on('timeout', () => request.destroy(new Error(`${path} was not answered within 30 s`)));
+      request.on('error', (error: NodeJS.ErrnoException) =>
+        // A server may close a connection that nobody has used for a while, as a request is on its way (RFC 9112, 9.3.1).
+        error.code === 'ECONNRESET' && request.reusedSocket ? resolve('closed') : reject(error),
+      );
+    });
+  let response = await ask();
+  while (response === 'closed') response = await ask();
   if (response.statusCode !== 200) throw new Error(`${path} was answered with ${response.statusCode}`);
   for await (const _chunk of response);
 }

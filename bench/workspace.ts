@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Child, startChild } from '../demo/child.ts';
-import { type PrivateRedis, startPrivateRedis } from '../demo/private-redis.ts';
+import { advisedFsync, type PrivateRedis, startPrivateRedis } from '../demo/private-redis.ts';
 
 /** What a program prints when it is ready, as JSON in a line. */
 export interface Ready {
@@ -29,6 +29,11 @@ export class Workspace {
     // nginx and PostgreSQL read in it as users of their own.
     await chmod(folder, 0o755);
     return new Workspace(folder);
+  }
+
+  /** Where everything is. */
+  get folder(): string {
+    return this.#folder;
   }
 
   /** A path in the temporary folder that nothing else has. */
@@ -72,10 +77,11 @@ export class Workspace {
     throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${said.slice(-2_000)}`);
   }
 
-  /** Starts a Redis server of the bench's own, which writes nothing to disk. */
+  /** Starts a Redis server of the bench's own, which keeps an append-only file as docs/OPERATIONS.md advises for its version. */
   async startRedis(): Promise<PrivateRedis> {
     this.#ending.signal.throwIfAborted();
-    return this.#own(await startPrivateRedis({ dataFolder: this.path('redis') }));
+    const settings = { appendfsync: advisedFsync() };
+    return this.#own(await startPrivateRedis({ dataFolder: this.path('redis'), appendOnly: true, settings }));
   }
 
   /** Has something done when the workspace is closed. */
@@ -86,6 +92,11 @@ export class Workspace {
   /** Lets nothing more be started: what runs on fails. */
   abort(reason: Error): void {
     this.#ending.abort(reason);
+  }
+
+  /** @throws the reason of {@link abort}, once that was called */
+  throwIfAborted(): void {
+    this.#ending.signal.throwIfAborted();
   }
 
   /** Rejects when {@link abort} is called. */

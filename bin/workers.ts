@@ -12,6 +12,9 @@ import type { Order, Report } from './worker.ts';
 /** A worker that is told to stop and has not ended after this long is killed, in ms; longer than its last answers may take. */
 const endMs = 13_000;
 
+/** A worker that does not answer this long after its start is killed, in ms; it takes a second or two, on a busy machine some more. */
+const startMs = 30_000;
+
 /** A scrape waits no longer than this for what a worker counts, in ms. */
 const countMs = 1_000;
 
@@ -27,6 +30,8 @@ export interface WorkerPoolOptions {
   readonly logger: Logger;
   /** Ends all workers when it is aborted. */
   readonly signal: AbortSignal;
+  /** See startMs; tests shorten it. */
+  readonly startMs?: number | undefined;
   /** Told what a worker counts; and that it has ended. */
   readonly onCounted: (worker: number, counted: Counted) => void;
   readonly onEnded: (worker: number) => void;
@@ -118,6 +123,10 @@ export class WorkerPool {
       answers: Promise.race([answered, ended.then(() => null)]),
     };
     this.#members.add(member);
+    this.#killAfter(this.#options.startMs ?? startMs, member, {
+      unless: member.answers,
+      because: 'It does not come to answer, so it is killed.',
+    });
     ended.then(() => this.#hasEnded(member));
     if (this.#options.signal.aborted) this.#end(member);
     return member;
@@ -169,12 +178,22 @@ export class WorkerPool {
   async #end(member: Member): Promise<void> {
     member.isToEnd = true;
     order(member, 'stop');
+    const { ended } = member;
+    this.#killAfter(endMs, member, { unless: ended, because: 'It does not end, so it is killed.' });
+    await ended;
+  }
+
+  /** Kills a worker after so many ms, unless something has come about by then. */
+  #killAfter(
+    ms: number,
+    { worker }: Member,
+    { unless, because }: { readonly unless: Promise<unknown>; readonly because: string },
+  ): void {
     const timer = setTimeout(() => {
-      this.#options.logger.error({ worker: member.worker.process.pid }, 'It does not end, so it is killed.');
-      member.worker.process.kill('SIGKILL');
-    }, endMs);
-    await member.ended;
-    clearTimeout(timer);
+      this.#options.logger.error({ worker: worker.process.pid }, because);
+      worker.process.kill('SIGKILL');
+    }, ms);
+    unless.then(() => clearTimeout(timer));
   }
 }
 

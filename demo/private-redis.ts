@@ -1,5 +1,6 @@
 // In: a data folder. Out: a Redis or Valkey server of one's own on a loopback port, answering, and its end.
 
+import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -34,6 +35,18 @@ const START_TIMEOUT_MS = 20_000;
 
 /** The server's command, once it was found. */
 let command: string | undefined;
+
+/**
+ * When the server that is found here is to flush its append-only file, by docs/OPERATIONS.md: each second where it can tell that a
+ * write is on the disk (WAITAOF, Redis 7.2 and Valkey).
+ */
+export function advisedFsync(): 'always' | 'everysec' {
+  command ??= findRedisServer();
+  if (command === undefined) throw new Error(NO_SERVER);
+  const told = execFileSync(command, ['--version'], { encoding: 'utf8' });
+  const [, major = 0, minor = 0] = (/v=(\d+)\.(\d+)/.exec(told) ?? []).map(Number);
+  return major > 7 || (major === 7 && minor >= 2) ? 'everysec' : 'always';
+}
 
 /** Starts a private server and resolves when it has loaded its data and answers. */
 export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateRedis> {

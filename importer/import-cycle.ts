@@ -7,13 +7,14 @@ import { plainReason } from '../shared/redis/failures.ts';
 import { type Hold, readHold } from '../shared/schedule-hold.ts';
 import { judge } from './checks/judge.ts';
 import { conclude, conclusion, endDryRun, endLocked, fail } from './job/import-ending.ts';
+import { amendHistory } from './job/import-history.ts';
 import { begunOf, type ImportContext, type ImportJob, stagedContent } from './job/import-job.ts';
 import { takeLock } from './job/import-lock.ts';
 import { type ImportReport, startReport } from './job/import-report.ts';
 import { knownValidators, storedValidators } from './job/known-validators.ts';
 import { requireAtRest } from './job/list-at-rest.ts';
 import { untilItHolds } from './job/restarts.ts';
-import { awaitReplicas } from './publishing/acknowledgement.ts';
+import { awaitAcknowledgement } from './publishing/acknowledgement.ts';
 import { findLive } from './publishing/live-content.ts';
 import { mendKeys } from './publishing/mended-keys.ts';
 import { type NextVersion, publishVersion } from './publishing/publish-version.ts';
@@ -147,10 +148,12 @@ async function publish(
     ...{ forced: context.force, keepVersions: context.keepVersions, hold: null, undone: null, ...next },
     maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
   };
-  await publishVersion(context.redis, { keys, token: lock.token }, version, conclusion(job, report));
+  const held = { keys, token: lock.token };
+  const concluded = conclusion(job, report);
+  await publishVersion(context.redis, held, version, concluded);
   const { waitReplicas: replicas, redis, logger } = context;
-  const warnings = await awaitReplicas(redis, { keys, version: number, replicas, logger });
+  const warnings = await awaitAcknowledgement(redis, { keys, version: number, replicas, logger });
   if (warnings.length === 0) return report;
-  job.report.warn(...warnings);
+  job.report.warn(...warnings, ...(await amendHistory(redis, held, concluded, warnings)));
   return job.report.end('published', { version: number });
 }

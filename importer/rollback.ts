@@ -6,10 +6,10 @@ import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { Hold } from '../shared/schedule-hold.ts';
 import * as versions from '../shared/versions.ts';
-import { conclusionOf } from './job/import-history.ts';
+import { amendHistory, conclusionOf } from './job/import-history.ts';
 import { type ImportLock, takeLock } from './job/import-lock.ts';
 import { type ImportReport, startReport } from './job/import-report.ts';
-import { awaitReplicas } from './publishing/acknowledgement.ts';
+import { awaitAcknowledgement } from './publishing/acknowledgement.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { firstDamage } from './publishing/live-content.ts';
 import { publishVersion } from './publishing/publish-version.ts';
@@ -80,6 +80,7 @@ async function publishAgain(
     after: target,
   });
   const report = draft.end('rolled-back', { version: number, previousVersion: live.version, ...diff });
+  const concluded = conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null });
   const rolledBack = (warnings: readonly string[]): RollbackResult => ({
     outcome: 'rolled-back',
     report: { ...report, warnings: [...report.warnings, ...warnings] },
@@ -96,9 +97,11 @@ async function publishAgain(
         maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
         keepVersions: Number.POSITIVE_INFINITY, // A rollback lets no content go: the next one may want it.
       },
-      conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null }),
+      concluded,
     );
-    return rolledBack(await awaitReplicas(redis, { keys, version: number, replicas: context.waitReplicas }));
+    const awaited = { keys, version: number, replicas: context.waitReplicas };
+    const warnings = await awaitAcknowledgement(redis, awaited);
+    return rolledBack([...warnings, ...(await amendHistory(redis, begun, concluded, warnings))]);
   } catch (error) {
     if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);
     throw error;

@@ -5,13 +5,18 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { WireAnswer } from '../bench/answers.ts';
 import { typicalOf } from '../bench/answers.ts';
+import { benchRun } from '../bench/bench-run.ts';
 import { faultOf } from '../bench/contenders.ts';
 import { ArgumentError, groupNames, readOptions } from '../bench/options.ts';
-import { performancePage, type Report } from '../bench/performance-page.ts';
+import { sectionsOf } from '../bench/page-sections.ts';
+import { groupSection, performancePage, type Report, resultText } from '../bench/performance-page.ts';
 import { cpuMicros, peakMemory } from '../bench/process-usage.ts';
 import { kindOf } from '../bench/redis-memory.ts';
 import { edges, fullPages, namePrefixes } from '../bench/requests.ts';
 import { inRounds, orderOf } from '../bench/rounds.ts';
+import { measureSize } from '../bench/size.ts';
+import { sizePlots } from '../bench/size-plots.ts';
+import { type SizeFigures, sizeTables } from '../bench/size-tables.ts';
 import { median, percentile, reaches, summarize } from '../bench/statistics.ts';
 import { dueBy, steadyLoad } from '../bench/steady-load.ts';
 import { readNdjson, walk } from '../bench/walk.ts';
@@ -122,6 +127,19 @@ describe('the steady load', () => {
     expect(latencies.length).to.be.within(50, 100);
     // 20 requests were due while the server stalled, and waited 100 ms on average.
     expect(latencies.filter((ms) => ms > 50).length).to.be.at.least(10);
+  });
+
+  it('asks again where a server has closed a connection that was free', async () => {
+    const seen = new Set<unknown>();
+    const server = await serve((response, { socket }) => {
+      if (seen.has(socket)) return void socket.resetAndDestroy();
+      seen.add(socket);
+      response.end();
+    });
+    const requests = [{ path: '/page', headers: {} }];
+    const latencies = await steadyLoad({ origin: server.origin, requests, perSecond: 50 }, sleep(150));
+    expect(latencies.length).to.be.within(3, 8);
+    expect(server.requests.length).to.be.above(latencies.length);
   });
 
   it('fails at the first answer that is none', async () => {
@@ -241,11 +259,71 @@ describe('the workspace of the bench', () => {
   });
 });
 
+describe('how figures grow with a list', () => {
+  const latency = (name: string, p50: number) => ({ name, p50, p99: 2 * p50 });
+  const imported = (records: number, keptBefore: number) => ({
+    ...{ records, keptBefore, version: 1, seconds: records / 20_000, publishMs: 0.5 },
+    ...{ importerPeak: 180e6, redisAfter: records * 600 * (keptBefore + 1), redisPeak: records * 1_200 },
+    redisResident: null,
+  });
+  const sizes: SizeFigures[] = [
+    {
+      ...{ records: 1_000_000, imports: [imported(1_000_000, 0), imported(1_000_000, 1)] },
+      latencies: [latency('page of 200', 1), latency('changes', 3)],
+    },
+    {
+      ...{ records: 5_000_000, imports: [imported(5_000_000, 0)] },
+      latencies: [latency('page of 200', 1.5)],
+    },
+  ];
+
+  it('is told beside a straight line, where two sizes have the figure', () => {
+    const tables = sizeTables(sizes, 200);
+    expect(tables[0]?.rows.map((row) => row.join(' '))).to.deep.equal([
+      '1,000,000 0 50.0 20,000 180 600 1,200 – 0.50',
+      '1,000,000 1 50.0 20,000 180 1,200 1,200 – 0.50',
+      '5,000,000 0 250.0 20,000 180 3,000 6,000 – 0.50',
+    ]);
+    expect(tables[1]?.rows).to.deep.equal([
+      ['1,000,000', '1.00', '2.00', '3.00', '6.00'],
+      ['5,000,000', '1.50', '3.00', '–', '–'],
+    ]);
+    const grown = new Map(tables[2]?.rows.map(([what, , ...others]) => [what, others]));
+    expect(grown.get('time of the first import')).to.deep.equal(['5.0 times', '5.00 times', '5.0 times']);
+    expect(grown.get('page of 200, median')).to.deep.equal([
+      ...['5.0 times', '1.50 times', '1 time: it stays as it is'],
+    ]);
+    expect([...grown.keys()]).not.to.include.members(['time of the second import', 'changes, median']);
+    expect(sizeTables(sizes.slice(0, 1), 200).length).to.equal(2);
+  });
+
+  it('is drawn from nothing on, so that a straight line looks straight', () => {
+    const plots = sizePlots(sizes);
+    expect(plots.map(({ name }) => name)).to.deep.equal(
+      ['import', 'memory', 'latency'].map((what) => `performance-size-${what}.svg`),
+    );
+    for (const { svg } of plots) expect(svg).not.to.match(/NaN|Infinity|undefined|<&/);
+    // 250 s and 50 s: the axis goes from 366 at nothing to 66.
+    expect(plots[0]?.svg).to.include('cy="306"').and.to.include('cy="66"');
+    expect(sizePlots(sizes.slice(0, 1))).to.deep.equal([]);
+  });
+
+  it('is left out for a size that the machine has no room for', async () => {
+    const workspace = await Workspace.open();
+    const run = benchRun(workspace, { quick: true, rounds: 1 });
+    const growth = [{ records: 1e12, imports: 1 }];
+    const { comparisons } = await measureSize({ ...run, sizes: { ...run.sizes, growth } });
+    await workspace.close();
+    expect(comparisons.map(({ outcome }) => outcome.state)).to.deep.equal(['left out']);
+    expect(comparisons[0]?.outcome)
+      .to.have.property('reason')
+      .match(/^it would take .* of memory, and .* are free$/);
+  });
+});
+
 describe('the page of figures', () => {
   const report: Report = {
-    machine: [['Node', '20.19.0']],
-    date: '2026-01-02',
-    ...{ rounds: 3, seconds: 3, warmUpSeconds: 1 },
+    ...{ name: 'serving', heading: 'Serving', machine: [['Node', '20.19.0']], date: '2026-01-02', rounds: 3 },
     result: {
       comparisons: [
         {
@@ -315,8 +393,13 @@ describe('the page of figures', () => {
       ],
     },
   };
-  const page = performancePage(report);
-  const text = page.get('PERFORMANCE.md') ?? '';
+  const { latency, ...served } = report.result;
+  const { text, plots } = groupSection({ ...report, result: served });
+  const steady = groupSection({
+    ...{ ...report, name: 'latency', heading: 'Latency' },
+    result: { comparisons: [], latency: latency ?? [] },
+  });
+  const load = { seconds: 3, warmUpSeconds: 1 };
 
   it('says of each target whether it holds, also where it does not', () => {
     expect(text).to.include(
@@ -327,20 +410,51 @@ describe('the page of figures', () => {
     expect(text).to.include('| medref: page | nginx | failed | nginx: 3 connections broke | – |');
   });
 
-  it('has the plain figures, the machine and the command', () => {
+  it('says at its beginning how many targets are held', () => {
+    expect(performancePage([text], load)).to.include(
+      'Of the 2 targets that were measured, **1 is not held**.',
+    );
+    const held = groupSection({ ...report, result: { comparisons: report.result.comparisons.slice(0, 1) } });
+    expect(performancePage([held.text], load)).to.include(
+      'Of the 1 targets that were measured, all are held.',
+    );
+  });
+
+  it('takes a section that was made anew, and keeps the others', () => {
+    const other = groupSection({ ...report, heading: 'Import', result: { comparisons: [] } }).text;
+    const sections = sectionsOf(performancePage([text, other], load));
+    expect([...sections]).to.deep.equal([
+      ['Serving', text],
+      ['Import', other],
+    ]);
+    const anew = groupSection({ ...report, heading: 'Import', date: '2026-02-03' }).text;
+    const page = performancePage([...sections.set('Import', anew).values()], load);
+    expect(page).to.include(`${text}\n${anew}`).and.to.include('npm run bench');
+  });
+
+  it('has the tables and plots of a group’s own, the tables on stdout too', () => {
+    const tables = [{ words: 'What grows:', head: ['Records', 'MB'], rows: [['1,000', '2']] }];
+    const own = [{ name: 'performance-growth.svg', title: 'Growth', svg: '<svg/>' }];
+    const result = { comparisons: [], tables, plots: own };
+    const section = groupSection({ ...report, result });
+    const shown = 'What grows:\n\n| Records | MB |\n|---|---|\n| 1,000 | 2 |\n';
+    expect(resultText(result)).to.equal(shown);
+    expect(section.text).to.include(`\n${shown}`).and.to.include('![Growth](performance-growth.svg)');
+    expect([...section.plots]).to.deep.equal([['performance-growth.svg', '<svg/>']]);
+  });
+
+  it('has the plain figures, the machine and the date', () => {
     expect(text).to.include('| medref: page of 200, gzip | 15,500 | 15,000 to 16,000 | 61 | 9 | 5,965 |');
     expect(text).to.include('| import | 40,500 records/s | 40,000 to 41,000 |');
-    expect(text).to.include('| during an import | 5,000 | 1.50 ms | 5.00 ms |');
-    expect(text)
-      .to.include('| Node | 20.19.0 |')
-      .and.to.include('npm run bench')
-      .and.to.include('2026-01-02');
+    expect(steady.text).to.include('| during an import | 5,000 | 1.50 ms | 5.00 ms |');
+    expect(text).to.include('Measured on 2026-01-02 in 3 rounds. Node 20.19.0.');
   });
 
   it('comes with plots that are well-formed, told in words, and drawn for light and dark', () => {
-    expect([...page.keys()].slice(1)).to.deep.equal(['performance-serving.svg', 'performance-latency.svg']);
-    for (const [name, svg] of [...page].slice(1)) {
-      expect(text, name).to.include(`](${name})`);
+    const all = [...plots, ...steady.plots];
+    expect(all.map(([name]) => name)).to.deep.equal(['performance-serving.svg', 'performance-latency.svg']);
+    for (const [name, svg] of all) {
+      expect(text + steady.text, name).to.include(`](${name})`);
       expect(svg).to.match(/<title id="title">[^<]+<\/title>\n {2}<desc id="description">[^<]+<\/desc>/);
       expect(svg).to.include('prefers-color-scheme: dark');
       expect(svg).not.to.match(/NaN|Infinity|undefined|<&/);

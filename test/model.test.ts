@@ -629,7 +629,7 @@ describe('the service and its model', function () {
   this.timeout(600_000);
   const server = useRedis();
   /** How many sequences of commands; `npm run prove` runs more of them. */
-  const numRuns = process.env['PROOF'] === 'whole' ? 200 : 6;
+  const numRuns = process.env['PROOF'] === 'whole' ? 200 : 4;
   let redis: Redis;
   before(async () => {
     redis = await connectForWriting(server().url);

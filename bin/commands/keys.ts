@@ -1,5 +1,6 @@
 // medref keys: API keys, from their making to their end.
 
+import { awaitDisk } from '../../importer/publishing/disk.ts';
 import {
   createApiKey,
   findApiKey,
@@ -11,9 +12,10 @@ import {
   rotateApiKey,
 } from '../../shared/api-keys.ts';
 import { type KeyEvent, lastKeyEvents, noteKeyEvent } from '../../shared/key-events.ts';
+import { apiKeyKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger, type Logger } from '../logger.ts';
 import { operator } from '../operator.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print, printSafely, table } from './output.ts';
@@ -53,6 +55,7 @@ export async function createKey(
     try {
       await note(context, redis, { what: 'made', id, client });
       logger.info({ expiresAt, rate: made.rate, collections }, 'A key was made.');
+      await onDisk(context, redis, { what: `key ${id}`, logger });
       await printSafely(context, shown(made), { json: json === true }, text);
     } catch (error) {
       await revokeApiKey(redis, keyPrefix, id);
@@ -100,7 +103,9 @@ export async function revokeKey(
     // Before it is done: nobody revokes a key without being named.
     await note(context, redis, { what: 'revoked', id, client });
     if (!(await revokeApiKey(redis, keyPrefix, id))) throw unknownKey(id);
-    createLogger(context).info({ by: operator(), id, client }, 'A key was revoked.');
+    const logger = createLogger(context);
+    logger.info({ by: operator(), id, client }, 'A key was revoked.');
+    await onDisk(context, redis, { what: `the end of key ${id}`, logger });
     print(context, { id, client }, options, () => `Key ${id} of ${client} is revoked.`);
     return exitCodes.done;
   });
@@ -130,6 +135,7 @@ export async function rotateKey(
     try {
       await note(context, redis, { what: 'rotated', id, client, rotatedTo: made.id });
       logger.info({ endsAt: old.expiresAt }, 'A key was rotated.');
+      await onDisk(context, redis, { what: `key ${made.id}`, logger });
       await printSafely(context, shown(made), { json: json === true }, text);
     } catch (error) {
       await rotation.undo();
@@ -149,6 +155,16 @@ function unknownKey(id: string): Error {
 
 function note({ settings }: CommandContext, redis: Redis, event: Omit<KeyEvent, 'at' | 'by'>): Promise<void> {
   return noteKeyEvent(redis, settings.keyPrefix, { ...event, by: operator() });
+}
+
+/** Waits until what was done to keys is on the disk of Redis: a crash must not bring a revoked one back. */
+async function onDisk(
+  { settings }: CommandContext,
+  redis: Redis,
+  { what, logger }: { readonly what: string; readonly logger: Logger },
+): Promise<void> {
+  const { keys: key } = apiKeyKeys(settings.keyPrefix);
+  for (const warning of await awaitDisk(redis, { key, what })) logger.warn(warning);
 }
 
 /** A key that was made, for programs. */

@@ -1,6 +1,7 @@
 // medref status: what is live, how old it is, how the last imports ended, who imports now, and what to do next.
 
 import { settingWarnings } from '../../config/setting-warnings.ts';
+import { diskWarnings } from '../../importer/publishing/disk.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
 import { judged } from '../../shared/advice.ts';
 import { readState } from '../../shared/collection-state.ts';
@@ -20,11 +21,11 @@ export async function statusCommand(
   { maxAge = null, ...options }: OutputOptions & { readonly maxAge?: number | null },
 ): Promise<number> {
   const { keyPrefix, upstreams } = context.settings;
-  const { states, ofUser } = await withRedis(context.settings, async (redis) => ({
+  const { states, ofRedis } = await withRedis(context.settings, async (redis) => ({
     states: await Promise.all(servedCollections.map((served) => readState(redis, keyPrefix, served))),
-    ofUser: await userWarnings(redis),
+    ofRedis: [...(await userWarnings(redis)), ...(await diskWarnings(redis))],
   }));
-  const warnings = [...settingWarnings(context.settings), ...ofUser];
+  const warnings = [...settingWarnings(context.settings), ...ofRedis];
   const collections = states.map((state) => {
     const isImported = upstreams.has(state.derivedFrom ?? state.collection);
     return judged(state, { maxAgeSeconds: maxAge, isImported });

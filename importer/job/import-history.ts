@@ -5,7 +5,10 @@ import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Reject, RejectsHeader } from '../../shared/last-rejects.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
+import { plainReason } from '../../shared/redis/failures.ts';
+import { amend } from '../scripts/amend.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
+import type { Held } from '../scripts/held.ts';
 import type { Validators } from '../upstream/document.ts';
 import type { ImportReport } from './import-report.ts';
 
@@ -39,6 +42,27 @@ export function conclusionOf(
     historyCap,
     rejects: rejects ? [header, ...rejects].map((it) => JSON.stringify(it)) : [],
   };
+}
+
+/**
+ * Puts warnings that came after a publication into its report in the history, which was written in the same step.
+ * @returns a further warning where that could not be
+ */
+export async function amendHistory(
+  redis: Redis,
+  held: Held,
+  { report: from }: Conclusion,
+  warnings: readonly string[],
+): Promise<string[]> {
+  if (warnings.length === 0) return [];
+  const entry: HistoryEntry = JSON.parse(from);
+  const to = JSON.stringify({ ...entry, warnings: [...entry.warnings, ...warnings] });
+  try {
+    await amend(redis, held, { from, to });
+    return [];
+  } catch (error) {
+    return [`The history does not have these warnings: ${plainReason(error as Error)}`];
+  }
 }
 
 /**

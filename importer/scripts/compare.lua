@@ -1,17 +1,20 @@
--- Compares a part of one content with another one, and writes what differs into a change set.
+-- Compares some records of one content with another one, and writes what differs into a change set.
 -- A change set maps an id to the digests of its record before and after, "-" where there is none.
 -- KEYS  1 lock  2 staged  3 order of the content that is walked  4 its records  5 records of the other  6 change set
 -- ARGV  1 lock token  2 staged name  3 lifetime in ms  4 number of the part of the order
 --       5 "after": the walked content is the newer one, and what it has is compared;
 --         "before": it is the older one, and what the newer one lacks is told
 --       6 how many bytes of check stand behind each record of the walked content  7 the same of the other
--- Gives {only in the walked content, different in both, sum of what was written}; or -1 when the lock is not the caller's.
+--       8 how many ids of the part are passed over  9 how many are compared
+-- Gives {only in the walked content, different in both, sum of what was written, how many ids the part has}; or -1 when the lock is not the caller's.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
 local packed = redis.call('HGET', KEYS[3], ARGV[4])
-if not packed then return {0, 0, 0} end
-local ids = {}
-for at = 1, #packed - 7, 8 do ids[#ids + 1] = string.format('%.0f', (struct.unpack('>I8', packed, at))) end
+if not packed then return {0, 0, 0, 0} end
+local ids, total = {}, math.floor(#packed / 8)
+local from, to = tonumber(ARGV[8]), math.min(ARGV[8] + ARGV[9], total)
+if from >= to then return {0, 0, 0, total} end
+for at = from * 8 + 1, to * 8, 8 do ids[#ids + 1] = string.format('%.0f', (struct.unpack('>I8', packed, at))) end
 local walked = redis.call('HMGET', KEYS[4], unpack(ids))
 local others = redis.call('HMGET', KEYS[5], unpack(ids))
 local walkedCheck, otherCheck = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -46,4 +49,4 @@ if #fields > 0 then
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
   redis.call('PEXPIRE', KEYS[6], ARGV[3])
 end
-return {alone, different, sum}
+return {alone, different, sum, total}

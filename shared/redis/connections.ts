@@ -5,6 +5,12 @@ import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } f
 import { RedisUnavailableError } from './failures.ts';
 import { describeServer, parseServers, type Servers } from './server-url.ts';
 
+/**
+ * A connection that is closed and does not end is given up after this long. ioredis waits for it also where it has ended before,
+ * and keeps the process from ending meanwhile: where Redis is away, for 2 s.
+ */
+const closeMs = 100;
+
 /** A connection to one server, be it found by Sentinels, or to the nodes of a Cluster. */
 export type Redis = OneServer | Cluster;
 
@@ -129,7 +135,12 @@ export function connectForListening(url: string): Redis {
     return Math.min(50 * times, 500);
   };
   const access = { ...credentialsOf(servers), ...(servers.hasTls && { tls: {} }) };
-  const redis = quiet(new OneServer({ ...ofServer, ...access, ...servers.hosts[0], retryStrategy }));
+  const redis = quiet(
+    new OneServer({
+      ...ofServer,
+      ...{ disconnectTimeout: closeMs, ...access, ...servers.hosts[0], retryStrategy },
+    }),
+  );
   return redis;
 }
 
@@ -242,7 +253,12 @@ interface Behaviour {
 
 type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
 
-function connect(servers: Servers, { ofServer, ofCluster }: Behaviour): Redis {
+function connect(servers: Servers, behaviour: Behaviour): Redis {
+  const ofServer: ServerOptions = { disconnectTimeout: closeMs, ...behaviour.ofServer };
+  const ofCluster = {
+    ...behaviour.ofCluster,
+    redisOptions: { disconnectTimeout: closeMs, ...behaviour.ofCluster.redisOptions },
+  };
   if (servers.kind === 'one') return quiet(new OneServer(servers.url, ofServer));
   if (servers.kind === 'socket') {
     const { path, db } = servers;

@@ -1,9 +1,13 @@
 // medref serve with several processes behind one port: who answers, who is replaced, what is counted, and how it ends.
 
+import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { pino } from 'pino';
+import { WorkerPool } from '../../bin/workers.ts';
 import { createApiKey } from '../../shared/api-keys.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
@@ -177,6 +181,53 @@ describe('an API of two processes', function () {
     expect(stderr).to.match(
       /^The API cannot listen on 127.0.0.1:\d+: .*EADDRINUSE.* Set API_HOST or API_PORT\.\n$/,
     );
+  });
+});
+
+describe('a pool of workers that come to no answer', () => {
+  const worker = fileURLToPath(new URL('../support/pool-worker.mjs', import.meta.url));
+  const logged: string[] = [];
+  const ending = new AbortController();
+  let pool: WorkerPool;
+  before(() => {
+    cluster.setupPrimary({ exec: worker, execArgv: [], args: [] });
+    const logger = pino({}, { write: (line) => void logged.push(JSON.parse(line).msg) });
+    pool = new WorkerPool({
+      ...{ count: 2, logger, signal: ending.signal, startMs: 1_500 },
+      ...{ onCounted: () => undefined, onEnded: () => undefined },
+    });
+  });
+  beforeEach(() => logged.splice(0));
+  afterEach(() => {
+    delete process.env['HANGS'];
+  });
+  after(async () => {
+    ending.abort();
+    await pool.stop();
+  });
+
+  const pids = () => Object.values(cluster.workers ?? {}).map((it) => it?.process.pid);
+  const replaced = async (outcome: string) => {
+    process.kill(process.pid, 'SIGUSR2');
+    while (!logged.includes(outcome)) await sleep(10);
+  };
+
+  it('ends its start where the first one hangs', async () => {
+    process.env['HANGS'] = 'yes';
+    expect(await pool.start()).to.deep.equal({ code: 1 });
+    expect(logged).to.deep.equal(['It does not come to answer, so it is killed.']);
+  });
+
+  it('keeps the workers that it has where one that is to replace them hangs, and replaces them the next time', async () => {
+    expect(await pool.start()).to.deep.equal({ address: 'http://127.0.0.1:1' });
+    const before = pids();
+    process.env['HANGS'] = 'yes';
+    await replaced('The new process could not start, so the others go on as they are.');
+    expect(logged).to.include('It does not come to answer, so it is killed.');
+    expect(pids(), 'nobody who answers is killed, either').to.deep.equal(before);
+    delete process.env['HANGS'];
+    await replaced('Each process that serves was replaced.');
+    expect(pids()).to.have.length(2).and.not.to.include.members(before);
   });
 });
 

@@ -12,7 +12,7 @@ describe('a mirror by the client library', function () {
   it('is the version that it says after each step, whatever breaks in between', async () => {
     await fc.assert(
       fc.asyncProperty(mirrorPlans, (plan) => service.run(plan)),
-      { numRuns: 15, endOnFailure: true },
+      { numRuns: 8, endOnFailure: true },
     );
   });
 });

@@ -44,7 +44,9 @@ describe('the compose file', () => {
     const { command, ports, volumes } = service('redis');
     expect(ports).to.equal(undefined);
     expect(volumes).to.deep.equal(['redis-data:/data', './deploy/redis/users.acl:/users.acl:ro']);
-    expect(command.join(' ')).to.include('--appendonly yes').and.to.include('--maxmemory-policy noeviction');
+    expect(command.join(' '))
+      .to.include('--appendonly yes --appendfsync everysec')
+      .and.to.include('--maxmemory-policy noeviction');
   });
 
   it('runs importer and API as another user than root, on a read-only file system', () => {

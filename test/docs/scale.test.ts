@@ -3,7 +3,9 @@ import { type Layout, simulateAnnouncement } from '../../bench/simulations/annou
 import { costs } from '../../bench/simulations/announcement-costs.ts';
 import { announcementText } from '../../bench/simulations/announcement-text.ts';
 import { newEventQueue } from '../../bench/simulations/event-queue.ts';
+import { courses } from '../../bench/simulations/three-versions.ts';
 import { read } from '../support/project-files.ts';
+import { product } from '../support/records.ts';
 
 describe('the page on size', () => {
   it('has the tables that npm run simulate prints', () => {
@@ -81,5 +83,21 @@ describe('the queue of events', () => {
     for (const name of 'abcdefgh') queue.add(2, () => happened.push(name));
     queue.run();
     expect(happened).to.deep.equal(['1', '1', '2', ...'abcdefgh', '3', 'added', '4', '5', '9']);
+  });
+});
+
+describe('the three versions that are stored in several ways', () => {
+  it('are 1 % from one another: once at best, once as lists do', () => {
+    const list = Array.from({ length: 10_000 }, (_, i) => product(i + 1));
+    const [best, usual] = courses.map((course) => [0, 1, 2].map((nth) => course.versionOf(list, nth)));
+    const fresh = (versions: readonly unknown[][] = []) =>
+      [1, 2].map((nth) => {
+        const before = new Set(versions[nth - 1]?.map((it) => JSON.stringify(it)));
+        return versions[nth]?.filter((it) => !before.has(JSON.stringify(it))).length;
+      });
+    expect(best?.map(({ length }) => length)).to.deep.equal([10_000, 10_000, 10_000]);
+    expect(fresh(best)).to.deep.equal([100, 100]);
+    expect(usual?.map(({ length }) => length)).to.deep.equal([9_980, 9_980, 9_980]);
+    expect(fresh(usual)).to.deep.equal([90, 90]);
   });
 });

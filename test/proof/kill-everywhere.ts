@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Strike } from '../support/redis-proxy.ts';
+import { proofSetUpText } from '../support/redis-server.ts';
 import { whichLists } from '../support/whole-lists.ts';
 import { companySubject, productSubject, wholeSubject } from './generations.ts';
 import { checkKeySpace, keysOf } from './key-space.ts';
@@ -24,7 +25,7 @@ const moments = ['before', 'after'] as const;
 
 const text = `A process of medref is killed (SIGKILL) right before or right after one of its Redis commands, at each of them in turn, while
 readers read, each ${pauses.proof} ms after it had its last answer. After each kill the old version or the new one must be live, whole, with nothing beside it that stays; no
-reader may have seen anything else; and the next import must do its work.`;
+reader may have seen anything else; and the next import must do its work. ${proofSetUpText()}`;
 
 /** What a row is made of: what was killed, at which points, and how long that took. */
 interface Series {

@@ -11,7 +11,7 @@ import { bundled } from '../support/bundle.ts';
 import { aheadOfClock, importFrom } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
 import { type ProxiedCommand, type Strike, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
-import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
+import { proofSetUp, startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import { type GenerationUpstream, type Subject, startGenerations } from './generations.ts';
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
 import { pauses, startReaders } from './readers.ts';
@@ -30,7 +30,7 @@ export interface Lane {
 
 /** Starts a lane; whoever calls this calls `close`. */
 export async function startLane(subject: Subject, pauseMs = pauses.proof): Promise<Lane> {
-  const server = await startTestRedis();
+  const server = await startTestRedis(proofSetUp());
   const redis = await connectForWriting(server.url);
   await redis.set(keysOf(subject.collection.name).next, aheadOfClock);
   const api = await startApi({ redisUrl: server.url });

@@ -3,9 +3,11 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { sectionsOf } from '../../bench/page-sections.ts';
+import { serverKnowsWaitaof } from '../support/redis-server.ts';
 import { mutants } from './mutant-list.ts';
 import { parseChoice, WrongArgument } from './proof-choice.ts';
-import { reliabilityPage, sectionsOf, sectionText, withSeen } from './reliability-page.ts';
+import { reliabilityPage, sectionText, withSeen } from './reliability-page.ts';
 
 const prove = fileURLToPath(new URL('prove.ts', import.meta.url));
 
@@ -17,11 +19,18 @@ describe('npm run prove', () => {
     expect(usual).to.deep.include({ kills: 300, only: null });
     expect(usual.seed).to.be.within(1, 99_999);
     expect(parseChoice(['only=million,kill', 'kills=7', 'seed=12'], names)).to.deep.equal({
-      ...{ kills: 7, only: ['million', 'kill'], seed: 12 },
+      ...{
+        kills: 7,
+        only: ['million', 'kill'],
+        seed: 12,
+        fsync: serverKnowsWaitaof() ? 'everysec' : 'always',
+      },
     });
-    expect(parseChoice(['--only', 'million', '--seed=12', 'kills=7'], names)).to.deep.equal({
-      ...{ kills: 7, only: ['million'], seed: 12 },
-    });
+    expect(parseChoice(['--only', 'million', '--seed=12', 'kills=7', 'fsync=everysec'], names)).to.deep.equal(
+      {
+        ...{ kills: 7, only: ['million'], seed: 12, fsync: 'everysec' },
+      },
+    );
   });
 
   const wrong: [args: string[], sentence: RegExp][] = [
@@ -30,6 +39,7 @@ describe('npm run prove', () => {
     [['kills=1e3'], /^kills=1e3 is not a count\. /],
     [['kills=100001'], /^kills=100001 is not a count\. /],
     [['seed=0'], /^seed=0 is not a seed\. /],
+    [['fsync=no'], /^fsync=no is not a set-up\. /],
     [['kills=2', 'kills=3'], /^"kills=3" is not understood\. /],
     [['only=million,nothing'], /^There is no proof "nothing"\. /],
   ];
@@ -38,7 +48,9 @@ describe('npm run prove', () => {
       expect(() => parseChoice(args, names))
         .to.throw(WrongArgument, sentence)
         .with.property('message')
-        .that.includes('It takes kills=<1 to 100000>, seed=<1 to 99999> and only=<of kill,million>');
+        .that.includes(
+          'It takes kills=<1 to 100000>, seed=<1 to 99999>, fsync=<always or everysec> and only=<of kill,million>',
+        );
     });
   }
 

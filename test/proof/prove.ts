@@ -1,18 +1,12 @@
 // npm run prove: every proof, and docs/RELIABILITY.md and a part of docs/SECURITY.md of what they found. In: kills=<points of the
-// real list>, only=<proof,proof>, seed=<of what is random>. Out: the page, or with only= those sections of it; progress on
-// stderr; exit 1 when something did not hold, 2 for a wrong argument.
+// real list>, only=<proof,proof>, seed=<of what is random>, fsync=<of Redis>. Out: the page, or with only= those sections of it;
+// progress on stderr; exit 1 when something did not hold, 2 for a wrong argument.
 
 import { readFile, writeFile } from 'node:fs/promises';
+import { sectionsOf } from '../../bench/page-sections.ts';
 import { proveByTests } from './mocha-matrix.ts';
 import { type Choice, parseChoice, WrongArgument } from './proof-choice.ts';
-import {
-  type Finding,
-  reliabilityPage,
-  type Section,
-  sectionsOf,
-  sectionText,
-  withSeen,
-} from './reliability-page.ts';
+import { type Finding, reliabilityPage, type Section, sectionText, withSeen } from './reliability-page.ts';
 
 type Say = (progress: string) => void;
 
@@ -29,9 +23,9 @@ const proofs: Readonly<Record<string, Proof>> = {
   },
   redis: {
     heading: 'A Redis that fails',
-    run: () =>
+    run: async () =>
       proveByTests(
-        'Each fault strikes during an import while readers read, who may get 503 only while Redis is away, and never a part of a version.',
+        `Each fault strikes during an import while readers read, who may get 503 only while Redis is away, and never a part of a version. ${(await import('../support/redis-server.ts')).proofSetUpText()}`,
         ['A Redis …', 'Expected'],
         ['test/proof/redis.test.ts', 'test/proof/long-standstill.proof.ts'],
       ),
@@ -114,6 +108,7 @@ async function sectionOf(name: string, proof: Proof, choice: Choice): Promise<Se
 
 /** Proves, and writes what was found: the whole page, or the sections of what was chosen into the page that is there. */
 async function prove(choice: Choice): Promise<boolean> {
+  process.env['PROOF_FSYNC'] = choice.fsync; // For the servers of proofs, also in the processes of tests.
   const texts = choice.only ? sectionsOf(await readFile(page, 'utf8')) : new Map<string, string>();
   const failed: string[] = [];
   for (const [name, proof] of Object.entries(proofs)) {

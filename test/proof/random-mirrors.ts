@@ -18,7 +18,7 @@ import { startApi, type TestApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';
 import { companyKeys, productKeys } from '../support/keys.ts';
 import { companies, company, product, products } from '../support/records.ts';
-import { startTestRedis } from '../support/redis-server.ts';
+import { proofSetUp, proofSetUpText, startTestRedis } from '../support/redis-server.ts';
 import { dumpFile, loadDump } from '../support/stored-dump.ts';
 import { Mirror, setOf } from './mirror.ts';
 import { type Finding, inDigits } from './reliability-page.ts';
@@ -30,7 +30,7 @@ const sequences = 5;
 const text = `Three mirrors of products, of drugs and of companies follow a service, one by changes, one by pinned pages, one by lines.
 After each random step they come up to date and prove their copies by the digests that they are told; the copy is also compared
 with the list that was imported as that version. A mirror by changes may be told 410 and then reads the whole list; 503 is
-allowed while what is live is damaged.`;
+allowed while what is live is damaged. ${proofSetUpText()}`;
 
 /** Follows a service through random steps. @param seed of all that is random */
 export async function proveMirrors(seed: number, say: (progress: string) => void): Promise<Finding> {
@@ -75,7 +75,7 @@ async function runSequence(random: Random, say: (progress: string) => void): Pro
   const counts = new Map<string, number>();
   const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1);
   const faults: string[] = [];
-  const server = await startTestRedis();
+  const server = await startTestRedis(proofSetUp());
   const redis = await connectForWriting(server.url);
   const it: Sequence = {
     ...{ redis, redisUrl: server.url, random, truth: new Map(), saved: null, nextId: 1_000 },

@@ -28,7 +28,7 @@ export interface Readers {
 const maxFaults = 10;
 
 /** How long a reader waits after each answer, in ms: what is imported meanwhile needs some of the processors too. */
-export const pauses = { suite: 25, proof: 5 };
+export const pauses = { suite: 40, proof: 5 };
 
 /** After how many pages of a walk it is looked at what is live. */
 const pagesBetweenLooks = 10;

@@ -48,12 +48,6 @@ export function sectionText({ heading, text, tables, faults }: Section): string 
   return `${[`## ${heading}`, `${machine()}.`, text, ...held, ...tables.map(markdown)].join('\n\n')}\n`;
 }
 
-/** The sections of a page, by their headings. */
-export function sectionsOf(page: string): Map<string, string> {
-  const texts = page.split(/^(?=## )/m).slice(1);
-  return new Map(texts.map((text) => [text.slice(3, text.indexOf('\n')), `${text.trimEnd()}\n`]));
-}
-
 /** A page whose section "What was seen" is of this proof now: where it was made, what did not hold, and its tables. */
 export function withSeen(page: string, { heading, tables, faults }: Section): string {
   const text = `Written by \`npm run prove -- only=security\`; what was done is told by [RELIABILITY.md](RELIABILITY.md), "${heading}".`;

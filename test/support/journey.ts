@@ -1,7 +1,7 @@
 // In: a Redis, of one server or of several. Out: tests that go the whole road on it, from upstream to a mirror.
 
 import { expect } from 'chai';
-import { importedCollections } from '../../shared/collections/collections.ts';
+import { companies } from '../../shared/collections/company.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type CommandResult, type RunningCommand, medref as run, startMedref } from './medref.ts';
@@ -113,24 +113,21 @@ export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
       }
     });
 
-    it('mirrors another instance: the same records byte for byte, by their checksum', async () => {
+    it('mirrors the companies of another instance: the same records byte for byte, by their checksum', async () => {
       const settings = {
         KEY_PREFIX: 'mirror',
-        ...{ PRODUCTS_URL: `${address}/products`, COMPANIES_URL: `${address}/companies?per-page=50` },
+        COMPANIES_URL: `${address}/companies?per-page=50`,
         UPSTREAM_TOKEN: key,
       };
       const result = await medref(['import', '--json'], settings);
       expect(reports(result).map(({ outcome, read, reason }) => [outcome, read, reason])).to.deep.equal([
-        ['published', 28_395, null],
         ['published', 2_417, null],
       ]);
-      for (const collection of importedCollections) {
-        const documents = await Promise.all(
-          ['medref', 'mirror'].map((prefix) => redis.get(collectionKeys(prefix, collection).live)),
-        );
-        const [original, mirrored] = documents.map((text) => JSON.parse(text ?? '') as { checksum: string });
-        expect(mirrored?.checksum).to.equal(original?.checksum);
-      }
+      const documents = await Promise.all(
+        ['medref', 'mirror'].map((prefix) => redis.get(collectionKeys(prefix, companies).live)),
+      );
+      const [original, mirrored] = documents.map((text) => JSON.parse(text ?? '') as { checksum: string });
+      expect(mirrored?.checksum).to.equal(original?.checksum);
     });
 
     it('imports the dirty records of each kind: what is read is written or rejected with position, path and reason', async () => {

@@ -6,7 +6,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from '../../demo/private-redis.ts';
+import {
+  advisedFsync,
+  type PrivateRedis,
+  type PrivateRedisOptions,
+  startPrivateRedis,
+} from '../../demo/private-redis.ts';
 import { noteUsers, usersOfTests } from './redis-users.ts';
 
 /** A private server with the faults a test can inflict on it. */
@@ -32,6 +37,25 @@ export interface TestRedisOptions {
   users?: boolean;
   /** Further settings of Redis. */
   settings?: Readonly<Record<string, string>>;
+}
+
+/** Whether the server that tests start can tell when a write is on its disk (WAITAOF): Redis from 7.2 on, and Valkey. */
+export function serverKnowsWaitaof(): boolean {
+  return advisedFsync() === 'everysec';
+}
+
+/**
+ * How Redis is set up in proofs of what stays of it: as docs/OPERATIONS.md says for its version, or as `npm run prove` was asked;
+ * in `npm test` it writes nothing.
+ */
+export function proofSetUp(): TestRedisOptions {
+  const appendfsync = process.env['PROOF_FSYNC'];
+  return appendfsync ? { appendOnly: true, settings: { appendfsync } } : {};
+}
+
+/** The same, for the page. */
+export function proofSetUpText(): string {
+  return `Redis has an append-only file, with \`appendfsync ${process.env['PROOF_FSYNC']}\`.`;
 }
 
 /** Starts a server for tests; whoever calls this calls `stop`. */

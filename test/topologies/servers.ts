@@ -85,10 +85,10 @@ export async function startCluster({
   const cluster: Topology = {
     url: `redis+cluster://${nodes.map(({ server }) => `127.0.0.1:${server.port}`).join(',')}`,
     nodes,
-    masterOf: async (key) => (await nodesOf(key))[0] as Node,
-    replicasOf: async (key) => (await nodesOf(key)).slice(1),
+    masterOf: async (key) => (await patiently(() => nodesOf(key)))[0] as Node,
+    replicasOf: async (key) => (await patiently(() => nodesOf(key))).slice(1),
     async failOver(key) {
-      const [before, next] = await nodesOf(key);
+      const [before, next] = await patiently(() => nodesOf(key));
       await next?.redis.cluster('FAILOVER');
       await until(async () => (await nodesOf(key))[0] !== before, 'a replica takes over');
     },
@@ -144,13 +144,13 @@ export async function startSentinels(): Promise<Topology> {
   const topology: Topology = {
     url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${masterName}`,
     nodes,
-    masterOf: masterNow,
+    masterOf: () => patiently(masterNow),
     replicasOf: async () => {
-      const now = await masterNow();
+      const now = await patiently(masterNow);
       return nodes.filter((node) => node !== now);
     },
     async failOver() {
-      const before = await masterNow();
+      const before = await patiently(masterNow);
       // A Sentinel refuses while the last failover is not long enough ago.
       await until(
         async () => (await asked[0]?.call('SENTINEL', 'FAILOVER', masterName)) === 'OK',
@@ -160,9 +160,11 @@ export async function startSentinels(): Promise<Topology> {
     },
     async revive(dead) {
       await Promise.all(dead.map(({ server }) => server.restart()));
-      const now = await masterNow();
-      const others = dead.filter((node) => node !== now);
-      await Promise.all(others.map(({ redis }) => redis.replicaof('127.0.0.1', now.server.port)));
+      await patiently(async () => {
+        const now = await masterNow();
+        const others = dead.filter((node) => node !== now);
+        await Promise.all(others.map(({ redis }) => redis.replicaof('127.0.0.1', now.server.port)));
+      });
     },
     whole: () =>
       until(
@@ -298,6 +300,17 @@ async function nodeThatAnswers(nodes: readonly Node[]): Promise<Node> {
     if (String(info).includes('cluster_state:ok')) return node;
   }
   return nodes[0] as Node;
+}
+
+/** Asks again while a server that has just started, or a busy machine, is late with the answer. @throws what the last try threw */
+async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (const deadline = Date.now() + patienceMs; ; await sleep(50)) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    }
+  }
 }
 
 /** Waits until something holds. @param state what is told where it does not. @throws Error after half a minute */

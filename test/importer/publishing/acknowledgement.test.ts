@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { awaitReplicas } from '../../../importer/publishing/acknowledgement.ts';
+import { awaitAcknowledgement } from '../../../importer/publishing/acknowledgement.ts';
 import { rollBack } from '../../../importer/rollback.ts';
 import { NotPublishedError } from '../../../importer/scripts/publish.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
+import { readHistory } from '../../../shared/ended-imports.ts';
 import { collectionKeys } from '../../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { aheadOfClock, importRecords } from '../../support/importing.ts';
@@ -28,19 +29,19 @@ describe('a publication', () => {
   beforeEach(() => logged.splice(0));
   after(() => redis.disconnect());
 
-  const warnings = (replicas?: number) => awaitReplicas(redis, { keys, version, replicas, logger });
+  const warnings = (replicas?: number) => awaitAcknowledgement(redis, { keys, version, replicas, logger });
 
   it('waits for nobody, and says nothing, where there is no replica', async () => {
     expect([await warnings(), await warnings(0), logged]).to.deep.equal([[], [], []]);
   });
 
   it('that a failover has lost already is told from one that is there', async () => {
-    const lost = await awaitReplicas(redis, { keys, version: version + 1, replicas: undefined }).catch(
+    const lost = await awaitAcknowledgement(redis, { keys, version: version + 1, replicas: undefined }).catch(
       (it) => it,
     );
     expect(lost).to.be.instanceOf(NotPublishedError);
     expect(lost.message).to.equal(
-      `Version ${version + 1} was published, and a failover has lost it. Run it again.`,
+      `Version ${version + 1} was published, and a failover or a crash has lost it. Run it again.`,
     );
   });
 
@@ -66,6 +67,8 @@ describe('a publication', () => {
       expect([report.outcome, report.warnings.length]).to.deep.equal(['published', 1]);
       expect(report.warnings[0]).to.match(/^0 of 1 replicas had version \d+ within 1 s\. A failover /);
       expect(report.durationMs).to.be.within(1_000, 5_000);
+      const [last] = await readHistory(redis, keys, 1);
+      expect(last).to.deep.include({ version: report.version, warnings: report.warnings });
       expect((await warnings(2))[0]).to.match(/^1 of 2 replicas had version /);
     });
 
@@ -79,7 +82,9 @@ describe('a publication', () => {
       const context = { redis, keyPrefix: 'medref', to: null, maxNumberWaitMs: 0 };
       const result = await rollBack(productCollection, context);
       replica().resume();
-      expect(result.outcome === 'rolled-back' && result.report.warnings).to.match(/^0 of 1 replicas/);
+      const told = result.outcome === 'rolled-back' ? result.report.warnings : [];
+      expect(told[0]).to.match(/^0 of 1 replicas/);
+      expect((await readHistory(redis, keys, 1))[0]).to.deep.include({ warnings: told });
     });
 
     it('whose replicas cannot be asked about says so, and stands', async () => {

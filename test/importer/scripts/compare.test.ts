@@ -63,6 +63,20 @@ describe('compare.lua', () => {
     });
   });
 
+  it('compares all of a part in several steps, where it has more records than one takes', async () => {
+    const list = (count: number, text: string) =>
+      Array.from({ length: count }, (_, n) => record(n + 1, n + 1, `{"id":${n + 1}${text}}`));
+    await stageWhole(redis(), 1, list(101, ''));
+    await stageWhole(redis(), 2, [...list(50, ''), ...list(120, ',"x":0').slice(50)]);
+    const after = { part: keys, walked: content(2), other: content(1), walks: 'after', ...whole } as const;
+    await redis().config('RESETSTAT');
+    const { alone, different, sum } = await compare(redis(), begun(2), after);
+    expect(await redis().info('commandstats'), '3 steps of 50 at most').to.include('cmdstat_hmget:calls=6,');
+    const written = await redis().hgetall(keys.changeSet(2));
+    expect([alone, different, Object.keys(written).length]).to.deep.equal([19, 51, 70]);
+    expect(sum).to.equal(sumOf(...Object.entries(written).map(([id, its]) => `${id} ${its}`)));
+  });
+
   it('writes nothing without the lock', async () => {
     await stageWhole(redis(), 2, [record(1, 1)]);
     await redis().set(keys.lock, 'another token');

@@ -1,0 +1,46 @@
+// A program, the plain way to import a list: the whole file parsed at once, judged by joi's own rules, written by pipelines
+// of HSET, and renamed to what readers read. In: the URL of a Redis, and the file. Out: how many records and how long, as JSON.
+
+import { readFileSync } from 'node:fs';
+import Joi from 'joi';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+
+const [redisUrl = '', file = ''] = process.argv.slice(2);
+const batch = 500;
+
+const named = Joi.object({
+  id: Joi.number().integer().min(1).max(Number.MAX_SAFE_INTEGER),
+  name: Joi.string().min(1).max(10_000).pattern(/\S/),
+});
+const barcodes = Joi.array()
+  .max(1_000)
+  .items(
+    Joi.object({ barcode: Joi.string().pattern(/^[0-9]{12,13}$/), skrsStatus: Joi.string().allow('', null) }),
+  );
+const schema = Joi.object({
+  ...{ product: named, drug: named, drugform: named, barcodes, published: Joi.boolean() },
+});
+const rules = { convert: false, presence: 'required', stripUnknown: true } as const;
+
+const startedAt = performance.now();
+const redis = await connectForWriting(redisUrl);
+const order = new Map<number, string>();
+for (const value of JSON.parse(readFileSync(file, 'utf8')) as unknown[]) {
+  const { error, value: record } = schema.validate(value, rules);
+  if (error === undefined && !order.has(record.product.id))
+    order.set(record.product.id, JSON.stringify(record));
+}
+const fresh = { records: 'plain:records:fresh', order: 'plain:order:fresh' };
+await redis.del(fresh.records, fresh.order);
+const all = [...order];
+for (let from = 0; from < all.length; from += batch) {
+  const part = all.slice(from, from + batch);
+  const writes = redis.pipeline();
+  for (const [id, text] of part) writes.hset(fresh.records, id, text);
+  writes.rpush(fresh.order, ...part.map(([id]) => id));
+  for (const [error] of (await writes.exec()) ?? []) if (error) throw error;
+}
+await redis.multi().rename(fresh.records, 'plain:records').rename(fresh.order, 'plain:order').exec();
+redis.disconnect();
+const durationMs = performance.now() - startedAt;
+process.stdout.write(`${JSON.stringify({ records: order.size, durationMs })}\n`);

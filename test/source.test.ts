@@ -1,0 +1,26 @@
+// Lint and types as a test among the others, so that the rest goes on beside them.
+
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { root } from './support/project-files.ts';
+
+const run = promisify(execFile);
+
+describe('the source', function () {
+  this.timeout(120_000);
+
+  for (const [what, [program, ...args]] of [
+    ['is written as biome wants it', ['biome', 'check', '.']],
+    ['has no error of types', ['tsc']],
+  ] as const) {
+    it(what, async () => {
+      const said = await run(join(root, 'node_modules/.bin', program), args, { cwd: root }).then(
+        () => '',
+        ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,
+      );
+      expect(said).to.equal('');
+    });
+  }
+});
