@@ -47,9 +47,9 @@ export async function importProducts(
   return report;
 }
 
-/** Makes a key. */
-export async function createKey(workspace: Workspace, store: Store): Promise<string> {
-  const args = [entry, 'keys', 'create', '--client', 'bench', '--json'];
+/** Makes a key. @param rate such as `10/s`; none unless it is given */
+export async function createKey(workspace: Workspace, store: Store, rate?: string): Promise<string> {
+  const args = [entry, 'keys', 'create', '--client', 'bench', '--json', ...(rate ? ['--rate', rate] : [])];
   const stdout = await workspace.run(process.execPath, args, { env: environment(store) });
   return (JSON.parse(stdout) as { key: string }).key;
 }

@@ -3,9 +3,10 @@
 import type { Product } from '../shared/collections/product.ts';
 import type { WireAnswer } from './answers.ts';
 import type { BenchRun } from './bench-run.ts';
-import { type Contender, measureRows, type Row } from './contenders.ts';
+import { type Asked, type Contender, measureRows, type Row } from './contenders.ts';
 import { onPath } from './installed.ts';
 import { type StartedLimit, startLimit, startPeer, typicalAnswers } from './limit-contenders.ts';
+import { createKey } from './medref.ts';
 import { type MedrefContenders, medrefContenders, paths } from './medref-contenders.ts';
 import { writeConstants } from './peers/constant-answers.ts';
 import { startJsonServer } from './peers/json-server.ts';
@@ -22,18 +23,20 @@ export async function measureServing(run: BenchRun): Promise<GroupResult> {
   const products = readProducts(run.list);
   const service = await startService(run, run.list);
   const medref = await medrefContenders(service, products);
+  const ratedPage = await toRatedKey(run, service, medref.page);
   const peers = await startPeers(run, service, { medref, products });
-  const result = await measureRows(run, rows(medref, peers));
+  const result = await measureRows(run, rows(medref, { ...peers, ratedPage }));
   for (const stop of peers.stops.reverse()) await stop();
   await service.stop();
   return result;
 }
 
 /** The table of contents: who is measured against whom, and what is asked of medref. */
-function rows(medref: MedrefContenders, peers: Peers): Row[] {
+function rows(medref: MedrefContenders, peers: Peers & { readonly ratedPage: Asked }): Row[] {
   const { limit } = peers;
   return [
     { subject: medref.page, against: limit.page, target: { atLeast: 0.95 } },
+    { subject: peers.ratedPage, against: medref.page, target: { atLeast: 0.9 } },
     { subject: medref.page, against: peers.plain, target: { atLeast: 15 } },
     { subject: medref.page, against: peers.jsonServer, target: { atLeast: 100 } },
     { subject: medref.record, against: limit.record, target: { atLeast: 0.95 } },
@@ -53,6 +56,13 @@ function rows(medref: MedrefContenders, peers: Peers): Row[] {
     { subject: medref.notModified, against: limit.notModified, target: null },
     { subject: medref.identityPage, against: limit.identityPage, target: null },
   ];
+}
+
+/** The same pages, asked for with a key whose requests are counted: more than any process answers, so none is refused. */
+async function toRatedKey(run: BenchRun, service: Service, page: Asked): Promise<Asked> {
+  const headers = fieldsOf(await createKey(run.workspace, service.store, '1000000/s'), 'gzip');
+  const requests = page.requests.map((it) => ({ ...it, headers }));
+  return { ...page, name: `${page.name}, to a key with a rate`, requests };
 }
 
 // ---- peers

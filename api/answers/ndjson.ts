@@ -33,6 +33,8 @@ export function answerLines(
   const fields = [
     ...fieldsOf({ ...its, fields: [...digestFields(version), ...own] }),
     ...['content-type', mediaType],
+    // nginx hands on what comes as it comes; no other than nginx heeds it.
+    ...['x-accel-buffering', 'no'],
   ];
   if (isGzip) fields.push('content-encoding', 'gzip');
   else {

@@ -50,6 +50,11 @@ const contentEncoding = {
   schema: { const: 'gzip' },
 };
 
+const unbuffered = {
+  description: '`no` where the answer is JSON Lines: an nginx in between hands it on as it comes.',
+  schema: { type: 'string', const: 'no' },
+};
+
 const reprDigest = {
   description: 'SHA-256 of lines that are not compressed (RFC 9530).',
   schema: { type: 'string', pattern: `^sha-256=:${base64}:$` },
@@ -77,7 +82,10 @@ export function dataResponses(
   errors: readonly ErrorStatus[],
 ): Part {
   const encoded = { 'Content-Encoding': contentEncoding };
-  const ofLines = digests === 'with lines' && { 'Repr-Digest': reprDigest };
+  const ofLines = digests === 'with lines' && {
+    'Repr-Digest': reprDigest,
+    'X-Accel-Buffering': unbuffered,
+  };
   return {
     200: {
       description,

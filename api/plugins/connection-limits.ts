@@ -42,12 +42,17 @@ export const connectionLimits: Plugin<LimitOptions> = {
       const connection = new Connection(socket);
       known.set(socket, connection);
       open.add(connection);
-      socket.once('close', () => open.delete(connection));
+      socket.once('close', () => {
+        open.delete(connection);
+        setImmediate(() => connection.leave()); // Node sees to the answer that was being sent, after this.
+      });
     });
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
       const serve = listener.listeners(event) as RequestListener[];
       listener.removeAllListeners(event);
       listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
+        // Node reads nothing more of what came in one piece with it, so that whoever sent more would wait for ever.
+        if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
         known.get(request.socket)?.take({ serve, request, response });
       });
     }
@@ -119,6 +124,15 @@ class Connection {
     const mark = markOf(this.#socket);
     if (mark !== this.#taken.mark) this.#taken = { mark, at: now };
     else if (mark !== nothingOwed && now - this.#taken.at >= stallMs) this.#socket.destroy();
+  }
+
+  /** Ends the answers that were behind another one when the client left: Node tells nobody of these. */
+  leave(): void {
+    for (const { response } of this.#begun) {
+      if (response.destroyed || response.writableFinished) continue;
+      response.destroyed = true;
+      response.emit('close');
+    }
   }
 
   #mayBegin(): boolean {

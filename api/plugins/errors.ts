@@ -186,8 +186,6 @@ function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 
     listener.removeAllListeners(event);
     listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
       const { httpVersionMajor: major, url = '' } = request;
-      // Node reads nothing more of what came in one piece with it, so that whoever sent more would wait for ever.
-      if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
       if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
       else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
       else if (!hasGoodPath(url))

@@ -2,10 +2,12 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { makeKeyText } from '../../shared/formats/api-key-text.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { beginMedref, medref, startMedref } from '../support/medref.ts';
 import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
+import { withoutSecrets } from '../support/secrets.ts';
 import { refusing, sending, upstreamServers } from '../support/upstream-server.ts';
 
 describe('secrets', function () {
@@ -114,5 +116,24 @@ describe('secrets', function () {
       'the webhook was told',
     ).to.equal(true);
     expect(upstream.requests[0]?.headers.authorization).to.equal(`Bearer ${secrets.upstream}`);
+  });
+
+  it('are looked for in what each command of all tests prints', () => {
+    const settings = {
+      REDIS_URL: 'redis://api:redis-password@h',
+      PRODUCTS_URL: 'https://h/list?query=word',
+      ...{ WEBHOOK_URL: 'https://h/hook-path', ADMIN_TOKEN: 'admin-token', WEBHOOK_SECRET: 'hook-secret' },
+    };
+    const look = (stderr: string, stdout = '', args = ['status']) =>
+      withoutSecrets(args, settings, { stdout, stderr });
+    for (const printed of ['redis-password', 'query=word', '/hook-path', 'admin-token', 'hook-secret']) {
+      expect(() => look(`x ${printed}`), printed).to.throw('medref status has printed what is secret of ');
+      expect(() => look('', `x ${printed}`), printed).to.throw();
+    }
+    const key = makeKeyText();
+    expect(() => look('', key, ['keys', 'create'])).not.to.throw();
+    for (const it of [() => look('', key), () => look(key, '', ['keys', 'create'])])
+      expect(it).to.throw('has printed a key.');
+    expect(look('https://h/list', 'redis://api@h')).to.have.property('stdout', 'redis://api@h');
   });
 });

@@ -137,6 +137,10 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
   it('gives a whole list as lines, and ends with an error where the API resets the stream', async () => {
     const lines = { ...withKey(), accept: 'application/x-ndjson' };
     const whole = await ask('/products', { ...lines, 'accept-encoding': 'gzip' });
+    // nginx keeps for itself what it heeds: lines are handed on as they come, and not gathered before.
+    const own = await send(api, '/products', { headers: lines });
+    expect(own.headers['x-accel-buffering']).to.equal('no');
+    expect(whole.headers).not.to.have.property('x-accel-buffering');
     expect(gunzipSync(whole.body).toString()).to.equal(
       products(450)
         .map((it) => `${JSON.stringify(it)}\n`)

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { asUser, type RedisUser } from './redis-users.ts';
+import { withoutSecrets } from './secrets.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
@@ -60,18 +61,20 @@ export function beginMedref(
   settings: Readonly<Record<string, string>>,
 ): BegunCommand {
   const [stdout, stderr, asked] = [new Collected(), new Collected(), new AbortController()];
+  const given = asItsUser(args, settings);
   const run = async () => {
     // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
     const { commandLine } = await import('../../bin/command-line.ts');
     const code = await commandLine(args, {
-      env: { ...quiet, ...asItsUser(args, settings) },
+      env: { ...quiet, ...given },
       ...{ stdout, stderr, log: (line) => stderr.write(line) },
       stopSignal: () => asked.signal,
       giveWay: () => undefined,
       stayUp: () => undefined,
       mindResults: () => undefined,
     });
-    return { code, stdout: stdout.text, stderr: stderr.text, json: () => JSON.parse(stdout.text) };
+    const printed = { stdout: stdout.text, stderr: stderr.text };
+    return withoutSecrets(args, given, { code, ...printed, json: () => JSON.parse(stdout.text) });
   };
   const ended = run();
   return {
@@ -122,9 +125,10 @@ export function startMedref(
   settings: Readonly<Record<string, string>>,
   { detached = false, program = entry } = {},
 ): RunningCommand {
+  const given = asItsUser(args, settings);
   const child = spawn(process.execPath, [program, ...args], {
     detached,
-    env: { PATH: process.env['PATH'], ...quiet, ...asItsUser(args, settings) },
+    env: { PATH: process.env['PATH'], ...quiet, ...given },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
@@ -136,12 +140,12 @@ export function startMedref(
   child.stderr.on('data', (chunk) => {
     stderr += chunk;
   });
-  const ended = once(child, 'close').then(([code]) => ({
-    code: code as number | null,
-    stdout,
-    stderr,
-    json: () => JSON.parse(stdout),
-  }));
+  const ended = once(child, 'close').then(([code]) =>
+    withoutSecrets(args, given, {
+      code: code as number | null,
+      ...{ stdout, stderr, json: () => JSON.parse(stdout) },
+    }),
+  );
   return {
     process: child,
     ended,

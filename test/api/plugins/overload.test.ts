@@ -1,5 +1,7 @@
 // More requests at once than a process works on: which are refused, and when it takes some again.
 
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { RequestsUnderWay } from '../../../api/answers/requests-under-way.ts';
@@ -38,7 +40,9 @@ describe('a process with more requests than it works on', () => {
 
   it('refuses at once what is beyond, in the shape of every error, and answers all that it has taken', async () => {
     redis().pause(); // It is asked for the records.
+    const met = api.connections();
     const taken = Array.from({ length: maxRequests }, () => send(api, '/products/1'));
+    while (api.connections() < met + maxRequests) await sleep(5);
     await sleep(50);
     const refused = await api.get('/products/2');
     expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '1']);
@@ -59,6 +63,27 @@ describe('a process with more requests than it works on', () => {
     expect((await Promise.all(taken)).map(({ status }) => status)).to.deep.equal([200, 200, 200]);
     expect((await ready).status).to.equal(200);
     expect((await api.get('/products/2')).status, 'when they are answered').to.equal(200);
+  });
+
+  it('counts nobody who has left, also not who asked on a connection behind another request', async () => {
+    redis().pause();
+    try {
+      const request = `GET /products/1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n\r\n`;
+      for (let n = 0; n < maxRequests; n += 1) {
+        const client = connect(api.port, '127.0.0.1');
+        client.write(request.repeat(2));
+        await once(client, 'connect');
+        await sleep(50);
+        client.destroy();
+        await sleep(20);
+      }
+    } finally {
+      redis().resume();
+    }
+    await sleep(100);
+    expect((await api.get('/products/1')).status).to.equal(200);
+    const answers = Array.from({ length: maxRequests - 1 }, () => send(api, '/products/1'));
+    expect((await Promise.all(answers)).map(({ status }) => status)).to.deep.equal([200, 200]);
   });
 
   it('does not count those that wait for a publication, before and after, nor those that left', async () => {
