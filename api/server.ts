@@ -12,6 +12,7 @@ import { bearerKeys } from './plugins/bearer-keys.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
+import { lastAnswers } from './plugins/last-answers.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
 import { overload } from './plugins/overload.ts';
 import { preflights } from './plugins/preflights.ts';
@@ -109,6 +110,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     { plugin: waitingRequests, options: { held } },
     { plugin: overload, options: { maxRequests, onTrouble } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
+    { plugin: lastAnswers },
     { plugin: draining, options: { quietMs } },
     { plugin: bearerKeys, options: { keyring, rates } },
     {

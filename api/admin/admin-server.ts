@@ -5,6 +5,7 @@ import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Registry } from 'prom-client';
 import { tracedResponses } from '../answers/traced-response.ts';
+import { lastAnswers } from '../plugins/last-answers.ts';
 import { type DashboardOptions, dashboardRoutes } from './dashboard-routes.ts';
 
 export type { DashboardSources } from '../dashboard/page-definition.ts';
@@ -33,6 +34,7 @@ export async function createAdminServer({
     // Cookies are nothing to us, so malformed ones are no fault.
     routes: { state: { parse: false, failAction: 'ignore' } },
   });
+  await server.register({ plugin: lastAnswers });
   server.route({
     method: 'GET',
     path: metricsPath,
