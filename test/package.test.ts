@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -192,11 +192,14 @@ describe('the package', function () {
  */
 async function copyDependencies(target: string): Promise<void> {
   const { packages } = readJson<LockFile>(join(root, 'package-lock.json'));
-  for (const [path, { dev, bin }] of Object.entries(packages)) {
-    if (dev || !/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) || !existsSync(join(root, path))) continue;
-    const names = [path, ...Object.keys(bin ?? {}).map((name) => `node_modules/.bin/${name}`)];
-    for (const name of names) {
-      await cp(join(root, name), join(target, name), { recursive: true, verbatimSymlinks: true });
-    }
-  }
+  const paths = Object.entries(packages).flatMap(([path, { dev, bin }]) =>
+    dev || !/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) || !existsSync(join(root, path))
+      ? []
+      : [path, ...Object.keys(bin ?? {}).map((name) => `node_modules/.bin/${name}`)],
+  );
+  // Thousands of small files, which take Node seconds.
+  const archive = join(target, 'dependencies.tar');
+  await run('tar', ['-cf', archive, '-C', root, ...paths]);
+  await run('tar', ['-xf', archive, '-C', target]);
+  await rm(archive);
 }

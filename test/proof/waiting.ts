@@ -263,7 +263,8 @@ function findingOf(found: readonly Measured[]): Finding {
           ],
         ],
         rows: found.map((it) => [
-          ...[inDigits(it.clients), inDigits(it.kilobytesEach, 1), `${inDigits(it.cpuPercent, 1)} %`],
+          ...[inDigits(it.clients), it.clients === 1 ? '–' : inDigits(it.kilobytesEach, 1)], // Of one, it is that of all else.
+          `${inDigits(it.cpuPercent, 1)} %`,
           ...[inDigits(it.commandsWaiting, 1), inDigits(it.commandsAnswering)],
         ]),
       },
