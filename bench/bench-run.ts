@@ -52,7 +52,7 @@ const full: Sizes = {
   // Fewer of the large ones: each takes minutes, and ten million twice do not fit into 24 GB.
   growth: [
     { records: 1_000_000, imports: 3 },
-    { records: 5_000_000, imports: 2 },
+    { records: 5_000_000, imports: 1 },
     { records: 10_000_000, imports: 1 },
   ],
   idleSeconds: 10,
