@@ -44,17 +44,34 @@ if taken + debt > 0 then
 end
 return {taken, string.format('%.6f', used)}`;
 
-/** Whether a request is within its rate, and what is left of that. */
-export interface Standing {
+/** Whether a request is within its rate, and what is left of that, reckoned when it is asked for. */
+export class Standing {
   readonly isWithin: boolean;
   /** Requests a second. */
   readonly rate: number;
+  /** What is in the bucket. */
+  readonly #used: number;
+
+  constructor(isWithin: boolean, rate: number, used: number) {
+    this.isWithin = isWithin;
+    this.rate = rate;
+    this.#used = used;
+  }
+
   /** How many more there may be at once. */
-  readonly left: number;
+  get left(): number {
+    return Math.min(this.rate, Math.max(0, Math.floor(this.rate - this.#used + 0.000001)));
+  }
+
   /** Until there may be one more, in whole seconds, at least one. */
-  readonly retryAfterS: number;
+  get retryAfterS(): number {
+    return Math.max(1, Math.ceil((this.#used + 1 - this.rate) / this.rate));
+  }
+
   /** Until all of a second's worth may be asked for, in whole seconds, at least one. */
-  readonly fullAfterS: number;
+  get fullAfterS(): number {
+    return Math.max(1, Math.ceil(this.#used / this.rate));
+  }
 }
 
 /** What rates are kept by. */
@@ -107,9 +124,9 @@ export class Charge {
   /** Charges the request, without waiting for what comes of it. @returns how it stands where it is refused already */
   begin(): Standing | null {
     if (this.#standing) return null;
-    const refusal = this.#bucket.refusal();
-    if (refusal) return refusal;
-    this.#standing = this.#bucket.fill();
+    const standing = this.#bucket.take();
+    if (standing instanceof Standing && !standing.isWithin) return standing;
+    this.#standing = standing;
     return null;
   }
 
@@ -150,20 +167,17 @@ class Bucket {
     this.#its = its;
   }
 
-  /** How a request stands that is refused without asking; `null` where Redis has to be asked. */
-  refusal(): Standing | null {
-    const used = this.#used(performance.now());
-    return used + 1 > this.#its.rate ? this.#standing(false, used) : null;
-  }
-
-  /** Charges one request. */
-  fill(): Standing | Promise<Standing> {
+  /** Charges one request, where it is not refused without asking. */
+  take(): Standing | Promise<Standing> {
+    const { rate } = this.#its;
     const now = performance.now();
+    const used = this.#used(now);
+    if (used + 1 > rate) return new Standing(false, rate, used);
     if (this.#leased === 0 || now - this.#known.at > leaseMs) return this.#fillInRedis();
     this.#leased -= 1;
     if (this.#unreported === 0) setTimeout(() => this.#report(), leaseMs);
     this.#unreported += 1;
-    return this.#standing(true, this.#used(now));
+    return new Standing(true, rate, used + 1);
   }
 
   owe(requests: number): void {
@@ -173,7 +187,9 @@ class Bucket {
   #fillInRedis(): Promise<Standing> {
     const asked = this.#ask();
     const place = asked.requests++;
-    const standing = asked.filled.then(({ taken, used }) => this.#standing(place < taken, used));
+    const standing = asked.filled.then(
+      ({ taken, used }) => new Standing(place < taken, this.#its.rate, used),
+    );
     standing.catch(() => undefined); // Told to who waits for it; a request may end without.
     return standing;
   }
@@ -218,16 +234,6 @@ class Bucket {
       onUncounted(`Requests are not held against the rates of their keys: ${plainReason(error as Error)}`);
       return { taken: requests, used: 0 };
     }
-  }
-
-  #standing(isWithin: boolean, used: number): Standing {
-    const { rate } = this.#its;
-    return {
-      ...{ isWithin, rate },
-      left: Math.min(rate, Math.max(0, Math.floor(rate - used + 0.000001))),
-      retryAfterS: Math.max(1, Math.ceil((used + 1 - rate) / rate)),
-      fullAfterS: Math.max(1, Math.ceil(used / rate)),
-    };
   }
 }
 
