@@ -81,6 +81,7 @@ async function measureOne(run: BenchRun, { records, imports }: SizeToTry, measur
   const server = await run.workspace.startRedis();
   const redis = await connectForWriting(server.url);
   const store = { redisUrl: server.url, keyPrefix: 'medref' };
+  const [, folder = ''] = (await redis.config('GET', 'dir')) as string[];
   try {
     const sample = spreadSample(records);
     for (let nth = 0; nth < imports; nth++) {
@@ -90,7 +91,6 @@ async function measureOne(run: BenchRun, { records, imports }: SizeToTry, measur
     }
     await measureLatencies(run, { store, sample }, measured);
   } finally {
-    const [, folder = ''] = (await redis.config('GET', 'dir')) as string[];
     redis.disconnect();
     await server.stop();
     // The next size may need the room.
