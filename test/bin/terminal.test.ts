@@ -88,7 +88,7 @@ describe('commands on a terminal', function () {
     const upstream = await startUpstream(slowly({ 'content-length': 'of the body' }));
     const { screen, ended } = onTerminal('import', { PRODUCTS_URL: upstream.url().href });
     expect(await ended).to.equal(0);
-    const line = /⌫products: \[={10,}[ ]+\] \d\d %, \d+ records, [\d,]+\/s, \d s left⌫/;
+    const line = /⌫products: \[={4,}[ ]+\] \d\d %, \d+ records, [\d,]+\/s, \d s left⌫/;
     expect(erased(screen.text)).to.match(line);
     expect(screen.text.split('\x1b[K').at(-1), 'it is taken away').to.match(
       /^products: published as version /,
