@@ -21,7 +21,7 @@ export class HeldRequests {
   readonly waits: PublicationWaits;
   readonly #turns = new Turns();
   readonly #servedAgain = new WeakSet<ServerResponse>();
-  #serve: readonly RequestListener[] = [];
+  #serve: RequestListener = () => undefined;
 
   constructor(waits: PublicationWaits) {
     this.waits = waits;
@@ -59,7 +59,7 @@ export class HeldRequests {
   }
 
   /** Takes a request: one that comes to wait lets those go first that have waited. */
-  take(serve: readonly RequestListener[], req: IncomingMessage, res: ServerResponse): void {
+  take(serve: RequestListener, req: IncomingMessage, res: ServerResponse): void {
     this.#serve = serve;
     const isToWait = res instanceof TracedResponse && req.url?.includes('wait=');
     if (this.#turns.isBusy && isToWait) this.#serveInTurn(req, res);
@@ -85,6 +85,6 @@ export class HeldRequests {
   }
 
   #serveNow(req: IncomingMessage, res: ServerResponse): void {
-    for (const listen of this.#serve) listen(req, res);
+    this.#serve(req, res);
   }
 }

@@ -7,6 +7,7 @@ import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
 import { arrivalOf, awaitedSince, requestIdOf } from '../answers/traced-response.ts';
 import { late, type Trouble } from '../reads/trouble.ts';
+import { aroundRequests, requestEvents } from './around-requests.ts';
 
 /** A client that takes nothing of its answers for this long is given up, in ms. */
 const defaultStallMs = 60_000;
@@ -47,15 +48,11 @@ export const connectionLimits: Plugin<LimitOptions> = {
         setImmediate(() => connection.leave()); // Node sees to the answer that was being sent, after this.
       });
     });
-    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-      const serve = listener.listeners(event) as RequestListener[];
-      listener.removeAllListeners(event);
-      listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-        // Node reads nothing more of what came in one piece with it, so that whoever sent more would wait for ever.
-        if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-        known.get(request.socket)?.take({ serve, request, response });
-      });
-    }
+    aroundRequests(listener, [...requestEvents, 'checkExpectation'], (request, response, serve) => {
+      // Node reads nothing more of what came in one piece with it, so that whoever sent more would wait for ever.
+      if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
+      known.get(request.socket)?.take({ serve, request, response });
+    });
     const look = () => {
       const now = performance.now();
       for (const connection of open) connection.look({ now, stallMs, onLate });
@@ -75,7 +72,7 @@ const known = new WeakMap<Socket, Connection>();
 
 /** A request that has come, and who answers it. */
 interface Asked {
-  readonly serve: readonly RequestListener[];
+  readonly serve: RequestListener;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -146,7 +143,7 @@ class Connection {
 
   #begin({ serve, request, response }: Asked, at: number): void {
     this.#begun.push({ response, at });
-    for (const listen of serve) listen(request, response);
+    serve(request, response);
   }
 
   /** Reads nothing more until nobody waits. Node reads on by itself in places, so it is told again each time. */

@@ -1,6 +1,6 @@
 // Every error of the listener in one shape, whoever raised it: a handler, hapi, or Node's HTTP parser.
 
-import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
@@ -24,6 +24,7 @@ import { VersionGoneError } from '../reads/version-reads.ts';
 import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';
+import { aroundRequests, requestEvents } from './around-requests.ts';
 import { lastUnderWay } from './connection-limits.ts';
 
 /** What the plugin is given. */
@@ -181,18 +182,14 @@ function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 
   const { listener } = server;
   const ended = new WeakSet<Socket>();
   listener.on('connection', lingerAfterLast);
-  for (const event of ['request', 'checkContinue']) {
-    const serve = listener.listeners(event) as RequestListener[];
-    listener.removeAllListeners(event);
-    listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-      const { httpVersionMajor: major, url = '' } = request;
-      if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
-      else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
-      else if (!hasGoodPath(url))
-        refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
-      else for (const listen of serve) listen(request, response);
-    });
-  }
+  aroundRequests(listener, requestEvents, (request, response, goOn) => {
+    const { httpVersionMajor: major, url = '' } = request;
+    if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
+    else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
+    else if (!hasGoodPath(url))
+      refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
+    else goOn(request, response);
+  });
   listener.removeAllListeners('clientError');
   listener.on('clientError', (error: ParserError, socket: Socket) => {
     // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.

@@ -1,12 +1,13 @@
 // A bound on requests under way in this process. Beyond it a request is answered with 503 at once, so that those that were
 // taken stay fast.
 
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Plugin, Server } from '@hapi/hapi';
 import { sendError } from '../answers/error-response.ts';
 import { RequestsUnderWay } from '../answers/requests-under-way.ts';
 import { requestIdOf, TracedResponse } from '../answers/traced-response.ts';
 import { overloaded, type Trouble } from '../reads/trouble.ts';
+import { aroundRequests, requestEvents } from './around-requests.ts';
 
 /** What the plugin is given. */
 export interface OverloadOptions {
@@ -22,21 +23,17 @@ export const overload: Plugin<OverloadOptions> = {
     const { listener } = server;
     const underWay = new RequestsUnderWay(maxRequests);
     const { status, message, retryAfter } = overloaded;
-    for (const event of ['request', 'checkContinue']) {
-      const serve = listener.listeners(event) as RequestListener[];
-      listener.removeAllListeners(event);
-      listener.on(event, (request: IncomingMessage, response: ServerResponse) => {
-        if (isBounded(request)) {
-          if (underWay.isFull) {
-            sendError(response, status, message, { 'retry-after': String(retryAfter) });
-            onTrouble(overloaded, requestIdOf(response));
-            return;
-          }
-          if (response instanceof TracedResponse) response.countIn(underWay);
+    aroundRequests(listener, requestEvents, (request, response, goOn) => {
+      if (isBounded(request)) {
+        if (underWay.isFull) {
+          sendError(response, status, message, { 'retry-after': String(retryAfter) });
+          onTrouble(overloaded, requestIdOf(response));
+          return;
         }
-        for (const listen of serve) listen(request, response);
-      });
-    }
+        if (response instanceof TracedResponse) response.countIn(underWay);
+      }
+      goOn(request, response);
+    });
     underWay.watch();
     listener.once('close', () => underWay.stop());
   },
