@@ -106,7 +106,7 @@ const heldBackMs = 250;
 
 /** Answers a little later. Meanwhile nothing is left of the request but its response, and it takes no place of others. */
 function holdBack(response: ServerResponse, answer: () => void): void {
-  if (!(response instanceof TracedResponse)) return;
+  if (!(response instanceof TracedResponse)) return void answer();
   response.hold();
   response.countOut();
   setTimeout(() => {
