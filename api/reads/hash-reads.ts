@@ -7,6 +7,16 @@ import { atEndOfTurn } from './end-of-turn.ts';
 /** A command is sent once it has this many fields: a longer one would hold up others in Redis. */
 const maxFields = 500;
 
+/** For how long a hash that was there counts as there, in ms: no client can tell that from a request that came so much sooner. */
+const stillThereMs = 0.5;
+
+/** Whether a hash was there. */
+interface Sought {
+  /** When Redis was asked, in ms; `Infinity` until it is. */
+  askedAt: number;
+  readonly reply: Promise<boolean>;
+}
+
 /** What was asked of one hash in this turn. */
 interface Gathered {
   readonly fields: string[];
@@ -18,7 +28,7 @@ interface Gathered {
 export class HashReads {
   readonly #redis: Redis;
   readonly #gathered = new Map<string, Gathered>();
-  readonly #sought = new Map<string, Promise<boolean>>();
+  readonly #sought = new Map<string, Sought>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -36,18 +46,27 @@ export class HashReads {
     return values.length === fields.length ? values : values.slice(from, until);
   }
 
-  /** Whether a hash is there; all who ask in one turn ask once. Throws whatever the connection throws. */
+  /**
+   * Whether a hash is there; all who ask in one turn, and in the half millisecond after Redis was asked, ask once. Throws
+   * whatever the connection throws.
+   */
   has(key: string): Promise<boolean> {
-    const sought = this.#sought.get(key);
-    if (sought) return sought;
-    const reply = new Promise<boolean>((resolve, reject) => {
-      atEndOfTurn(() => {
-        this.#sought.delete(key);
-        this.#redis.exists(key).then((count) => resolve(count === 1), reject);
-      });
-    });
-    this.#sought.set(key, reply);
-    return reply;
+    const now = performance.now();
+    for (const [name, { askedAt }] of this.#sought)
+      if (now - askedAt >= stillThereMs) this.#sought.delete(name);
+    const known = this.#sought.get(key);
+    if (known) return known.reply;
+    const sought: Sought = {
+      askedAt: Number.POSITIVE_INFINITY,
+      reply: new Promise<boolean>((resolve, reject) => {
+        atEndOfTurn(() => {
+          sought.askedAt = performance.now();
+          this.#redis.exists(key).then((count) => resolve(count === 1), reject);
+        });
+      }),
+    };
+    this.#sought.set(key, sought);
+    return sought.reply;
   }
 
   #gather(key: string): Gathered {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { HashReads } from '../../../api/reads/hash-reads.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
@@ -57,5 +58,31 @@ describe('reads of hashes', () => {
       hashes.get('letters', ['1']),
     ]);
     expect(asked.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected', 'fulfilled']);
+  });
+
+  it('ask once whether a hash is there for all who ask within half a millisecond, and again for who asks later', async () => {
+    const exists = async () =>
+      Number(/cmdstat_exists:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
+    const inOneTurn = [hashes.has('letters'), hashes.has('letters'), hashes.has('none')];
+    expect(await Promise.all(inOneTurn)).to.deep.equal([true, true, false]);
+    expect(await exists()).to.equal(2);
+    await sleep(3);
+    expect(await hashes.has('letters')).to.equal(true);
+    expect(await exists()).to.equal(3);
+    await redis.rename('letters', 'elsewhere');
+    await sleep(3);
+    expect(await hashes.has('letters')).to.equal(false);
+    await redis.rename('elsewhere', 'letters');
+  });
+
+  it('ask Redis less often than once for each turn of the event loop', async () => {
+    const until = performance.now() + 100;
+    let turns = 0;
+    for (; performance.now() < until; turns += 1) {
+      void hashes.has('letters');
+      await new Promise(setImmediate);
+    }
+    const asked = Number(/cmdstat_exists:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
+    expect(asked).to.be.within(1, turns / 2);
   });
 });

@@ -80,7 +80,7 @@ describe('a process that reads from a replica', () => {
 
   it('has what is published within a second, from the replica', async () => {
     await untilAnswered(await publish());
-    expect(await readFrom()).to.equal('replica');
+    await untilReadFrom('replica');
     expect((await api.get('/products/7')).status).to.equal(200);
   });
 
