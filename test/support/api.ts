@@ -42,6 +42,8 @@ export interface TestApi {
   isOpen(client: Socket): boolean;
   /** How many connections it has met so far. */
   connections(): number;
+  /** How many requests it has met so far. */
+  requests(): number;
   /** How many bytes the API has read from a client's connection. */
   bytesRead(client: Socket): number;
   /** What it was told of damage in Redis, as sentences. */
@@ -136,6 +138,10 @@ export async function startApi({
     connections += 1;
     socket.once('close', () => ends.delete(remotePort));
   });
+  let requests = 0;
+  server.listener.prependListener('request', () => {
+    requests += 1;
+  });
   live.start();
   keyring.listenTo(listener);
   await server.start();
@@ -149,6 +155,7 @@ export async function startApi({
     waiting: () => readModel.waits.count,
     uncounted,
     connections: () => connections,
+    requests: () => requests,
     isOpen: ({ localPort }) => ends.has(localPort),
     bytesRead: ({ localPort }) => ends.get(localPort)?.bytesRead ?? 0,
     async get(path, init = {}) {

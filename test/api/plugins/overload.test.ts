@@ -1,6 +1,5 @@
 // More requests at once than a process works on: which are refused, and when it takes some again.
 
-import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -40,10 +39,9 @@ describe('a process with more requests than it works on', () => {
 
   it('refuses at once what is beyond, in the shape of every error, and answers all that it has taken', async () => {
     redis().pause(); // It is asked for the records.
-    const met = api.connections();
+    const met = api.requests();
     const taken = Array.from({ length: maxRequests }, () => send(api, '/products/1'));
-    while (api.connections() < met + maxRequests) await sleep(5);
-    await sleep(50);
+    while (api.requests() < met + maxRequests) await sleep(5);
     const refused = await api.get('/products/2');
     expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '1']);
     expect(refused.json()).to.deep.equal({
@@ -70,10 +68,10 @@ describe('a process with more requests than it works on', () => {
     try {
       const request = `GET /products/1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n\r\n`;
       for (let n = 0; n < maxRequests; n += 1) {
+        const met = api.requests();
         const client = connect(api.port, '127.0.0.1');
         client.write(request.repeat(2));
-        await once(client, 'connect');
-        await sleep(50);
+        while (api.requests() < met + 2) await sleep(5);
         client.destroy();
         await sleep(20);
       }
@@ -104,8 +102,9 @@ describe('a process with more requests than it works on', () => {
       expect((await api.get('/products/1')).status, 'when they are answered').to.equal(200);
     expect(causes).to.deep.equal([]);
     redis().pause();
+    const met = api.requests();
     const taken = Array.from({ length: maxRequests }, () => send(api, '/products/1'));
-    await sleep(50);
+    while (api.requests() < met + maxRequests) await sleep(5);
     await send(api, '/products/2');
     redis().resume();
     expect(causes, 'beyond as many as before').to.deep.equal(['overload']);
