@@ -59,21 +59,21 @@ class NotWholeError extends Error {}
 const lineFeed = Buffer.from('\n');
 
 async function readFences(redis: Redis, { key, count, check }: FenceList): Promise<readonly string[]> {
-  if ((await redis.zcard(key)) !== count) throw new NotWholeError();
   const fences: string[] = [];
   let crc = 0;
   const read = (from: number) => redis.zrangeBuffer(key, from, String(from + fencesAtOnce - 1));
-  while (fences.length < count) {
-    const commands = Math.min(commandsAtOnce, Math.ceil((count - fences.length) / fencesAtOnce));
-    const starts = Array.from({ length: commands }, (_, n) => fences.length + n * fencesAtOnce);
+  // To one beyond the last, where none is to be.
+  for (let at = 0; at <= count; ) {
+    const commands = Math.min(commandsAtOnce, Math.ceil((count + 1 - at) / fencesAtOnce));
+    const starts = Array.from({ length: commands }, (_, n) => at + n * fencesAtOnce);
+    at += commands * fencesAtOnce;
     const found = (await Promise.all(starts.map(read))).flat();
-    if (found.length === 0) throw new NotWholeError();
     for (const fence of found) {
       fences.push(fence.toString('latin1'));
       crc = crc32(lineFeed, crc32(fence, crc));
     }
   }
-  if (check !== undefined && crc !== check) throw new NotWholeError();
+  if (fences.length !== count || (check !== undefined && crc !== check)) throw new NotWholeError();
   return fences;
 }
 

@@ -15,7 +15,7 @@ describe('the fences of a search index', () => {
 
   const texts = (count: number) => Array.from({ length: count }, (_, n) => `n${String(n).padStart(6, '0')}`);
   const write = async (members: readonly string[]) => {
-    await redis.zadd('fences', ...members.flatMap((it) => [0, it]));
+    if (members.length > 0) await redis.zadd('fences', ...members.flatMap((it) => [0, it]));
   };
   const list = (count: number) => ({
     ...{ key: 'fences', name: `of ${count}`, count },
@@ -43,11 +43,13 @@ describe('the fences of a search index', () => {
   it('are none where one is missing or too many, until they are mended', async () => {
     const fences = new Fences(redis);
     expect(await fences.get(list(600))).to.equal(null);
-    for (const count of [599, 601]) {
-      await redis.flushall();
-      await write(texts(count));
-      for (const check of [list(600).check, undefined])
-        expect(await fences.get({ ...list(600), check }), `${count} of 600`).to.equal(null);
+    for (const wanted of [1, 500, 600, 8_000]) {
+      for (const count of [wanted - 1, wanted + 1]) {
+        await redis.flushall();
+        await write(texts(count));
+        for (const check of [list(wanted).check, undefined])
+          expect(await fences.get({ ...list(wanted), check }), `${count} of ${wanted}`).to.equal(null);
+      }
     }
     await redis.flushall();
     await write(texts(600));
