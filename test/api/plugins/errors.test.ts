@@ -9,7 +9,7 @@ import type { ReadModel } from '../../../api/reads/read-model.ts';
 import { createServer } from '../../../api/server.ts';
 import { servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { useApi } from '../../support/api.ts';
+import { startApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
@@ -255,6 +255,37 @@ describe('errors', () => {
       expect(answer?.headers.connection).to.equal('close');
       expect(more).to.be.empty;
     });
+  });
+
+  it('come a quarter of a second later to who sends wrong keys without end, and take no place of others meanwhile', async () => {
+    const bounded = await startApi({ redisUrl: redis().url, maxRequests: 150 });
+    try {
+      while ((await bounded.get('/products/1')).status !== 200);
+      const headers = { authorization: 'Bearer of nobody' };
+      const refused = async () => {
+        const from = performance.now();
+        const { status } = await fetch(`${bounded.origin}/products`, { headers });
+        return { status, ms: performance.now() - from };
+      };
+      const wave = async () => {
+        const met = bounded.requests();
+        const sent = Array.from({ length: 40 }, refused);
+        while (bounded.requests() < met + sent.length) await sleep(1);
+        return sent.map(async (it) => it);
+      };
+      const first = await Promise.all([...(await wave()), ...(await wave()), ...(await wave())]);
+      const held: ReturnType<typeof refused>[] = [];
+      for (let n = 0; n < 5; n += 1) held.push(...(await wave()));
+      expect((await bounded.get('/products/1')).status, 'while 200 wait').to.equal(200);
+      const later = await Promise.all(held);
+      for (const { status } of [...first, ...later]) expect(status).to.equal(401);
+      // A hundred at once, and one more each tenth of a second.
+      const atOnce = (refusals: readonly { ms: number }[]) => refusals.filter(({ ms }) => ms < 249).length;
+      expect(atOnce(first)).to.be.within(1, 119);
+      expect(atOnce(later)).to.be.below(100);
+    } finally {
+      await bounded.stop();
+    }
   });
 
   describe('HEAD', () => {
