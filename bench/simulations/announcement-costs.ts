@@ -2,12 +2,12 @@
 
 import type { Costs, Layout } from './announcement.ts';
 
-/** A cost, and where it is from. */
 interface Parameter {
   readonly name: keyof Costs;
   readonly value: number;
-  /** What it is, with its unit, and where it is from. */
+  /** What it is, with its unit. */
   readonly means: string;
+  /** Where the value is from. */
   readonly from: string;
 }
 
