@@ -264,14 +264,20 @@ function servingPlot(serving: readonly ServingFigures[]): Drawing {
   return { title, svg: barPlot(bars, { title, description, axis: 'requests/s, logarithmic' }) };
 }
 
-function latencyPlot(latency: readonly LatencyFigures[]): Drawing {
+/** The first two phases. */
+function latencyPlot([idle, busy]: readonly LatencyFigures[]): Drawing {
+  const latency = [idle, busy].filter((it) => it !== undefined);
   const told = latency.map(({ name, percentiles }) => {
     const p99 = percentiles.find(([share]) => share === 0.99)?.[1] ?? 0;
-    return `${name}: 99 of 100 requests within ${ratio(p99)} ms`;
+    return `${name.replaceAll('`', '')}: 99 of 100 requests within ${ratio(p99)} ms`;
   });
   const curves = latency.map(
-    ({ name, percentiles }, i): Curve => ({
-      ...{ label: name, kind: i === 0 ? 'idle' : 'busy', points: percentiles },
+    ({ name, percentiles }): Curve => ({
+      ...{
+        label: name.replaceAll('`', ''),
+        kind: name.startsWith('idle') ? 'idle' : 'busy',
+        points: percentiles,
+      },
     }),
   );
   const title = 'Latency of a page of 200 at a steady rate';

@@ -1,5 +1,6 @@
 // In: the real list. Out: it served: a Redis, an import, a key and an API.
 
+import type { Fsync } from '../demo/private-redis.ts';
 import type { BenchRun } from './bench-run.ts';
 import { createKey, importProducts, type Store, serve } from './medref.ts';
 
@@ -13,10 +14,10 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-/** Starts everything that serving takes, on the list in a file. */
-export async function startService(run: BenchRun, file: string): Promise<Service> {
+/** Starts everything that serving takes, on the list in a file. @param fsync of Redis; as it is advised unless it is given */
+export async function startService(run: BenchRun, file: string, fsync?: Fsync): Promise<Service> {
   const { workspace } = run;
-  const redis = await workspace.startRedis();
+  const redis = await workspace.startRedis(fsync);
   const store = { redisUrl: redis.url, keyPrefix: 'medref' };
   const { read, durationMs } = await importProducts(workspace, store, file);
   run.say(`imported ${read} products in ${(durationMs / 1000).toFixed(1)} s`);

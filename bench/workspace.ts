@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Child, startChild } from '../demo/child.ts';
-import { advisedFsync, type PrivateRedis, startPrivateRedis } from '../demo/private-redis.ts';
+import { advisedFsync, type Fsync, type PrivateRedis, startPrivateRedis } from '../demo/private-redis.ts';
 
 /** What a program prints when it is ready, as JSON in a line. */
 export interface Ready {
@@ -77,10 +77,13 @@ export class Workspace {
     throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${said.slice(-2_000)}`);
   }
 
-  /** Starts a Redis server of the bench's own, which keeps an append-only file as docs/OPERATIONS.md advises for its version. */
-  async startRedis(): Promise<PrivateRedis> {
+  /**
+   * Starts a Redis server of the bench's own, which keeps an append-only file as docs/OPERATIONS.md advises for its version,
+   * or as it is said.
+   */
+  async startRedis(appendfsync: Fsync = advisedFsync()): Promise<PrivateRedis> {
     this.#ending.signal.throwIfAborted();
-    const settings = { appendfsync: advisedFsync() };
+    const settings = { appendfsync };
     return this.#own(await startPrivateRedis({ dataFolder: this.path('redis'), appendOnly: true, settings }));
   }
 

@@ -36,11 +36,14 @@ const START_TIMEOUT_MS = 20_000;
 /** The server's command, once it was found. */
 let command: string | undefined;
 
+/** When Redis flushes its append-only file: before each reply, or each second. */
+export type Fsync = 'always' | 'everysec';
+
 /**
  * When the server that is found here is to flush its append-only file, by docs/OPERATIONS.md: each second where it can tell that a
  * write is on the disk (WAITAOF, Redis 7.2 and Valkey).
  */
-export function advisedFsync(): 'always' | 'everysec' {
+export function advisedFsync(): Fsync {
   command ??= findRedisServer();
   if (command === undefined) throw new Error(NO_SERVER);
   const told = execFileSync(command, ['--version'], { encoding: 'utf8' });
