@@ -190,10 +190,10 @@ export class ReadModel {
         : await this.#searchIndex(attempt, search, span);
       if (!found) return vanished;
       // What lies where is remembered, so Redis may not have been asked; the records are not.
-      if (found.ids.length === 0) await this.#reach(entries);
+      if (found.ids.length === 0 && isOlder) await this.#reach(entries);
       const [records, isThere] = await Promise.all([
         this.#stored.byIds(attempt, found.ids),
-        found.ids.length === 0 || isOlder || this.#pages.areThere(entries),
+        isOlder || this.#pages.areThere(entries),
       ]);
       return records && isThere ? { version, totalCount: found.totalCount, records } : vanished;
     });
