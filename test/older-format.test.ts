@@ -1,6 +1,7 @@
 // What releases before have stored: served, upgraded, rolled back to. The dumps were made by test/stored/store-dump.ts.
 
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { ImportJob } from '../importer/job/import-job.ts';
 import { storedValidators } from '../importer/job/known-validators.ts';
@@ -143,6 +144,15 @@ function aboutFormat(format: number): void {
     expect((await service.api().get('/products?drug=9')).status).to.equal(503);
     await service.redis().hset(records, '9', whole);
     expect((await list('/products?drug=9')).data).to.deep.equal([last[7]]);
+  });
+
+  it('is 503 to a search by drug where its records are gone, also where the process remembers that it finds none', async () => {
+    const [none, beyond] = ['/products?drug=999999', `/products?drug=${last[20]?.drug.id}&page=2`];
+    for (const path of [none, beyond]) expect((await list(path)).data, path).to.deep.equal([]);
+    const { records, blocks } = keys.content(numberOf('last'));
+    await service.redis().del(records, blocks);
+    await sleep(2); // For so long it may be taken to be there.
+    for (const path of [none, beyond]) expect((await service.api().get(path)).status, path).to.equal(503);
   });
 
   it('is found whole, or damaged where a bit is another one', async () => {

@@ -183,17 +183,16 @@ export class ReadModel {
   async search(target: ReadTarget, search: Search, span: Span): Promise<SearchRange> {
     return this.#versions.read(target, async (attempt) => {
       const { version, part } = attempt;
-      const { entries } = part.content(version.stored);
+      const { entries, records: stored } = part.content(version.stored);
       const isOlder = search.drug !== undefined && !formatOf(version).hasRanks;
       const found = isOlder
         ? await this.#searchOlder(attempt, target.served, { search, span })
         : await this.#searchIndex(attempt, search, span);
       if (!found) return vanished;
       // What lies where is remembered, so Redis may not have been asked; the records are not.
-      if (found.ids.length === 0 && isOlder) await this.#reach(entries);
       const [records, isThere] = await Promise.all([
         this.#stored.byIds(attempt, found.ids),
-        isOlder || this.#pages.areThere(entries),
+        this.#pages.areThere(isOlder ? stored : entries),
       ]);
       return records && isThere ? { version, totalCount: found.totalCount, records } : vanished;
     });
