@@ -297,5 +297,6 @@ function aboutFormat(format: number): void {
     expect(answer.status).to.equal(503);
     expect(answer.json<{ data: { message: string } }>().data.message).to.include('newer release');
     expect(service.api().damage.join()).to.include(`the format ${currentFormat + 1}`);
+    expect((await service.api().get('/products?page=9')).status).to.equal(503);
   });
 }

@@ -129,13 +129,10 @@ export class ReadModel {
   /** Records in list order; beyond the end there are none. */
   async list(target: ReadTarget, span: Span): Promise<ListRange> {
     return this.#versions.read(target, async (attempt) => {
-      const { version, part } = attempt;
+      const { version } = attempt;
       const { from } = span;
       const count = Math.max(0, Math.min(span.count, version.totalCount - from));
-      if (count === 0) {
-        await this.#reach(part.content(version.stored).order);
-        return { version, part: { records: [] } };
-      }
+      if (count === 0) return (await this.#hasList(attempt)) ? { version, part: { records: [] } } : vanished;
       const byBlocks = async () => {
         const blocks = await this.#stored.blocks(attempt, { from, count });
         return blocks && { blocks, span: { from: from % blockRecords, count } };
@@ -241,6 +238,13 @@ export class ReadModel {
       if (record) return { version, record };
       return (await this.#hasAll(attempt)) ? { version, record: null } : vanished;
     });
+  }
+
+  /** Whether there is something that a page of the list could be read from. */
+  async #hasList({ version, part }: Attempt): Promise<boolean> {
+    formatOf(version); // Of a format that is not known nothing is answered, be it that there is nothing.
+    const { blocks, order } = part.content(version.stored);
+    return (await this.#redis.exists(blocks, order)) > 0;
   }
 
   /** A record that Redis has lost is no record that there is not. */
