@@ -333,7 +333,7 @@ export class ReadModel {
     { collection }: ServedCollection,
     { since, version, keys, part }: Pick<Attempt, 'version' | 'keys' | 'part'> & { since: number },
   ): Promise<ChangeList> {
-    const ending = [collection.name, version.version, version.publishedAt].join();
+    const ending = lastingName(part.changeSet(version.version), version);
     const begin = async () =>
       new ChangeWalk(this.#redis, part, await versionsWithChanges(this.#redis, keys, version.version));
     const list = await this.#changeLists.get({ ending, since, begin });

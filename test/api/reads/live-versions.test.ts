@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { contentKeys } from '../../../importer/scripts/key-lists.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { readLiveVersion } from '../../../shared/versions.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
@@ -58,6 +59,29 @@ describe('the live version, where Redis changes in one moment', () => {
     const { headers, body } = await send(api, '/products');
     const { data, _meta } = JSON.parse(body.toString());
     expect([headers['medref-version'], _meta.totalCount, data.length]).to.deep.equal([String(version), 5, 5]);
+  });
+
+  it('is read and compared as it is in its own Redis, though another one with its number and date is remembered', async () => {
+    await redis.set(productKeys.next, 30_000_101_000_000);
+    // Dates that are ahead of the clock, so that those of the next ones are the same.
+    const [since] = [await publish(server().url, 4), await publish(server().url, 5)];
+    for (const key of await redis.keys('*')) await redis.copy(key, key, 'DB', 1, 'REPLACE');
+    const version = await publish(server().url, 6);
+    expect(await publish(otherUrl(), 9)).to.equal(version);
+    const [its, others] = await Promise.all([redis, other].map((it) => readLiveVersion(it, productKeys)));
+    expect(its?.publishedAt).to.equal(others?.publishedAt);
+    const list = async (path: string) => JSON.parse((await send(api, path)).body.toString());
+    const counts = async () => {
+      const { data, _meta } = await list('/products');
+      const changes = await list(`/products/changes?since=${since}`);
+      return [_meta.totalCount, data.length, changes._meta?.totalCount];
+    };
+    const deadline = Date.now() + 2_000;
+    while ((await counts())[0] !== 6 && Date.now() < deadline);
+    expect(await counts()).to.deep.equal([6, 6, 2]);
+    await redis.swapdb(0, 1);
+    while ((await counts())[0] !== 9 && Date.now() < deadline);
+    expect(await counts()).to.deep.equal([9, 9, 5]);
   });
 
   for (const path of ['/products', '/products?per-page=2', '/products?name=drug', '/products/2']) {
