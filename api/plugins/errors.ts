@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
+import { callerOf, refusalOf } from '../answers/rate-fields.ts';
 import {
   type AnsweredRequest,
   idOf,
@@ -73,11 +74,12 @@ function shapeError(
   h: ResponseToolkit,
   { logger, onTrouble, onUnauthorized, failed }: ErrorOptions & { readonly failed: FailedCredentials },
 ) {
-  const { response, raw } = request;
+  const { raw } = request;
   noteRoute(request); // Of those that asked for no key as well.
   // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
   if (raw.res.headersSent) return h.abandon;
-  if (!Boom.isBoom(response)) return h.continue;
+  if (!Boom.isBoom(request.response)) return h.continue;
+  const response = charged(request, request.response);
   const found = troubleOf(response);
   const error = found ? boomOf(found) : asAnswer(response);
   const { statusCode, headers } = error.output;
@@ -96,6 +98,11 @@ function shapeError(
   const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
   return shaped;
+}
+
+/** Charges a conditional request, which was not before: it might have been 304. @returns 429 where it is beyond its rate */
+function charged(request: Request, error: Boom.Boom): Boom.Boom {
+  return (request.auth.isAuthenticated && refusalOf(callerOf(request))) || error;
 }
 
 /** How many requests of a network may be refused for their key until it waits for the refusal. */

@@ -180,6 +180,15 @@ describe('rates', () => {
     expect((await get(key)).headers.get('ratelimit')).to.match(/^"default";r=0;/);
   });
 
+  it('count errors of conditional requests, too, and refuse those beyond them', async () => {
+    const key = await makeKey('2/s');
+    const headers = { 'if-none-match': '"x"' };
+    const statuses = [];
+    for (const path of ['/products/9999', '/products?page=x', '/products/9999'])
+      statuses.push((await get(key, { path, headers })).status);
+    expect(statuses).to.deep.equal([404, 400, 429]);
+  });
+
   it('count lines as their pages, and HEAD as one request; they may go into debt', async () => {
     const [key, slow] = [await makeKey('10/s'), await makeKey('1/s')];
     expect((await get(key, lines)).text.split('\n')).to.have.length(451);
