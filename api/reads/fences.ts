@@ -1,5 +1,6 @@
 // The fences of search indexes, for one process that serves: the first entry of each page of an index, by which the
-// pages are found that a search has to read. Those of the indexes that were searched last are remembered.
+// pages are found that a search has to read. Those of the indexes that were searched last are remembered, if they are not
+// very many.
 
 import { crc32 } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
@@ -8,6 +9,9 @@ import type { Redis } from '../../shared/redis/connections.ts';
 /** How many characters of fences are remembered, and how much each fence takes besides its own. */
 const maxRemembered = 40_000_000;
 const fenceOverhead = 40;
+
+/** Of a list with more than so many, Redis counts for each search: to read all of them would take longer than an answer may. */
+const mostRead = 300_000;
 
 /** How many fences are read with one command, well under a ms of Redis's time, and how many commands go out together. */
 const fencesAtOnce = 500;
@@ -26,14 +30,42 @@ export interface FenceList {
 
 /** Reads fences by one connection, which is borrowed. */
 export class Fences {
+  readonly #redis: Redis;
+  readonly #mostRead: number;
   readonly #lists: LRUCache<string, readonly string[], FenceList>;
 
-  constructor(redis: Redis) {
+  /** @param most how many fences are read and remembered at most; tests lower it */
+  constructor(redis: Redis, most = mostRead) {
+    this.#redis = redis;
+    this.#mostRead = most;
     this.#lists = new LRUCache({
       maxSize: maxRemembered,
       sizeCalculation: (fences) => fences.reduce((sum, { length }) => sum + length + fenceOverhead, 1),
       fetchMethod: (_name, _stale, { context }) => readFences(redis, context),
     });
+  }
+
+  /** Whether all fences of an index are read, so that each is what it must be. */
+  areRead({ count }: FenceList): boolean {
+    return count <= this.#mostRead;
+  }
+
+  /**
+   * How many fences of an index stand before each of some bounds. `null` where one is missing, or another one, as far as
+   * they are read. Throws what the connection throws.
+   */
+  async countsBelow(list: FenceList, bounds: readonly string[]): Promise<readonly number[] | null> {
+    if (!this.areRead(list)) return this.#askCounts(list, bounds);
+    const sorted = await this.get(list);
+    return sorted && bounds.map((bound) => countBelow(sorted, bound));
+  }
+
+  async #askCounts({ key, count }: FenceList, bounds: readonly string[]): Promise<number[] | null> {
+    const [there, ...counts] = await Promise.all([
+      this.#redis.zcard(key),
+      ...bounds.map((bound) => this.#redis.zlexcount(key, '-', Buffer.from(`(${bound}`, 'latin1'))),
+    ]);
+    return there === count ? counts : null;
   }
 
   /**

@@ -82,6 +82,8 @@ export interface ReadModelOptions {
   readonly maxWaiting?: number | undefined;
   /** How long a list may be of which more than places is remembered, in bytes of its text; tests lower it. */
   readonly longestRemembered?: number | undefined;
+  /** How many fences of a search index are read to be remembered; tests lower it. */
+  readonly mostFences?: number | undefined;
 }
 
 /**
@@ -103,7 +105,7 @@ export class ReadModel {
     const marks = new DamageMarks(master, onDamage);
     this.#redis = redis;
     const hashes = new HashReads(redis);
-    this.#fences = new Fences(redis);
+    this.#fences = new Fences(redis, limits.mostFences);
     this.#pages = new EntryPages(hashes);
     this.#stored = new StoredRecords(hashes, marks, new KnownBlocks(limits.longestRemembered));
     this.#olderDrugs = new OlderDrugs(this.#stored);

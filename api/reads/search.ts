@@ -97,22 +97,29 @@ async function readRange(
   index: SearchIndex,
   { range: { least, beyond }, span }: { range: EntryRange; span: SearchRequest['span'] },
 ): Promise<FoundRange | null> {
-  const sorted = await fences.get(index.fences);
-  if (!sorted) return null;
-  const pagesUpTo = countBelow(sorted, beyond);
-  if (pagesUpTo === 0) return nothing;
-  const firstPage = Math.max(0, countBelow(sorted, least) - 1);
-  const lastPage = pagesUpTo - 1;
+  const counts = await fences.countsBelow(index.fences, [least, beyond]);
+  if (!counts) return null;
+  const [pagesBefore, pagesUpTo] = counts as [number, number];
+  // Of fences that were not read one may be another one: the pages tell, and those behind them.
+  const areProven = fences.areRead(index.fences);
+  if (pagesUpTo === 0 && areProven) return nothing;
+  const firstPage = Math.max(0, pagesBefore - 1);
+  const lastPage = Math.max(0, pagesUpTo - 1);
   // The results begin in the first page or right behind it, so all pages that the span can lie in are known before
   // that one is read.
   const wanted = pagesOf({
     first: firstPage * pageEntries + span.from,
     last: (firstPage + 1) * pageEntries + span.from + span.count - 1,
-  });
-  const numbers = [...new Set([firstPage, lastPage, ...wanted.filter((it) => it <= lastPage)])];
-  const pages = await read.get(index.pages, numbers);
+  }).filter((it) => it <= lastPage);
+  const behind = areProven ? [] : [firstPage + 1, lastPage + 1].filter((it) => it < index.fences.count);
+  const pages = await read.get(index.pages, [...new Set([firstPage, lastPage, ...wanted, ...behind])]);
   if (!pages) return null;
   const page = (number: number) => pages.get(number) as readonly string[];
+  const isBefore = (number: number, bound: string) => (pages.get(number)?.[0] as string) < bound;
+  const isPlace = (number: number, bound: string) =>
+    (number === 0 || isBefore(number, bound)) &&
+    (number + 1 >= index.fences.count || !isBefore(number + 1, bound));
+  if (!areProven && !(isPlace(firstPage, least) && isPlace(lastPage, beyond))) return null;
   const from = firstPage * pageEntries + countBelow(page(firstPage), least);
   const until = lastPage * pageEntries + countBelow(page(lastPage), beyond);
   const entries: string[] = [];

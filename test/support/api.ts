@@ -71,7 +71,12 @@ export type ApiOptions = Partial<
     | 'onTrouble'
     | 'onUnauthorized'
   >
-> & { readonly defaultRate?: string; readonly maxWaiting?: number; readonly longestRemembered?: number };
+> & {
+  readonly defaultRate?: string;
+  readonly maxWaiting?: number;
+  readonly longestRemembered?: number;
+  readonly mostFences?: number;
+};
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
 export async function startApi({
@@ -81,6 +86,7 @@ export async function startApi({
   logger = pino({ level: 'silent' }),
   maxWaiting,
   longestRemembered,
+  mostFences,
   defaultRate,
   ...limits
 }: ApiOptions & {
@@ -112,6 +118,7 @@ export async function startApi({
       onDamage,
       maxWaiting,
       longestRemembered,
+      mostFences,
     },
   });
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });

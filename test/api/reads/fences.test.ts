@@ -64,6 +64,22 @@ describe('the fences of a search index', () => {
     expect(known).to.deep.equal(['n000000', 'n000000x', ...texts(599).slice(1)]);
   });
 
+  it('are counted below bounds, by their bytes, whether they are read or Redis counts them', async () => {
+    const members = ['a', 'b\u0001', 'b\u007f', 'bc', 'c'];
+    const bytes = [...members, '\u00e9'].map((it) => Buffer.from(it, 'latin1'));
+    await redis.zadd('fences', ...bytes.flatMap((it) => [0, it]));
+    const bounds = ['', 'a', 'a\u0000', 'b', 'b\u0080', 'bc', 'd', '\u00e8', '\u00ff'];
+    for (const most of [6, 5]) {
+      const list = { key: 'fences', name: 'of bytes', count: 6, check: undefined };
+      const fences = new Fences(redis, most);
+      expect(await fences.countsBelow(list, bounds), `${most}`).to.deep.equal([0, 0, 1, 1, 4, 2, 5, 5, 6]);
+      for (const count of [5, 7])
+        expect(await new Fences(redis, most).countsBelow({ ...list, count }, bounds), `${count}`).to.equal(
+          null,
+        );
+    }
+  });
+
   it('are asked for again after Redis failed', async () => {
     const fences = new Fences(redis);
     await redis.set('fences', 'no sorted set');

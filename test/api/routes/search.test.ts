@@ -319,6 +319,8 @@ describe('GET /{collection} with a search', () => {
 describe('a search for what many records have', () => {
   const server = useRedis();
   const api = useApi(server, { longestRemembered: 0 });
+  /** As with a list of so many records that the fences of its index are not read. */
+  const ofLarge = useApi(server, { longestRemembered: 0, mostFences: 0 });
   const count = 2 * frequentOver + 100;
   const [all, most, many, few, one] = [1, 2, 3, 4, 5].map((n) => `869000000000${n}`) as [
     ...[string, string, string, string, string],
@@ -336,7 +338,12 @@ describe('a search for what many records have', () => {
     const name = `${'çÇaIı'[n % 5]} ${(n * 7) % 90}`;
     return named(1 + ((n * 77) % 997), name, { ...barcodesOf(...barcodes), drug: { id: drug, name: 'x' } });
   });
-  before(() => importRecords(listed, productCollection, { redisUrl: server().url }));
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+    await importRecords(listed, productCollection, { redisUrl: server().url });
+  });
+  after(() => redis.disconnect());
 
   it('finds what a plain filter over the list finds, in order, whatever is asked for together', async () => {
     const barcodes = [undefined, all, most, many, few, one, '8690000000009'];
@@ -357,7 +364,7 @@ describe('a search for what many records have', () => {
       const page = 1 + (n % Math.max(1, Math.ceil(found.length / perPage)));
       const parameters = Object.entries({ barcode, drug, name }).filter(([, value]) => value !== undefined);
       const path = `/products?${query({ ...Object.fromEntries(parameters), page, 'per-page': perPage })}`;
-      const answer = (await api().get(path)).json<List>();
+      const answer = (await (n % 2 === 0 ? api() : ofLarge()).get(path)).json<List>();
       expect(answer._meta.totalCount, path).to.equal(found.length);
       const expected = found.slice((page - 1) * perPage, page * perPage);
       expect(idsOf(answer), path).to.deep.equal(expected.map((it) => it.product.id));
@@ -365,7 +372,6 @@ describe('a search for what many records have', () => {
   });
 
   it('is 503, and not what has any name, where the names of the index are damaged', async () => {
-    const redis = await connectForWriting(server().url);
     const content = Number((await api().get('/products?per-page=1')).headers.get('medref-version'));
     const { entries } = productKeys.content(content);
     const stored = (await redis.hgetBuffer(entries, '0')) as Buffer;
@@ -374,11 +380,45 @@ describe('a search for what many records have', () => {
       expect((await api().get(`/products?${path}`)).status, path).to.equal(503);
     await redis.hset(entries, '0', stored);
     await redis.del(productKeys.damaged);
-    redis.disconnect();
+  });
+
+  it('reads no fence where there are too many, and is 503, or right, where one is missing, too many or another one', async () => {
+    const paths = [
+      'name=c',
+      'name=a&per-page=7&page=3',
+      'drug=64',
+      `barcode=${few}`,
+      'drug=1&name=c%206',
+      'name=a%200',
+    ];
+    const asked = (path: string) => ofLarge().get(`/products?${path}`);
+    const right = await Promise.all(paths.map(async (path) => (await asked(path)).json<List>()));
+    const commands = await commandsDuring(redis, () => asked(paths[0] as string));
+    expect(commands.map(({ name }) => name)).to.include.members(['zcard', 'zlexcount']);
+    expect(commands.map(({ name }) => name)).not.to.include('zrange');
+    const { fences } = productKeys.content(Number((await asked('per-page=1')).headers.get('medref-version')));
+    const sorted = await redis.zrangeBuffer(fences, 0, '-1');
+    for (const fence of sorted.filter((_, n) => n % 9 < 2)) {
+      await redis.zrem(fences, fence);
+      expect((await asked('name=c')).status, 'one is missing').to.equal(503);
+      await redis.zadd(fences, 0, Buffer.concat([fence, Buffer.from('x')]), 0, 'more');
+      expect((await asked('name=c')).status, 'too many').to.equal(503);
+      for (const other of ['\u0001', '\u007f']) {
+        await redis.del(fences);
+        await redis.zadd(fences, 0, other, ...sorted.flatMap((it) => (it === fence ? [] : [0, it])));
+        for (const [n, path] of paths.entries()) {
+          const { status, json } = await asked(path);
+          if (status === 503) continue;
+          expect(json<List>(), path).to.deep.equal(right[n]);
+        }
+      }
+      await redis.del(fences);
+      await redis.zadd(fences, ...sorted.flatMap((it) => [0, it]));
+    }
+    expect((await asked('name=c')).json<List>()).to.deep.equal(right[0]);
   });
 
   it('reads no more of the index for that than for a page of results', async () => {
-    const redis = await connectForWriting(server().url);
     const content = Number((await api().get('/products?per-page=1')).headers.get('medref-version'));
     const { entries } = productKeys.content(content);
     const pages = await redis.hlen(entries);
@@ -394,7 +434,6 @@ describe('a search for what many records have', () => {
       expect(new Set(asked).size, path).to.be.within(1, frequentOver / pageEntries + 12);
     }
     expect(pages).to.be.above(60);
-    redis.disconnect();
   });
 });
 
