@@ -1133,4 +1133,32 @@ export const mutants: readonly Mutant[] = [
     to: '}, 0);',
     tests: [`${api}/plugins/errors.test.ts`],
   },
+  {
+    what: 'fences that nobody read are believed to be as many as they must be',
+    file: 'api/reads/fences.ts',
+    from: 'return there === count ? counts : null;',
+    to: 'return counts;',
+    tests: [`${api}/reads/fences.test.ts`],
+  },
+  {
+    what: 'where a range begins and ends is not told by its pages',
+    file: 'api/reads/search.ts',
+    from: 'if (!areProven && !(isPlace(firstPage, least) && isPlace(lastPage, beyond))) return null;',
+    to: '',
+    tests: [`${api}/routes/search.test.ts`],
+  },
+  {
+    what: 'a page beyond the end is empty where Redis has lost the list',
+    file: 'api/reads/read-model.ts',
+    from: '(await this.#redis.exists(blocks, order)) > 0',
+    to: '(await this.#redis.exists(blocks, order)) >= 0',
+    tests: [`${api}/reads/availability.test.ts`],
+  },
+  {
+    what: 'a conditional request that fails is not counted',
+    file: 'api/plugins/errors.ts',
+    from: '(request.auth.isAuthenticated && refusalOf(callerOf(request))) || error',
+    to: 'error',
+    tests: [`${api}/reads/rates.test.ts`],
+  },
 ];
