@@ -115,11 +115,7 @@ async function readRange(
   const pages = await read.get(index.pages, [...new Set([firstPage, lastPage, ...wanted, ...behind])]);
   if (!pages) return null;
   const page = (number: number) => pages.get(number) as readonly string[];
-  const isBefore = (number: number, bound: string) => (pages.get(number)?.[0] as string) < bound;
-  const isPlace = (number: number, bound: string) =>
-    (number === 0 || isBefore(number, bound)) &&
-    (number + 1 >= index.fences.count || !isBefore(number + 1, bound));
-  if (!areProven && !(isPlace(firstPage, least) && isPlace(lastPage, beyond))) return null;
+  if (!areProven && !(liesIn(pages, firstPage, least) && liesIn(pages, lastPage, beyond))) return null;
   const from = firstPage * pageEntries + countBelow(page(firstPage), least);
   const until = lastPage * pageEntries + countBelow(page(lastPage), beyond);
   const entries: string[] = [];
@@ -129,6 +125,13 @@ async function readRange(
     entries.push(entry);
   }
   return { from, until, count: until - from, entries };
+}
+
+/** Whether a bound lies in a page, as told by what that page and the one behind it begin with. */
+function liesIn(pages: ReadonlyMap<number, readonly string[]>, number: number, bound: string): boolean {
+  const begins = (at: number) => pages.get(at)?.[0];
+  const behind = begins(number + 1);
+  return (number === 0 || (begins(number) as string) < bound) && (behind === undefined || behind >= bound);
 }
 
 const nothing: FoundRange = { from: 0, until: 0, count: 0, entries: [] };

@@ -1143,7 +1143,7 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'where a range begins and ends is not told by its pages',
     file: 'api/reads/search.ts',
-    from: 'if (!areProven && !(isPlace(firstPage, least) && isPlace(lastPage, beyond))) return null;',
+    from: 'if (!areProven && !(liesIn(pages, firstPage, least) && liesIn(pages, lastPage, beyond))) return null;',
     to: '',
     tests: [`${api}/routes/search.test.ts`],
   },
