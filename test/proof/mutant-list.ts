@@ -224,8 +224,8 @@ export const mutants: readonly Mutant[] = [
   {
     what: 'a search begins a page too late',
     file: 'api/reads/search.ts',
-    from: 'Math.max(0, countBelow(sorted, least) - 1)',
-    to: 'countBelow(sorted, least)',
+    from: 'Math.max(0, pagesBefore - 1)',
+    to: 'pagesBefore',
     tests: [`${api}/routes/search.test.ts`],
   },
   {

@@ -13,7 +13,10 @@ import { send } from '../../support/wire.ts';
 
 const maxRequests = 3;
 
-describe('a process with more requests than it works on', () => {
+describe('a process with more requests than it works on', function () {
+  // On a machine that is busy the event loop may be late, and then a process takes fewer.
+  this.retries(2);
+
   const redis = useRedis();
   const causes: string[] = [];
   let api: TestApi;
