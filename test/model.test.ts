@@ -669,7 +669,8 @@ describe('the service and its model', function () {
       ...{ numRuns, includeErrorInReport: true },
     });
     expect(runs, 'sequences of commands that were run to their end').to.equal(numRuns);
-    expect(commandsRun).to.be.above(4 * numRuns);
+    // Of many, some are short and some long; few may all be short.
+    expect(commandsRun).to.be.above((numRuns > 50 ? 4 : 1) * numRuns);
     if (this.test) this.test.title += `: ${runs} runs, ${commandsRun} commands`;
   });
 });
