@@ -216,6 +216,7 @@ describe('a request that waits for a publication', () => {
     sockets[1]?.resetAndDestroy();
     sockets[2]?.end();
     await untilWaiting(maxWaiting - 3);
+    await sleep(20); // What was asked before is over.
     const before = await commands();
     for (const socket of sockets) socket.destroy();
     await untilWaiting(0);
