@@ -78,11 +78,11 @@ function latencyResult(fsync: Fsync, { samples, failure }: ContestResult<Float64
       : { state: 'failed', reason: failure };
   const phases = () => [
     phase(
-      `idle, \`${fsync}\``,
+      `idle, ${fsync}`,
       samples.map(({ against }) => against),
     ),
     phase(
-      `during an import, \`${fsync}\``,
+      `during an import, ${fsync}`,
       samples.map(({ subject }) => subject),
     ),
   ];

@@ -269,12 +269,12 @@ function latencyPlot([idle, busy]: readonly LatencyFigures[]): Drawing {
   const latency = [idle, busy].filter((it) => it !== undefined);
   const told = latency.map(({ name, percentiles }) => {
     const p99 = percentiles.find(([share]) => share === 0.99)?.[1] ?? 0;
-    return `${name.replaceAll('`', '')}: 99 of 100 requests within ${ratio(p99)} ms`;
+    return `${name}: 99 of 100 requests within ${ratio(p99)} ms`;
   });
   const curves = latency.map(
     ({ name, percentiles }): Curve => ({
       ...{
-        label: name.replaceAll('`', ''),
+        label: name,
         kind: name.startsWith('idle') ? 'idle' : 'busy',
         points: percentiles,
       },

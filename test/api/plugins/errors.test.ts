@@ -271,7 +271,7 @@ describe('errors', () => {
         const met = bounded.requests();
         const sent = Array.from({ length: 40 }, refused);
         while (bounded.requests() < met + sent.length) await sleep(1);
-        return sent.map(async (it) => it);
+        return sent;
       };
       const first = await Promise.all([...(await wave()), ...(await wave()), ...(await wave())]);
       const held: ReturnType<typeof refused>[] = [];
