@@ -42,6 +42,8 @@ export interface ServerDependencies {
   readonly maxStreams?: number;
   /** How many requests are worked on at once; 1,000 unless it is given. */
   readonly maxRequests?: number;
+  /** How late the event loop may be before fewer are taken, in ms; 100 unless it is given. */
+  readonly lateMs?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
   readonly host: string;
@@ -73,6 +75,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     rates,
     maxStreams = 20,
     maxRequests = 1_000,
+    lateMs,
     whyAway,
     host,
     port,
@@ -108,7 +111,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
-    { plugin: overload, options: { maxRequests, onTrouble } },
+    { plugin: overload, options: { maxRequests, lateMs, onTrouble } },
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
     { plugin: lastAnswers },
     { plugin: draining, options: { quietMs } },

@@ -12,6 +12,8 @@ import { aroundRequests, requestEvents } from './around-requests.ts';
 /** What the plugin is given. */
 export interface OverloadOptions {
   readonly maxRequests: number;
+  /** How late the event loop may be before fewer are taken, in ms. */
+  readonly lateMs?: number | undefined;
   /** Told of each request that was refused. */
   readonly onTrouble: (trouble: Trouble, requestId: string) => void;
 }
@@ -19,9 +21,9 @@ export interface OverloadOptions {
 /** Takes as many requests at once as are answered quickly. */
 export const overload: Plugin<OverloadOptions> = {
   name: 'overload',
-  register(server: Server, { maxRequests, onTrouble }: OverloadOptions) {
+  register(server: Server, { maxRequests, lateMs, onTrouble }: OverloadOptions) {
     const { listener } = server;
-    const underWay = new RequestsUnderWay(maxRequests);
+    const underWay = new RequestsUnderWay(maxRequests, { lateMs });
     const { status, message, retryAfter } = overloaded;
     aroundRequests(listener, requestEvents, (request, response, goOn) => {
       if (isBounded(request)) {

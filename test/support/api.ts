@@ -67,6 +67,7 @@ export type ApiOptions = Partial<
     | 'maxStreams'
     | 'quietMs'
     | 'maxRequests'
+    | 'lateMs'
     | 'onAnswered'
     | 'onTrouble'
     | 'onUnauthorized'
@@ -131,6 +132,8 @@ export async function startApi({
       onUncounted: (message) => void uncounted.push(message),
     }),
     whyAway: () => null,
+    // However busy the machine of the tests is.
+    lateMs: Number.POSITIVE_INFINITY,
     host: '127.0.0.1',
     port: 0,
     baseUrl,
