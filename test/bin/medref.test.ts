@@ -284,13 +284,18 @@ describe('the command line', function () {
     });
 
     it('ends at once when it is asked to stop a second time, by the signal itself, which shells show as 130', async () => {
-      const upstream = await startUpstream((response) => response.write('['));
+      let left: Promise<unknown> = Promise.resolve();
+      const upstream = await startUpstream((response) => {
+        left = once(response, 'close');
+        response.write('[');
+      });
       const command = startProcess(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
       server().pause(); // What is to be put in order cannot be.
       try {
         command.process.kill('SIGINT');
-        await new Promise((resolve) => setTimeout(resolve, 200));
+        await left; // So it has met the first one: two that wait to be met are one.
+        await new Promise((resolve) => setTimeout(resolve, 50));
         expect(command.process.exitCode).to.equal(null);
         command.process.kill('SIGINT');
         expect(await command.ended).to.deep.include({ code: null, stdout: '' });
