@@ -83,9 +83,9 @@ describe('the access log', () => {
   it('takes time by the length of what a client sends', () => {
     const { log } = logged('all');
     const took = (target: string) => {
-      const start = performance.now();
+      const start = process.cpuUsage();
       for (let n = 0; n < 20; n += 1) log.write({ ...answered, target });
-      return (performance.now() - start) / 20;
+      return process.cpuUsage(start).user / 1_000 / 20;
     };
     for (const part of ['key', '?key', '&key=', '?a=', '%6', 'medref_', '%']) {
       expect(took(part.repeat(16_384 / part.length)), part).to.be.below(20);
