@@ -251,7 +251,7 @@ describe('rates', () => {
   });
 
   it('add no delay to that of the read, however slow Redis is', async () => {
-    const slow = await startSlowly(redis().port, 300);
+    const slow = await startSlowly(redis().port, 200);
     const late = await startApi({ redisUrl: slow.url });
     try {
       const [free, rated] = [await makeKey(null), await makeKey('50/s')];
@@ -259,7 +259,7 @@ describe('rates', () => {
         await get(key, { at: late }); // So that the key is known, and the script.
         const from = performance.now();
         expect((await get(key, { at: late })).status).to.equal(200);
-        expect(performance.now() - from, 'one round trip').to.be.within(290, 590);
+        expect(performance.now() - from, 'one round trip').to.be.within(190, 390);
       }
     } finally {
       await late.stop();
