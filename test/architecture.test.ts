@@ -73,6 +73,21 @@ describe('the architecture', () => {
     expect([...mayImport.keys()].sort()).to.deep.equal(folders);
   });
 
+  it('has each test run by one command', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const foldersOf = (command: string) =>
+      [...(scripts[command] ?? '').matchAll(/"test\/\{(.+?)\}\/\*\*\/\*\.test\.ts"/g)].flatMap(
+        ([, names = '']) => names.split(','),
+      );
+    const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.test.ts'))
+      .filter((file) => file.includes('/'));
+    expect(scripts['test']).to.include('"test/*.test.ts"');
+    expect([...foldersOf('test'), ...foldersOf('test:delivery')]).to.have.members([
+      ...new Set(tests.map((file) => file.slice(0, file.indexOf('/')))),
+    ]);
+  });
+
   /** Whether a folder is meant by a name of the table: `importer/*` means the folders below, too. */
   const isNamed = (folder: string, name: string) =>
     name.endsWith('*') ? folder.startsWith(name.slice(0, -1)) : folder === name;

@@ -18,7 +18,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 
 const run = promisify(execFile);
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 // By require: what the package offers to import calls require, which modules do not have.
 const { runLint } = createRequire(import.meta.url)(

@@ -7,11 +7,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { companies, products } from './support/records.ts';
-import { useRedis } from './support/redis-server.ts';
+import { companies, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
 
 const run = promisify(execFile);
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Manifest {
   readonly private: boolean;

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { root } from './support/project-files.ts';
+import { root } from '../support/project-files.ts';
 
 const run = promisify(execFile);
 
