@@ -59,6 +59,7 @@ export function openReads(settings: Settings, { logger, metrics, troubles }: Wat
   const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
   const live = new LiveVersions({
     ...{ redis, listener, replica: replica?.reads, keyPrefix, sources: importedCollections },
+    onDamage: damageTold({ metrics, troubles }),
   });
   const readModel = new ReadModel({
     ...{ redis: replica?.reads.redis ?? redis, master: redis, live, keyPrefix },

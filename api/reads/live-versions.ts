@@ -3,6 +3,7 @@
 import type { Collection } from '../../shared/collections/collection.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { damageIn } from '../../shared/redis/damage.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import type { Replica } from './replica.ts';
 
@@ -19,6 +20,8 @@ export interface LiveVersionsOptions {
   readonly replica?: Replica | undefined;
   /** Collections that have versions of their own. */
   readonly sources: readonly Collection[];
+  /** Told once of a live version that cannot be read, though one is known, as a sentence; nobody is unless it is given. */
+  readonly onDamage?: (message: string) => void;
 }
 
 /** The live versions of all collections, as one process knows them. */
@@ -29,15 +32,25 @@ export class LiveVersions {
   readonly #keyPrefix: string;
   readonly #sources: readonly Collection[];
   readonly #known = new Map<string, LiveVersion>();
+  readonly #onDamage: (message: string) => void;
+  readonly #damaged = new Map<string, string>();
   readonly #onMove: ((source: Collection) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ redis, listener, replica, keyPrefix, sources }: LiveVersionsOptions) {
+  constructor({
+    redis,
+    listener,
+    replica,
+    keyPrefix,
+    sources,
+    onDamage = () => undefined,
+  }: LiveVersionsOptions) {
     this.#redis = redis;
     this.#listener = listener;
     this.#replica = replica;
     this.#keyPrefix = keyPrefix;
     this.#sources = sources;
+    this.#onDamage = onDamage;
   }
 
   /** Begins to follow what is published; waits for nothing, since Redis may be away. */
@@ -83,8 +96,26 @@ export class LiveVersions {
     return live;
   }
 
-  /** While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. */
   #poll(): void {
-    for (const source of this.#sources) this.refresh(source, true).catch(() => undefined);
+    for (const source of this.#sources) {
+      this.refresh(source, true)
+        .then(() => void this.#damaged.delete(source.name))
+        .catch((error: unknown) => this.#meet(source, error))
+        .catch(() => undefined);
+    }
+  }
+
+  /**
+   * While Redis is away the reads fail by themselves, so a poll that fails has nothing to add. What is damaged no reader meets, as
+   * long as a version is known from before.
+   */
+  async #meet({ name }: Collection, error: unknown): Promise<void> {
+    if (!this.#known.has(name)) return;
+    const damage = await damageIn(this.#redis, error);
+    if (damage === null || this.#damaged.get(name) === damage.message) return;
+    this.#damaged.set(name, damage.message);
+    this.#onDamage(
+      `${damage.message} Until it is mended, ${name} are answered from the version that was live before.`,
+    );
   }
 }

@@ -106,10 +106,12 @@ export async function startApi({
   const replicaConnection = connectReplica(() => replica?.forget());
   const replica =
     replicaConnection === null ? undefined : new Replica({ master: redis, replica: replicaConnection });
-  const live = new LiveVersions({ redis, listener, replica, keyPrefix, sources: importedCollections });
   const damage: string[] = [];
   const uncounted: string[] = [];
   const onDamage = (message: string) => void damage.push(message);
+  const live = new LiveVersions({
+    ...{ redis, listener, replica, keyPrefix, sources: importedCollections, onDamage },
+  });
   const readModel = new ReadModel({
     ...{
       redis: replica?.redis ?? redis,

@@ -1,5 +1,6 @@
 // Which version a process takes for the live one while another Redis, or what seems to be one, takes the place of its own.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { contentKeys } from '../../../importer/scripts/key-lists.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
@@ -43,6 +44,31 @@ describe('the live version, where Redis changes in one moment', () => {
     expect(outcome).to.equal('published');
     return version;
   }
+
+  it('stays the one that is known where it is damaged, and operators are told so once', async () => {
+    const document = (await redis.get(productKeys.live)) as string;
+    const until = async (isSo: () => boolean) => {
+      while (!isSo()) await sleep(20);
+    };
+    const stays = 'Until it is mended, products are answered from the version that was live before.';
+    await redis.set(productKeys.live, 'x');
+    await until(() => api.damage.length > 0);
+    await sleep(1_100); // It is looked at twice a second.
+    expect(api.damage).to.deep.equal([
+      `The Redis key ${productKeys.live} holds text that medref did not store there. ${stays}`,
+    ]);
+    expect((await send(api, '/products')).status).to.equal(200);
+    await redis.multi().del(productKeys.live).hset(productKeys.live, 'x', 'x').exec();
+    await until(() => api.damage.length > 1);
+    expect(api.damage[1]).to.equal(
+      `The Redis key ${productKeys.live} is a hash, which is not what medref stores there. ${stays}`,
+    );
+    await redis.set(productKeys.live, document);
+    await sleep(1_100);
+    await redis.set(productKeys.live, 'x');
+    await until(() => api.damage.length > 2);
+    expect(api.damage[2], 'once it was mended, anew').to.equal(api.damage[0]);
+  });
 
   it('is the one of another content within a second, though it has the same number', async () => {
     const ahead = 30_000_101_000_000;
