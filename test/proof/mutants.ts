@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,9 +12,8 @@ import type { Finding } from './reliability-page.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What the copy needs; what is installed and real lists are linked to. */
-const copied = ['api', 'bin', 'config', 'demo', 'bench', 'importer', 'shared', 'test', 'docs', 'dist'];
-const files = ['package.json', 'tsconfig.json', 'README.md'];
+/** What the copy does not have: what is installed, which is linked to, as real lists are, and the history. */
+const notCopied = ['node_modules', '.git'];
 
 /** Redis scripts, which no compiler touches. */
 const scripts = 'importer/scripts';
@@ -63,7 +62,9 @@ export async function proveMutants(say: (progress: string) => void): Promise<Fin
 }
 
 async function copyProject(copy: string): Promise<void> {
-  for (const path of [...copied, ...files]) await cp(join(root, path), join(copy, path), { recursive: true });
+  for (const path of await readdir(root)) {
+    if (!notCopied.includes(path)) await cp(join(root, path), join(copy, path), { recursive: true });
+  }
   await writeFile(
     join(copy, '.mocharc.json'),
     JSON.stringify({ 'node-option': ['import=tsx'], timeout: 30_000 }),
