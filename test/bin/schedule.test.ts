@@ -119,7 +119,12 @@ describe('the schedule, as a command', () => {
     await importNow(url);
     const schedule = await startSchedule({ PRODUCTS_URL: url }, { cron: '* * * * * *' });
     while (upstream.requests.length < 2) await sleep(20);
-    expect(await schedule.stop()).to.equal(0);
+    server().pause(); // What the import has staged cannot be discarded.
+    const stopped = schedule.stop();
+    const first = await Promise.race([stopped, sleep(500, 'it waits for the import')]);
+    server().resume();
+    expect(first).to.equal('it waits for the import');
+    expect(await stopped).to.equal(0);
     expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     expect((await readHistory(redis, keys, 1))[0]).to.deep.include({
       ...{ outcome: 'failed', reason: 'It was stopped by SIGTERM.' },

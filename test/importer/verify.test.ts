@@ -236,7 +236,7 @@ describe('what is stored, as it is verified and repaired', () => {
     await damage(records, '9');
     const { left, done } = await mend();
     expect(left.contents[0]?.damage.join()).to.match(/Record 9 of .* is damaged/);
-    expect(done.join()).to.include('does not come to the checksum');
+    expect(done.join()).to.include('does not come to the checksum of the version.');
   });
 
   it('is made anew from the records where a block tells other ones', async () => {
