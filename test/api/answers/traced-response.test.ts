@@ -173,12 +173,19 @@ describe('a request that is answered', function () {
   });
 
   it('is told of as cut off where its client goes before the end', async () => {
-    const socket = connect(api.port, '127.0.0.1');
-    socket.write(`GET /products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\n\r\n`);
-    socket.resetAndDestroy();
-    await once(socket, 'close');
-    const { isWhole, status } = await only();
-    expect({ isWhole, status }).to.deep.equal({ isWhole: false, status: null });
+    redis().pause(); // So that no answer begins.
+    try {
+      const met = api.requests();
+      const socket = connect(api.port, '127.0.0.1');
+      socket.write(`GET /products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\n\r\n`);
+      while (api.requests() === met) await sleep(5);
+      socket.resetAndDestroy();
+      await once(socket, 'close');
+      const { isWhole, status } = await only();
+      expect({ isWhole, status }).to.deep.equal({ isWhole: false, status: null });
+    } finally {
+      redis().resume();
+    }
   });
 
   it('is named by the log where it failed, and by what is told of its trouble', async () => {
