@@ -157,6 +157,7 @@ describe('a process with more requests than it works on', () => {
       expect(status).to.equal(503);
       expect((await Promise.all(taken)).map((answer) => answer.status)).to.deep.equal([200, 200]);
     } finally {
+      redis().resume();
       await late.stop();
     }
   });
