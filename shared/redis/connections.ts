@@ -1,6 +1,7 @@
 // Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
 // Whoever opens a connection closes it.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { RedisUnavailableError } from './failures.ts';
 import { describeServer, parseServers, type Servers } from './server-url.ts';
@@ -35,6 +36,9 @@ const retryEveryMs = 200;
 
 /** A Sentinel that is silent for this long is passed over. */
 const sentinelSilenceMs = 500;
+
+/** After this long Sentinels are asked again. */
+const askAgainMs = 50;
 
 /** How often a process that serves looks for nodes that have joined a Cluster, or come back to it. */
 const lookForNodesMs = 2_000;
@@ -267,7 +271,7 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
   const { hosts, hasTls } = servers;
   const credentials = credentialsOf(servers);
   if (servers.kind === 'sentinel') {
-    return quietAboutSentinels(
+    return askedAgain(
       quiet(
         new OneServer({
           ...ofServer,
@@ -365,16 +369,41 @@ function quietCluster(redis: Cluster): Cluster {
 }
 
 /**
+ * A connection to the master, or to a replica, that Sentinels name. A failover that they tell of while they are asked ends
+ * the asking, and would end the connection for ever; what they answer is of before, so they are asked again.
+ */
+function askedAgain(redis: OneServer): OneServer {
+  const inside = redis as unknown as { connector: SentinelConnector; manuallyClosing: boolean };
+  const { connector } = inside;
+  quietAboutSentinels(redis, connector);
+  const connect = connector.connect.bind(connector);
+  connector.connect = async (told) => {
+    for (;;) {
+      try {
+        return await connect(told);
+      } catch (error) {
+        await sleep(askAgainMs);
+        if (inside.manuallyClosing) throw error;
+      }
+    }
+  };
+  return redis;
+}
+
+/** What ioredis keeps to itself of how it asks Sentinels. */
+interface SentinelConnector {
+  connect(told: unknown): Promise<unknown>;
+  connectToSentinel(...how: unknown[]): OneServer;
+}
+
+/**
  * Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. What
  * watches for failovers has no listener for its errors, so that ioredis would write them to stderr.
  */
-function quietAboutSentinels(redis: OneServer): OneServer {
-  const { connector } = redis as unknown as {
-    connector: { connectToSentinel(...how: unknown[]): OneServer };
-  };
+function quietAboutSentinels(redis: OneServer, connector: SentinelConnector): void {
   const connectToSentinel = connector.connectToSentinel.bind(connector);
   connector.connectToSentinel = (...how) => connectToSentinel(...how).on('error', () => undefined);
-  return redis.on('sentinelError', ({ message }: Error) => {
+  redis.on('sentinelError', ({ message }: Error) => {
     const { options } = redis;
     if (/\bNOAUTH\b/.test(message)) {
       options.sentinelUsername = options.username;

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +9,12 @@ import {
   connectForListening,
   connectForServing,
   connectForWriting,
+  type Redis,
 } from '../../../shared/redis/connections.ts';
 import { RedisUnavailableError } from '../../../shared/redis/failures.ts';
-import { useRedis } from '../../support/redis-server.ts';
+import { type RedisProxy, startRedisProxy } from '../../support/redis-proxy.ts';
+import { startTestRedis, type TestRedis, useRedis } from '../../support/redis-server.ts';
+import { connectTo, masterName, startSentinel, until } from '../../topologies/servers.ts';
 
 describe('a connection to a database that the server does not have', () => {
   const server = useRedis();
@@ -113,5 +117,92 @@ describe('a connection for serving', () => {
     } finally {
       redis.disconnect();
     }
+  });
+});
+
+describe('a connection to the master that a Sentinel names', () => {
+  const servers: TestRedis[] = [];
+  const looks: Redis[] = [];
+  let listener: Redis;
+  let folder: string;
+  let stopSentinel: () => Promise<void>;
+  let proxy: RedisProxy;
+  let redis: Redis;
+  /** What the Sentinel answers is held for as long as this is pending. */
+  let held: Promise<void> | undefined;
+  /** How many commands it had before. */
+  let asked = 0;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'medref-'));
+    const settings = { 'repl-diskless-sync-delay': '0' };
+    servers.push(...(await Promise.all([startTestRedis({ settings }), startTestRedis({ settings })])));
+    const [{ port: masterPort }, { port: replicaPort }] = servers as [TestRedis, TestRedis];
+    looks.push(...[masterPort, replicaPort].map((it) => connectTo(it)));
+    await looks[1]?.call('REPLICAOF', '127.0.0.1', masterPort);
+    // A Sentinel asks a master for its replicas at first, and not again for 10 s.
+    await until(
+      async () => String(await looks[0]?.info('replication')).includes('state=online'),
+      'it has one',
+    );
+    const { child, port } = await startSentinel(join(folder, 'sentinel.conf'), { masterPort, quorum: 1 });
+    stopSentinel = child.stop;
+    looks.push(connectTo(port));
+    listener = connectTo(port);
+    proxy = await startRedisProxy(port, ({ name }) =>
+      held && name === 'SENTINEL' ? { moment: 'after', act: () => held } : undefined,
+    );
+    await until(async () => (await sentinelSays('REPLICAS')).includes(String(replicaPort)), 'both are known');
+  });
+  beforeEach(async () => {
+    asked = proxy.commands.length;
+    redis = await connectForWriting(`${proxy.url.replace('redis:', 'redis+sentinel:')}/${masterName}`);
+    await until(async () => proxy.commands.includes('SUBSCRIBE', asked), 'failovers are listened to');
+  });
+  afterEach(() => redis.disconnect());
+  after(async () => {
+    for (const it of [...looks, listener]) it.disconnect();
+    await proxy.close();
+    await Promise.all([stopSentinel(), ...servers.map((it) => it.stop())]);
+    await rm(folder, { recursive: true });
+  });
+
+  const sentinelSays = async (what: string) => String(await looks[2]?.call('SENTINEL', what, masterName));
+
+  /** Cuts the connection, which asks the Sentinel; the answer is held until what is returned is called. */
+  async function cut(): Promise<() => void> {
+    let goOn: (() => void) | undefined;
+    held = new Promise((resolve) => {
+      goOn = resolve;
+    });
+    asked = proxy.commands.length;
+    await looks[0]?.call('CLIENT', 'KILL', 'TYPE', 'normal');
+    await until(async () => proxy.commands.includes('SENTINEL', asked), 'the Sentinel is asked');
+    return () => {
+      held = undefined;
+      goOn?.();
+    };
+  }
+
+  it('ends where it is told to, also while it asks', async () => {
+    const goOn = await cut();
+    const written = redis.set('medref:probe', 'not').catch(({ message }: Error) => message);
+    redis.disconnect();
+    goOn();
+    expect(await written).to.equal('Connection is closed.');
+    await sleep(100);
+    expect(redis.status).to.equal('end');
+  });
+
+  it('finds the next one, where it is told of a failover while it asks', async () => {
+    const goOn = await cut();
+    const written = redis.set('medref:probe', 'here').catch(({ message }: Error) => message);
+    await listener.subscribe('+switch-master');
+    const told = once(listener, 'message');
+    await sentinelSays('FAILOVER');
+    await told;
+    await sleep(50); // So has it been.
+    goOn();
+    expect(await written).to.equal('OK');
+    expect(await looks[1]?.get('medref:probe')).to.equal('here');
   });
 });
