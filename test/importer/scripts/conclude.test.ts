@@ -56,10 +56,13 @@ describe('conclude.lua', () => {
     expect(await redis().exists(keys.content(1).records)).to.equal(1);
     expect(await redis().exists(keys.rejects)).to.equal(0);
     expect(await redis().xlen(keys.imports)).to.equal(0);
-    const entry = { report: '{"outcome":"locked"}', historyCap: 3, rejects: [] };
-    const nothing = { name: '', checkedAt: '', validators: 'keep' };
-    await conclude(redis(), { keys, token: '' }, nothing, entry);
+    await redis().mset(keys.checked, 'before', keys.validators, 'before');
+    const entry = { report: '{"outcome":"locked"}', historyCap: 3, rejects: ['{"total":1}', 'one'] };
+    const facts = { name: '', checkedAt: 'now', validators: '' };
+    await conclude(redis(), { keys, token: '' }, facts, entry);
     expect(await redis().xlen(keys.imports)).to.equal(1);
     expect(await redis().get(keys.lock)).to.equal('another token');
+    expect(await redis().mget(keys.checked, keys.validators)).to.deep.equal(['before', 'before']);
+    expect(await redis().exists(keys.rejects)).to.equal(0);
   });
 });

@@ -20,7 +20,7 @@ describe('renew.lua and release.lua', () => {
 
   it('renew the lock and what is staged, only for its holder', async () => {
     await stageWhole(redis(), 1, [record(1, 1)]);
-    const staged = [...contentKeys(keys, 1), ...workspaceKeys(keys, 1)];
+    const staged = [keys.staged, ...contentKeys(keys, 1), ...workspaceKeys(keys, 1)];
     for (const key of staged) await redis().pexpire(key, 5_000);
     await renew(redis(), begun(1), 9_000);
     expect(await redis().pttl(keys.lock)).to.be.within(8_000, 9_000);
