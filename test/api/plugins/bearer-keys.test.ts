@@ -286,6 +286,14 @@ describe('bearer keys', () => {
       expect(refused.text).to.include('Too many keys that do not exist came from this address.');
       // One that this process has seen, and one that it has not; what cannot be a key is 401 as ever.
       expect(await statuses([made.key, late.key, 'x'])).to.deep.equal([200, 200, 401]);
+      // Which keys there are is asked again each second, so those that are made during a flood are let in, too.
+      const next = await Promise.all(Array.from({ length: 5 }, () => makeKey()));
+      const floodWith = (...last: string[]) =>
+        statuses([...Array.from({ length: 30 }, makeKeyText), ...last]);
+      for (const until = Date.now() + 1_100; Date.now() < until; ) await floodWith();
+      const found: (number | undefined)[] = [];
+      for (const { key } of next) found.push((await floodWith(key)).at(-1));
+      expect(found).to.deep.equal([200, 200, 200, 200, 200]);
     } finally {
       await flooded.stop();
     }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Rates } from '../../../api/reads/rates.ts';
+import { Rates, Standing } from '../../../api/reads/rates.ts';
 import { createApiKey, type MadeApiKey } from '../../../shared/api-keys.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
@@ -91,6 +91,18 @@ describe('rates', () => {
     expect(clients).to.include('pharmacy').and.not.include(null);
     // Who asks again as soon as he is refused would take the time of others.
     for (const ms of held) expect(ms).to.be.within(240, 2_000);
+  });
+
+  it('tell whole seconds that are enough: until one more, and until a second’s worth', () => {
+    const told = ([rate, used]: readonly [number, number]) => {
+      const { left, retryAfterS, fullAfterS } = new Standing(true, rate, used);
+      return [left, retryAfterS, fullAfterS];
+    };
+    expect(told([10, 0])).to.deep.equal([10, 1, 1]);
+    expect(told([10, 10])).to.deep.equal([0, 1, 1]);
+    expect(told([10, 10.1])).to.deep.equal([0, 1, 2]);
+    expect(told([10, 20])).to.deep.equal([0, 2, 2]);
+    expect(told([1, 2.5])).to.deep.equal([0, 3, 3]);
   });
 
   it('let a key ask again when it was told to, and not before', async () => {

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { Replica } from '../../../api/reads/replica.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { collectionKeys } from '../../../shared/keys.ts';
-import { connectForServing, connectForWriting } from '../../../shared/redis/connections.ts';
+import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { type LiveVersion, readLiveVersion } from '../../../shared/versions.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { aheadOfClock, importRecords } from '../../support/importing.ts';
 import { oneServer } from '../../support/one-server.ts';
@@ -155,5 +157,57 @@ describe('a process that reads from a replica', () => {
     master().resume();
     await sleep(200);
     expect(await answered()).to.equal(version);
+  });
+});
+
+describe('one replica', () => {
+  const servers = [useRedis(), useRedis()] as const;
+  const keys = collectionKeys('medref', productCollection);
+  const turns: string[] = [];
+  let master: Redis;
+  let replica: Redis;
+  let subject: Replica;
+  let live: LiveVersion;
+  beforeEach(async () => {
+    [master, replica] = [
+      await connectForWriting(servers[0]().url),
+      await connectForWriting(servers[1]().url),
+    ];
+    await importRecords(products(3), productCollection, { redisUrl: servers[0]().url, force: true });
+    await replica.set(keys.live, (await master.get(keys.live)) as string);
+    live = (await readLiveVersion(master, keys)) as LiveVersion;
+    turns.length = 0;
+    subject = new Replica({ master, replica, onTurn: (from) => turns.push(from) });
+  });
+  afterEach(() => {
+    for (const redis of [master, replica]) redis.disconnect();
+  });
+
+  it('is not read from where it became another one while it was asked', async () => {
+    const asked = subject.readLive(keys, undefined, false);
+    subject.forget();
+    expect(await asked).to.deep.equal(live);
+    expect(turns).to.deep.equal([]);
+    await subject.readLive(keys, undefined, false);
+    expect(turns).to.deep.equal(['replica']);
+  });
+
+  it('is not read from while it cannot be asked', async () => {
+    await subject.readLive(keys, undefined, false);
+    await master.set('where', 'at the master');
+    expect(await subject.redis.get('where')).to.equal(null);
+    replica.disconnect();
+    await new Promise((resolve) => replica.once('end', resolve));
+    expect(await subject.redis.get('where')).to.equal('at the master');
+  });
+
+  it('has what is live while there is no master, but nothing that is older than what was answered', async () => {
+    await subject.readLive(keys, undefined, false);
+    master.disconnect();
+    for (const known of [undefined, live])
+      expect(await subject.readLive(keys, known, false)).to.deep.equal(live);
+    const newer = { ...live, version: live.version + 1 };
+    const reason = await subject.readLive(keys, newer, false).catch(({ message }: Error) => message);
+    expect(reason).to.equal('Connection is closed.');
   });
 });

@@ -111,6 +111,18 @@ describe('a request that waits for a publication', () => {
     expect(api.waiting()).to.equal(0);
   });
 
+  it('has links of the address that it was asked by, whoever else waits for the same', async () => {
+    const hosts = ['one.example', 'other.example'];
+    const waiting = [];
+    for (const host of hosts) waiting.push(await begin(path(), { headers: { host } }));
+    await publish();
+    for (const [n, { answers }] of waiting.entries()) {
+      const [answer] = await answers;
+      const { self } = JSON.parse(String(answer?.body))._links;
+      expect(self.href).to.include(`http://${hosts[n]}/products/changes?`);
+    }
+  });
+
   it('is of drugs, too, which are published with the products', async () => {
     const { answers } = await begin(path().replace('products', 'drugs'));
     await publish();
