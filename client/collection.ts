@@ -128,11 +128,12 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    */
   async versions({ signal }: Stoppable = {}): Promise<Version[]> {
     const read: ReadVersion = { version: undefined, digest: undefined };
-    const asked = { query: {}, read, signal, isKept: true };
-    const versions: Version[] = [];
+    const asked = { query: {}, read, signal, isKept: true, isOfAll: true };
+    // A publication between two pages moves some on to the next one, which has them once more.
+    const versions = new Map<number, Version>();
     for await (const it of readPages<Version>(this.#connection, `${this.#name}/versions`, asked))
-      versions.push(it);
-    return versions;
+      versions.set(it.version, it);
+    return [...versions.values()];
   }
 
   /**

@@ -29,7 +29,7 @@ const separators = /\u241d|[{<](?:GS|FNC1)[}>]|\^\]|\\x1d|~/gi;
  */
 export function gtinOf(text: string): string | null {
   const scanned = text.trim().replace(/^\][a-z]\d/i, '');
-  const [, linked] = /^https?:\/\/[^?#]*\/(?:01|gtin)\/(\d+)(?![^/?#])/i.exec(scanned) ?? [];
+  const [, linked] = /^https?:\/\/[^?#]*?\/(?:01|gtin)\/(\d{8}|\d{12,14})(?![^/?#])/i.exec(scanned) ?? [];
   return asBarcode(linked ?? (/^\d{1,14}$/.test(scanned) ? scanned : inElements(scanned)));
 }
 

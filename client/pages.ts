@@ -1,4 +1,4 @@
-// A walk along the pages of a list, all of one version.
+// A walk along the pages of a list.
 
 import type { ListBody, ReadVersion } from './answers.ts';
 import type { Connection, Patience, Query } from './connection.ts';
@@ -10,6 +10,8 @@ export interface Walked extends Patience {
   /** Says which version the pages are of, once the first one came. */
   readonly read: ReadVersion;
   readonly isKept?: boolean;
+  /** A list of all versions is of none, so that each page is of when it is read; else all are of that of the first one. */
+  readonly isOfAll?: boolean;
   /** For how many seconds the service may wait before it gives the first page. */
   readonly wait?: number | undefined;
 }
@@ -18,12 +20,12 @@ export interface Walked extends Patience {
 export async function* readPages<Item>(
   connection: Connection,
   path: string,
-  { query, read, wait, ...patience }: Walked,
+  { query, read, wait, isOfAll, ...patience }: Walked,
 ): AsyncGenerator<Item, void, undefined> {
   let count = 0;
   for (let page = 1; ; page += 1) {
     const first = page === 1;
-    const asked = first ? { ...query, wait } : { ...query, version: read.version };
+    const asked = first ? { ...query, wait } : { ...query, version: isOfAll ? undefined : read.version };
     const { version, digest, body } = await connection.json<ListBody<Item>>(path, {
       ...{ query: { ...asked, page, 'per-page': 200 }, wait: first ? wait : 0, ...patience },
     });

@@ -6,7 +6,7 @@ import { currentFormat } from '../shared/formats/content-format.ts';
 import { bytes, entriesAt, keyIn, unrankedEntryOf } from '../shared/formats/search-entries.ts';
 import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { parseVersion, type StoredContent, type Version } from '../shared/versions.ts';
+import { keptVersionOf, type StoredContent, type Version } from '../shared/versions.ts';
 import { changeSetDamage, type DamagedChanges } from './publishing/change-set-damage.ts';
 import { type ContentWitness, contentDamage } from './publishing/content-damage.ts';
 import { readKeyDamage } from './publishing/mended-keys.ts';
@@ -67,10 +67,10 @@ export async function verify(
 /** The kept versions whose documents can be read, oldest first. */
 async function readReadable(redis: Redis, keys: CollectionKeys): Promise<Version[]> {
   const isHash = (await redis.type(keys.versionDocuments)) === 'hash';
-  const documents = isHash ? await redis.hvals(keys.versionDocuments) : [];
-  const versions = documents.flatMap((text) => {
+  const documents = isHash ? await redis.hgetall(keys.versionDocuments) : {};
+  const versions = Object.entries(documents).flatMap(([number, text]) => {
     try {
-      return [parseVersion(keys.versionDocuments, text)];
+      return [keptVersionOf(keys, Number(number), text)];
     } catch {
       return []; // Told with the keys.
     }

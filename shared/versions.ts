@@ -97,6 +97,18 @@ export async function readLiveVersion(redis: Redis, keys: CollectionKeys): Promi
   return document === null ? null : { ...parseVersion(keys.live, document), document };
 }
 
+/**
+ * A version by what the key of kept versions has of it: its number, and its document.
+ * @throws DamagedKeyError also where the document is of another version
+ */
+export function keptVersionOf(keys: CollectionKeys, number: number, document: string): Version {
+  const version = parseVersion(keys.versionDocuments, document);
+  if (version.version === number) return version;
+  throw new DamagedKeyError(
+    `The Redis key ${keys.versionDocuments} has the document of version ${version.version} as that of ${number}.`,
+  );
+}
+
 /** A kept version of a collection, or `null` when it is not kept or never was. @throws DamagedKeyError */
 export async function readKeptVersion(
   redis: Redis,
@@ -104,13 +116,13 @@ export async function readKeptVersion(
   version: number,
 ): Promise<Version | null> {
   const document = await redis.hget(keys.versionDocuments, String(version));
-  return document === null ? null : parseVersion(keys.versionDocuments, document);
+  return document === null ? null : keptVersionOf(keys, version, document);
 }
 
 /** The kept versions of a collection, oldest first. @throws DamagedKeyError */
 export async function readKeptVersions(redis: Redis, keys: CollectionKeys): Promise<Version[]> {
-  const documents = await redis.hvals(keys.versionDocuments);
+  const documents = Object.entries(await redis.hgetall(keys.versionDocuments));
   return documents
-    .map((text) => parseVersion(keys.versionDocuments, text))
+    .map(([number, text]) => keptVersionOf(keys, Number(number), text))
     .sort((a, b) => a.version - b.version);
 }

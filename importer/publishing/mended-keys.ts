@@ -74,27 +74,38 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   for (const name of ['hold', 'validators'] as const) readable(name, await textOf(name));
   if (!/^\d*$/.test((await textOf('next')) ?? '')) drop(keys.next, 'held something that is no number');
   const { pointer, stored, numbers } = await readTogether(redis, keys);
-  const live = readable('live', pointer, parseVersion) ? pointer : null;
+  const named = readable('live', pointer, parseVersion) ? parseVersion(keys.live, pointer) : null;
 
   const documents = new Map<number, string>();
   for (const [number, text] of Object.entries(stored)) {
-    if (isStored(keys.versionDocuments, text, parseVersion)) documents.set(Number(number), text);
-    else damage.push(`The Redis key ${keys.versionDocuments} held no document of version ${number}.`);
-  }
-  if (live !== null) {
-    const { version } = parseVersion(keys.live, live);
-    if (documents.get(version) !== live && damage.length === 0)
+    if (!isStored(keys.versionDocuments, text, parseVersion)) {
+      damage.push(`The Redis key ${keys.versionDocuments} held no document of version ${number}.`);
+      continue;
+    }
+    const { version } = parseVersion(keys.versionDocuments, text);
+    if (version !== Number(number))
       damage.push(
-        `The Redis key ${keys.versionDocuments} did not have the live version, ${version}, as it is.`,
+        `The Redis key ${keys.versionDocuments} had the document of version ${version} as that of ${number}.`,
       );
-    documents.set(version, live);
+    documents.set(version, text);
   }
   const latest = Math.max(0, ...documents.keys());
+  // Numbers only grow: whatever is live is the latest.
+  const live = named !== null && named.version >= latest ? pointer : null;
+  if (named !== null && live !== null) {
+    if (documents.get(named.version) !== live && damage.length === 0)
+      damage.push(
+        `The Redis key ${keys.versionDocuments} did not have the live version, ${named.version}, as it is.`,
+      );
+    documents.set(named.version, live);
+  }
   const isListed = numbers.length === documents.size && numbers.every((it) => documents.has(Number(it)));
   if (!isListed && damage.length === 0)
     damage.push(`The Redis key ${keys.versions} did not have the versions that are kept.`);
-  if (live === null && latest > 0 && damage.length === 0)
-    damage.push(`The Redis key ${keys.live} was gone, and the latest version is ${latest}.`);
+  if (live === null && latest > 0 && damage.length === 0) {
+    const was = named === null ? 'was gone' : `named version ${named.version} as the live one`;
+    damage.push(`The Redis key ${keys.live} ${was}, and the latest version is ${latest}.`);
+  }
   return {
     damage,
     lost: lostOf(documents, [...Object.keys(stored), ...numbers].map(Number)),

@@ -12,6 +12,9 @@ import {
 } from '../../client/client.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
+import { collectionKeys } from '../../shared/keys.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+import { documentOf, parseVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { quickTiming } from '../support/client-timing.ts';
 import { startFaultyProxy } from '../support/faulty-proxy.ts';
@@ -142,6 +145,22 @@ describe('the client library', function () {
         { version: versions[1], live: true, digest: digestOf(second) },
         { version: versions[0], live: false, digest: digestOf(first) },
       ]);
+    });
+
+    it('the versions that are kept, however many pages these are', async () => {
+      const connection = await connectForWriting(redis().url);
+      const { versionDocuments } = collectionKeys('medref', productCollection);
+      const document = (await connection.hget(versionDocuments, String(versions[0]))) as string;
+      const older = Array.from({ length: 250 }, (_, n) => versions[0] - 1 - n);
+      const documents = older.map((version) => documentOf({ ...parseVersion('', document), version }));
+      await connection.hset(versionDocuments, Object.fromEntries(older.map((it, n) => [it, documents[n]])));
+      try {
+        const kept = await client.products.versions();
+        expect(kept.map(({ version }) => version)).to.deep.equal([versions[1], versions[0], ...older]);
+      } finally {
+        await connection.hdel(versionDocuments, ...older.map(String));
+        connection.disconnect();
+      }
     });
 
     it('what changed, by which the digest of a copy becomes that of the version at the end', async () => {

@@ -37,6 +37,8 @@ const packs: [what: string, text: string][] = [
   ['GS1 Digital Link', `https://id.gs1.org/01/0${found}/21/ABC123?17=261231`],
   ['GS1 Digital Link with 13 digits', `https://id.gs1.org/01/${found}`],
   ['GS1 Digital Link of a brand', `http://brand.example/shop/tr/01/0${found}?10=LOT7#top`],
+  ['GS1 Digital Link of batch 01', `https://id.gs1.org/01/0${found}/10/01/21/12345`],
+  ['GS1 Digital Link below 01', `https://brand.example/01/01/0${found}/21/01`],
   ['GS1 Digital Link by a word', `HTTPS://BRAND.EXAMPLE/GTIN/0${found}/SER/ABC`],
 ];
 

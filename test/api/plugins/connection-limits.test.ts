@@ -1,9 +1,12 @@
 // What one connection may cost the service: requests that nobody takes the answers of, and clients that stand still.
 
 import { randomBytes } from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
@@ -152,6 +155,26 @@ describe('a connection', function () {
       expect(await untilLetGo(impatient(), socket)).to.be.within(stallMs - 100, 1.95 * stallMs);
     });
   }
+
+  it('leaves nothing behind once it is closed', async () => {
+    const ends: WeakRef<Socket>[] = [];
+    const note = (message: unknown) => {
+      const { socket } = message as { socket: Socket };
+      if (socket.localPort === api().port) ends.push(new WeakRef(socket));
+    };
+    subscribe('net.server.socket', note);
+    for (let n = 0; n < 20; n += 1) expect((await send(api(), '/products/1')).status).to.equal(200);
+    unsubscribe('net.server.socket', note);
+    expect(ends).to.have.length(20);
+    const left = () => ends.filter((end) => end.deref() !== undefined).length;
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    for (let tries = 0; tries < 50 && left() > 2; tries += 1) {
+      await sleep(20);
+      collectGarbage();
+    }
+    expect(left(), 'of those that were closed').to.be.at.most(2);
+  });
 
   it('is not given up while its client takes a little now and then', async () => {
     const socket = await openUnread(impatient(), requestOf(impatient(), '/companies').repeat(8));

@@ -54,6 +54,17 @@ describe('a server that stops', () => {
     expect(performance.now() - from, 'it waits for nobody').to.be.below(quietMs);
   });
 
+  it('tells so who asks whether to go on with a body, too', async () => {
+    const idle = await open();
+    const stopped = api.stop();
+    await sleep(50);
+    const expecting = asked.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n');
+    expect(await answerTo(idle, expecting))
+      .to.match(/^HTTP\/1.1 200 /m)
+      .and.to.match(/^connection: close/im);
+    await stopped;
+  });
+
   it('lets go of who asks nothing, and takes no connection meanwhile', async () => {
     const idle = await open();
     const from = performance.now();

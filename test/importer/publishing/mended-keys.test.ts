@@ -168,6 +168,38 @@ describe('a damaged key', () => {
     expect(await redis.hget(keys.versionDocuments, String(live))).to.equal(document);
   });
 
+  it('is found where two documents of kept versions are in each other’s places, and mended', async () => {
+    const [one, other] = versions as [number, number];
+    const before = await redis.hgetall(keys.versionDocuments);
+    const swapped = { [one]: String(before[other]), [other]: String(before[one]) };
+    await redis.hset(keys.versionDocuments, swapped);
+    const { get } = await openApi();
+    for (const number of [one, other])
+      expect((await get(`/products?version=${number}`)).status, 'nothing of another version').to.equal(503);
+    const verified = await medref(['verify', 'products'], { REDIS_URL: server().url });
+    expect(verified.code).to.equal(1);
+    const { warnings } = await importAgain(12);
+    for (const [is, as] of [
+      [one, other],
+      [other, one],
+    ])
+      expect(warnings.join(' ')).to.include(`had the document of version ${is} as that of ${as}.`);
+    expect(await redis.hgetall(keys.versionDocuments)).to.deep.equal(before);
+    expect((await get(`/products?version=${one}`)).headers.get('medref-version')).to.equal(String(one));
+  });
+
+  it('is found where the pointer names a version that is not the latest, and mended', async () => {
+    const document = (await redis.get(keys.live)) as string;
+    const [older] = versions as [number];
+    await redis.set(keys.live, (await redis.hget(keys.versionDocuments, String(older))) as string);
+    const report = await importAgain(12);
+    expect(report.warnings.join(' ')).to.include(
+      `${keys.live} named version ${older} as the live one, and the latest version is ${live}.`,
+    );
+    expect([report.outcome, report.previousVersion]).to.deep.equal(['unchanged', live]);
+    expect(await redis.get(keys.live)).to.equal(document);
+  });
+
   it('is not found while versions are published and let go', async () => {
     const publishing = await connectForWriting(server().url);
     const [document] = await redis.hvals(keys.versionDocuments);
