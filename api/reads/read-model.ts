@@ -26,7 +26,14 @@ import { OlderDrugs } from './older-drugs.ts';
 import { PublicationWaits } from './publication-waits.ts';
 import { type Found, searchEntries } from './search.ts';
 import { lastingName, type Span, StoredRecords } from './stored-records.ts';
-import { type Attempt, type ReadTarget, VersionGoneError, VersionReads, vanished } from './version-reads.ts';
+import {
+  type Attempt,
+  DamagedError,
+  type ReadTarget,
+  VersionGoneError,
+  VersionReads,
+  vanished,
+} from './version-reads.ts';
 
 /** A part of a list: within blocks as they are stored, or, where those are not whole, its records as JSON text. */
 export interface ListRange {
@@ -92,6 +99,7 @@ export interface ReadModelOptions {
  */
 export class ReadModel {
   readonly #redis: Redis;
+  readonly #marks: DamageMarks;
   readonly #fences: Fences;
   readonly #pages: EntryPages;
   readonly #stored: StoredRecords;
@@ -103,6 +111,7 @@ export class ReadModel {
 
   constructor({ redis, master = redis, live, keyPrefix, onDamage, ...limits }: ReadModelOptions) {
     const marks = new DamageMarks(master, onDamage);
+    this.#marks = marks;
     this.#redis = redis;
     const hashes = new HashReads(redis);
     this.#fences = new Fences(redis, limits.mostFences);
@@ -154,7 +163,8 @@ export class ReadModel {
 
   /**
    * All records in list order, a line each, in pieces that are read as they are asked for; the first one is read already.
-   * The pieces throw ContentGoneError where the content of the version goes away meanwhile.
+   * The pieces throw ContentGoneError where the content of the version goes away meanwhile, and DamagedError where it is
+   * not as long as it was.
    */
   async lines(target: ReadTarget): Promise<{ version: Version; lines: AsyncGenerator<Buffer, void> }> {
     return this.#versions.read(target, async (attempt) => {
@@ -165,12 +175,23 @@ export class ReadModel {
 
   async *#allLines(attempt: Attempt, first: readonly Buffer[]): AsyncGenerator<Buffer, void> {
     const { version } = attempt;
-    yield* first;
-    for (let from = linesAtOnce; from < version.totalCount; from += linesAtOnce) {
-      const pieces = await this.#linesFrom(attempt, from);
+    let left = version.linesLength ?? Number.POSITIVE_INFINITY;
+    for (let from = 0; from === 0 || from < version.totalCount; from += linesAtOnce) {
+      const pieces = from === 0 ? first : await this.#linesFrom(attempt, from);
       if (!pieces) throw new ContentGoneError(`Version ${version.version} went away while it was sent.`);
-      yield* pieces;
+      for (const piece of pieces) {
+        left -= piece.length;
+        if (left < 0) throw this.#otherLength(attempt); // The length was told: more would be taken for the next answer.
+        yield piece;
+      }
     }
+    if (left > 0 && version.linesLength !== undefined) throw this.#otherLength(attempt);
+  }
+
+  #otherLength({ keys, version }: Attempt): DamagedError {
+    const message = `The records of version ${version.version} are not as long as they were when it was published.`;
+    this.#marks.found(keys, version, message);
+    return new DamagedError(message);
   }
 
   async #linesFrom(attempt: Attempt, from: number): Promise<Buffer[] | null> {

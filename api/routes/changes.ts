@@ -108,6 +108,10 @@ export function changesRoute(
       const wait = readWait(parameters);
       const page = readPageRequest(parameters);
       const pin = readPin(parameters);
+      if (pin !== undefined && since > pin)
+        throw Boom.badRequest(
+          `The version since=${since} is later than version=${pin}, where the changes are to end.`,
+        );
       const asked = { address: addressOf(request, name, baseUrl), since, ...page };
       if (await isToWait(request, { since, wait, pin })) {
         const { charge } = callerOf(request);
@@ -115,10 +119,6 @@ export function changesRoute(
         return h.abandon;
       }
       const target = await readModel.target(served, pin);
-      if (pin !== undefined && since > pin)
-        throw Boom.badRequest(
-          `The version since=${since} is later than version=${pin}, where the changes are to end.`,
-        );
       const isHeldAt = (version: Version) => isHeld(request, validatorsAt(version, asked));
       if (!isHeldAt(target.version)) return answer(request, h, await make(asked, target));
       // Nothing is joined for a client that has it already.

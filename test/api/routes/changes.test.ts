@@ -281,15 +281,19 @@ describe('GET /{collection}/changes', () => {
       expect(headers['medref-version']).to.equal(String(second));
     });
 
-    it('is 410 when that is not kept, whatever since says', async () => {
+    it('is 410 when that is not kept, and 400 where since is later, which is judged before', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
       for (const n of [3, 4, 5]) await publish([product(n)]);
       for (const since of [first, second, 99]) {
         for (const gone of [first, second, 77]) {
           const answer = await get(`/products/changes?since=${since}&version=${gone}`);
-          expect(answer.status, `since=${since}&version=${gone}`).to.equal(410);
-          expect(messageOf(answer)).to.match(new RegExp(`^Version ${gone} of products is not kept`));
+          const [status, message] =
+            since > gone
+              ? [400, /since=\d+ is later/]
+              : [410, new RegExp(`^Version ${gone} of products is not kept`)];
+          expect(answer.status, `since=${since}&version=${gone}`).to.equal(status);
+          expect(messageOf(answer)).to.match(message);
         }
       }
     });
@@ -449,7 +453,12 @@ describe('GET /{collection}/changes', () => {
     it('later than the version that it is to end at is answered 400', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
-      for (const query of [`since=${second}&version=${first}`, `since=${second + 1}&version=${second}`]) {
+      const never = `since=${first}&version=7`;
+      for (const query of [
+        `since=${second}&version=${first}`,
+        `since=${second + 1}&version=${second}`,
+        never,
+      ]) {
         const answer = await get(`/products/changes?${query}`);
         expect(answer.status, query).to.equal(400);
         expect(messageOf(answer), query).to.match(/since=\d+ is later/);

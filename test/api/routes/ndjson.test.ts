@@ -164,6 +164,32 @@ describe('GET /{collection} as lines', () => {
     });
   });
 
+  for (const [what, name] of [
+    ['longer', 'of a name that is longer'],
+    ['shorter', 'X'],
+  ] as const) {
+    it(`is cut where what is stored is ${what} than it was, and goes on for no longer than was said`, async () => {
+      const version = await publish(products(2));
+      const other = await publish(products(2).map((it) => ({ ...it, drugform: { id: 1, name } })));
+      const stored = [version, other].map((it) => productKeys.content(it).blocks);
+      await redis.copy(...(stored.reverse() as [string, string]), 'REPLACE');
+      const path = `/products?version=${version}`;
+      const { length } = linesOf(products(2));
+      for (const encoding of ['identity', 'gzip']) {
+        const told = api().damage.length;
+        const fields = `Host: a\r\nAuthorization: Bearer ${api().key}\r\nAccept: ${accept}\r\nAccept-Encoding: ${encoding}`;
+        const bytes = await api()
+          .raw(`GET ${path} HTTP/1.1\r\n${fields}\r\n\r\n`)
+          .catch(() => '');
+        expect((bytes.split('\r\n\r\n')[1] ?? '').length, encoding).to.be.at.most(length);
+        expect(api().damage[told]).to.match(/^The records of version \d+ are not as long as they were/);
+        const failure = await lines(path, { 'accept-encoding': encoding }).catch((error: Error) => error);
+        expect(failure, encoding).to.be.an('error');
+      }
+      expect(await redis.hget(productKeys.damaged, String(version))).to.match(/not as long/);
+    });
+  }
+
   it('is put together from the records where a block is corrupted', async () => {
     const list = products(420);
     const version = await publish(list);
