@@ -31,10 +31,10 @@ export const draining: Plugin<DrainingOptions> = {
       if (quietMs === 0) return;
       // That of HTTP would end those that are idle for the moment.
       NetServer.prototype.close.call(listener as NetServer);
-      for (const event of ['request', 'checkContinue'])
-        listener.prependListener(event, (_request: IncomingMessage, response: ServerResponse) =>
-          makeLast(response),
-        );
+      // Where a client asks whether to send a body, the answer is the last one anyway: none is read.
+      listener.prependListener('request', (_request: IncomingMessage, response: ServerResponse) =>
+        makeLast(response),
+      );
       for (const socket of open) makeLast(lastUnderWay(socket));
       const empty = new Promise<void>((resolve) => {
         onEmpty = resolve;

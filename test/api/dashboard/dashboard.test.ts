@@ -62,6 +62,8 @@ describe('the dashboard', function () {
           'x-request-id': 'mine',
         },
         ...{ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' },
+        'cross-origin-opener-policy': 'same-origin',
+        'cross-origin-resource-policy': 'same-origin',
       });
       expect(text)
         .to.match(/^<!doctype html>/)

@@ -1,8 +1,10 @@
 // API keys as a client meets them: what is refused, and that every refusal is the same.
 
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { ApiKeyring } from '../../../api/reads/keyring.ts';
 import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
 import {
   createApiKey,
@@ -17,6 +19,7 @@ import { connectForWriting, type Redis } from '../../../shared/redis/connections
 import { type ApiAnswer, startApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies } from '../../support/records.ts';
+import { startRedisProxy, strikeOnce } from '../../support/redis-proxy.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { send, sendWithoutKey, type WireAnswer } from '../../support/wire.ts';
 
@@ -176,6 +179,35 @@ describe('bearer keys', () => {
     expectRefusal(await ask(`Bearer ${one.key}`));
     await sleep(500);
     expectRefusal(await ask(`Bearer ${other.key}`));
+  });
+
+  it('does not keep what Redis says of a key that was revoked before it said so', async () => {
+    let goOn = () => {};
+    const late = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const proxy = await startRedisProxy(
+      redis().port,
+      strikeOnce(({ name }) => name === 'HGET', { moment: 'after', act: () => late }),
+    );
+    const served = await connectForWriting(proxy.url);
+    const listener = await connectForWriting(redis().url);
+    try {
+      const keyring = new ApiKeyring({ redis: served, keyPrefix: 'medref', onDamage: () => undefined });
+      keyring.listenTo(listener);
+      const { id, key } = await makeKey();
+      const found = keyring.find(key, () => 'a network');
+      while (!proxy.commands.includes('HGET')) await sleep(2);
+      const heard = once(listener, 'message');
+      await revokeApiKey(connection, 'medref', id);
+      await heard;
+      goOn();
+      expect((await found)?.id).to.equal(id);
+      expect(await keyring.find(key, () => 'a network')).to.equal(null);
+    } finally {
+      for (const it of [served, listener]) it.disconnect();
+      await proxy.close();
+    }
   });
 
   it('accepts a key that was rotated until its overlap has passed, and the one in its place', async () => {
