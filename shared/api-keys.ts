@@ -85,10 +85,10 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
   const found = await findStored(redis, keys, id);
   if (!found) return false;
-  const isRevoked = (await redis.hdel(keys, found.digest)) === 1;
+  await redis.hdel(keys, found.digest); // None is deleted where the reply was lost and it is asked again.
   await announce(redis, keyPrefix, id);
   await redis.hdel(lastUse, id);
-  return isRevoked;
+  return true;
 }
 
 /** A key that was rotated. */
@@ -191,9 +191,14 @@ async function findStored(
   return null;
 }
 
-/** Replaces a value, and sets another one, unless somebody else has changed it: a key that was revoked must not come back. */
+/**
+ * Replaces a value, and sets another one, unless somebody else has changed it: a key that was revoked must not come back. May be
+ * repeated when a reply was lost.
+ */
 const replaceScript = `
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+local now = redis.call('HGET', KEYS[1], ARGV[1])
+if now == ARGV[3] and redis.call('HGET', KEYS[1], ARGV[4]) == ARGV[5] then return 1 end
+if now ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
 return 1`;
 

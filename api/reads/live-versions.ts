@@ -35,6 +35,9 @@ export class LiveVersions {
   readonly #onDamage: (message: string) => void;
   readonly #damaged = new Map<string, string>();
   readonly #onMove: ((source: Collection) => void)[] = [];
+  /** How often Redis was asked, and which time each collection's live version was last told for. */
+  #asked = 0;
+  readonly #answered = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor({
@@ -85,10 +88,14 @@ export class LiveVersions {
   /** Asks Redis which version is live. @param isPatient whether a replica that is behind may catch up first */
   async refresh(source: Collection, isPatient = false): Promise<LiveVersion | null> {
     const keys = collectionKeys(this.#keyPrefix, source);
+    const asked = ++this.#asked;
     const live = this.#replica
       ? await this.#replica.readLive(keys, this.#known.get(source.name), isPatient)
       : await readLiveVersion(this.#redis, keys);
     const known = this.#known.get(source.name);
+    // Who asked later, and was answered before, knows of what is as new or newer.
+    if (asked < (this.#answered.get(source.name) ?? 0)) return known ?? null;
+    this.#answered.set(source.name, asked);
     if (live && live.document === known?.document) return known;
     if (live) this.#known.set(source.name, live);
     else this.#known.delete(source.name);

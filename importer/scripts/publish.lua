@@ -12,7 +12,11 @@
 -- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
 --   -3 the content is not whole.
 local it = cjson.decode(ARGV[1])
-if redis.call('ZSCORE', KEYS[3], it.number) then return 2 end
+if redis.call('ZSCORE', KEYS[3], it.number) then
+  -- Replicas and the disk are waited for by what a connection has written, and this may be another one than that which was answered.
+  redis.call('PUBLISH', it.channel, it.number)
+  return 2
+end
 if redis.call('GET', KEYS[1]) ~= it.token then return -1 end
 if (redis.call('GET', KEYS[2]) or '') ~= it.expectedLive then return -2 end
 for i, size in ipairs(it.sizes) do

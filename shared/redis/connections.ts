@@ -1,9 +1,9 @@
 // Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
 // Whoever opens a connection closes it.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { RedisUnavailableError } from './failures.ts';
+import { lasting, lastingByCluster, lastingBySentinels } from './lasting-client.ts';
 import { describeServer, parseServers, type Servers } from './server-url.ts';
 
 /**
@@ -37,8 +37,8 @@ const retryEveryMs = 200;
 /** A Sentinel that is silent for this long is passed over. */
 const sentinelSilenceMs = 500;
 
-/** After this long Sentinels are asked again. */
-const askAgainMs = 50;
+/** How often a server that takes no writes is taken for another one than its address names. */
+const lookUpEveryMs = 5_000;
 
 /** How often a process that serves looks for nodes that have joined a Cluster, or come back to it. */
 const lookForNodesMs = 2_000;
@@ -139,7 +139,7 @@ export function connectForListening(url: string): Redis {
     return Math.min(50 * times, 500);
   };
   const access = { ...credentialsOf(servers), ...(servers.hasTls && { tls: {} }) };
-  const redis = quiet(
+  const redis = lasting(
     new OneServer({
       ...ofServer,
       ...{ disconnectTimeout: closeMs, ...access, ...servers.hosts[0], retryStrategy },
@@ -183,6 +183,7 @@ export async function connectForWriting(
     },
   });
   let timer: NodeJS.Timeout | undefined;
+  let giveUp: (() => void) | undefined;
   const established = new Promise<void>((resolve, reject) => {
     // A Cluster that is ready at its second try does not settle what the first one gave.
     redis.once('ready', resolve);
@@ -191,7 +192,8 @@ export async function connectForWriting(
     const isToldNext = ({ message }: Error) =>
       message.includes('NOAUTH') && servers.kind === 'sentinel' && servers.password;
     redis.on('error', (error: Error) => isToldNext(error) || reject(error));
-    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+    giveUp = () => reject(signal?.reason);
+    signal?.addEventListener('abort', giveUp, { once: true });
     // A Cluster without slots, or one that is down, is no error to its client: it tries again, for ever.
     timer = setTimeout(() => reject(new Error('It was not ready in time')), establishMs);
   });
@@ -207,6 +209,7 @@ export async function connectForWriting(
     );
   } finally {
     clearTimeout(timer);
+    if (giveUp) signal?.removeEventListener('abort', giveUp);
   }
   return redis;
 }
@@ -259,45 +262,63 @@ type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
 
 function connect(servers: Servers, behaviour: Behaviour): Redis {
   const ofServer: ServerOptions = { disconnectTimeout: closeMs, ...behaviour.ofServer };
+  const isResent = ofServer.autoResendUnfulfilledCommands !== false;
   const ofCluster = {
     ...behaviour.ofCluster,
     redisOptions: { disconnectTimeout: closeMs, ...behaviour.ofCluster.redisOptions },
   };
-  if (servers.kind === 'one') return quiet(new OneServer(servers.url, ofServer));
+  const ofOne: ServerOptions = { reconnectOnError: notToReplica(isResent), ...ofServer };
+  if (servers.kind === 'one') return lasting(new OneServer(servers.url, ofOne));
   if (servers.kind === 'socket') {
     const { path, db } = servers;
-    return quiet(new OneServer({ ...ofServer, ...credentialsOf(servers), path, db }));
+    return lasting(new OneServer({ ...ofOne, ...credentialsOf(servers), path, db }));
   }
   const { hosts, hasTls } = servers;
   const credentials = credentialsOf(servers);
   if (servers.kind === 'sentinel') {
-    return askedAgain(
-      quiet(
-        new OneServer({
-          ...ofServer,
-          ...credentials,
-          ...(hasTls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
-          sentinels: [...hosts],
-          name: servers.master,
-          sentinelCommandTimeout: sentinelSilenceMs,
-          sentinelRetryStrategy: (times) => Math.min(50 * times, 500),
-          failoverDetector: true, // A master that hangs, or is none any more, does not close its connections by itself.
-          disconnectTimeout: sentinelSilenceMs,
-          // What a master of before refuses is asked of the one that Sentinels name now.
-          reconnectOnError: ({ message }) =>
-            message.startsWith('READONLY') && (ofServer.autoResendUnfulfilledCommands === false ? 1 : 2),
-        }),
-      ),
-    );
+    const redis = new OneServer({
+      ...ofServer,
+      ...credentials,
+      ...(hasTls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+      sentinels: [...hosts],
+      name: servers.master,
+      lazyConnect: true, // It is not to ask Sentinels before it lasts.
+      sentinelCommandTimeout: sentinelSilenceMs,
+      sentinelRetryStrategy: () => null, // They are asked again by us.
+      failoverDetector: true, // A master that hangs, or is none any more, does not close its connections by itself.
+      disconnectTimeout: sentinelSilenceMs,
+      // What a master of before refuses is asked of the one that Sentinels name now.
+      reconnectOnError: ({ message }) => isReadOnly(message) && (isResent ? 2 : 1),
+    });
+    lastingBySentinels(lasting(redis));
+    if (!ofServer.lazyConnect) redis.connect().catch(() => undefined);
+    return redis;
   }
-  return quietCluster(
+  return lastingByCluster(
     new Cluster([...hosts], {
       ...ofCluster,
-      // Certificates name hosts, so these are not looked up before TLS has seen them.
-      ...(hasTls && { dnsLookup: (host: string, done) => done(null, host) }),
+      // Hosts are looked up one by one as they are connected to, so one that has no address keeps nobody away; and TLS sees names.
+      dnsLookup: (host: string, done) => done(null, host),
       redisOptions: { ...ofCluster.redisOptions, ...credentials, ...(hasTls && { tls: {} }) },
     }),
   );
+}
+
+/**
+ * A server that takes no writes has been a master before, and another one may have its address now: it is looked up again, but
+ * not for each write of who was told the address of a replica.
+ */
+function notToReplica(isResent: boolean): NonNullable<RedisOptions['reconnectOnError']> {
+  let mayAt = 0;
+  return ({ message }) => {
+    if (!isReadOnly(message) || performance.now() < mayAt) return false;
+    mayAt = performance.now() + lookUpEveryMs;
+    return isResent ? 2 : 1;
+  };
+}
+
+function isReadOnly(message: string): boolean {
+  return message.startsWith('READONLY');
 }
 
 function credentialsOf({ username, password }: Exclude<Servers, { kind: 'one' }>): ServerOptions {
@@ -342,72 +363,4 @@ function timed(redis: Redis, onRoundTrip: (ms: number) => void): Redis {
     return send(command, stream, node);
   };
   return redis;
-}
-
-/**
- * A connection's errors reach the commands that fail by them; without a listener they would end the process. One whose
- * handshake Redis refused, such as to a database that it does not have, is made anew: ioredis would go on with database 0.
- */
-function quiet(redis: OneServer): OneServer {
-  return redis.on('error', ({ name }) => {
-    if (name === 'ReplyError' && redis.status === 'connect') redis.disconnect(true);
-  });
-}
-
-/**
- * The same for a Cluster, whose nodes tell their errors to it alone. A command that waits for the Cluster to come back is
- * bounded as one that waits for a node's reply.
- */
-function quietCluster(redis: Cluster): Cluster {
-  const send = redis.sendCommand.bind(redis);
-  redis.sendCommand = (command, stream, node) => {
-    const { commandTimeout } = redis.options.redisOptions ?? {};
-    if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
-    return send(command, stream, node);
-  };
-  return redis.on('error', () => undefined);
-}
-
-/**
- * A connection to the master, or to a replica, that Sentinels name. A failover that they tell of while they are asked ends
- * the asking, and would end the connection for ever; what they answer is of before, so they are asked again.
- */
-function askedAgain(redis: OneServer): OneServer {
-  const inside = redis as unknown as { connector: SentinelConnector; manuallyClosing: boolean };
-  const { connector } = inside;
-  quietAboutSentinels(redis, connector);
-  const connect = connector.connect.bind(connector);
-  connector.connect = async (told) => {
-    for (;;) {
-      try {
-        return await connect(told);
-      } catch (error) {
-        await sleep(askAgainMs);
-        if (inside.manuallyClosing) throw error;
-      }
-    }
-  };
-  return redis;
-}
-
-/** What ioredis keeps to itself of how it asks Sentinels. */
-interface SentinelConnector {
-  connect(told: unknown): Promise<unknown>;
-  connectToSentinel(...how: unknown[]): OneServer;
-}
-
-/**
- * Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. What
- * watches for failovers has no listener for its errors, so that ioredis would write them to stderr.
- */
-function quietAboutSentinels(redis: OneServer, connector: SentinelConnector): void {
-  const connectToSentinel = connector.connectToSentinel.bind(connector);
-  connector.connectToSentinel = (...how) => connectToSentinel(...how).on('error', () => undefined);
-  redis.on('sentinelError', ({ message }: Error) => {
-    const { options } = redis;
-    if (/\bNOAUTH\b/.test(message)) {
-      options.sentinelUsername = options.username;
-      options.sentinelPassword = options.password;
-    }
-  });
 }

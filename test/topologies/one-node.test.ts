@@ -133,6 +133,35 @@ describe('a Cluster of one node', () => {
     expect([report.reason, report.warnings]).to.deep.equal([null, []]);
   });
 
+  it('is found where one of its hosts has no address', async () => {
+    const [, hosts] = cluster.url.split('//');
+    const writing = await connectForWriting(`redis+cluster://nowhere.invalid:6379,${hosts}`);
+    expect(await writing.exists(keys.live)).to.equal(1);
+    writing.disconnect();
+  });
+
+  it('may lose a node that was to be asked for a slot on its way, and its client lives on', async () => {
+    const serving = connectForServing(cluster.url) as Cluster;
+    await new Promise((resolve) => serving.once('ready', resolve));
+    const [node] = serving.nodes();
+    node?.disconnect();
+    await new Promise((resolve) => node?.once('end', resolve));
+    void node?.asking(); // As ioredis does by itself: its failure is nobody's.
+    await sleep(20);
+    serving.disconnect();
+  });
+
+  it('is looked at no more by a client that was ended while it was looked at', async () => {
+    const serving = connectForServing(cluster.url) as Cluster;
+    await new Promise((resolve) => serving.once('ready', resolve));
+    serving.refreshSlotsCache();
+    serving.disconnect();
+    await new Promise((resolve) => serving.once('end', resolve));
+    await sleep(50);
+    const looked = new Promise((resolve) => serving.refreshSlotsCache(resolve));
+    expect(await Promise.race([looked, sleep(50, 'not looked at')])).to.equal('not looked at');
+  });
+
   it('is waited for by an import, and not for ever', async () => {
     const impatient = (await connectForWriting(cluster.url)) as Cluster;
     Object.assign(impatient.options.redisOptions ?? {}, { commandTimeout: 400 });

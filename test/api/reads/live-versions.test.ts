@@ -2,10 +2,12 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { LiveVersions } from '../../../api/reads/live-versions.ts';
+import { Replica } from '../../../api/reads/replica.ts';
 import { contentKeys } from '../../../importer/scripts/key-lists.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { readLiveVersion } from '../../../shared/versions.ts';
+import { type LiveVersion, readLiveVersion } from '../../../shared/versions.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
@@ -69,6 +71,27 @@ describe('the live version, where Redis changes in one moment', () => {
     await becomeHash();
     await until(() => api.damage.length > 2);
     expect(api.damage[2], 'once it was mended, anew').to.equal(api.damage[1]);
+  });
+
+  it('never is an older one again, where who asked first is answered last', async () => {
+    const older = await readLiveVersion(redis, productKeys);
+    await publish(server().url, 4);
+    const newer = await readLiveVersion(redis, productKeys);
+    /** A replica that is late with its reply, as one that hangs: what the master said is then of before. */
+    class Late extends Replica {
+      readonly answers: ((live: LiveVersion | null) => void)[] = [];
+      override readLive = () => new Promise<LiveVersion | null>((resolve) => this.answers.push(resolve));
+    }
+    const replica = new Late({ master: redis, replica: redis });
+    const its = { redis, listener: redis, keyPrefix: 'medref', sources: [productCollection], replica };
+    const live = new LiveVersions(its);
+    const asked = [live.refresh(productCollection), live.refresh(productCollection)];
+    const [first, second] = replica.answers;
+    second?.(newer);
+    expect(await asked[1]).to.deep.equal(newer);
+    first?.(older);
+    expect(await asked[0]).to.deep.equal(newer);
+    expect(live.known(productCollection)).to.deep.equal(newer);
   });
 
   it('is the one of another content within a second, though it has the same number', async () => {

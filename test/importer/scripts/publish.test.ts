@@ -57,6 +57,17 @@ describe('publish.lua', () => {
     expect(await redis().xlen(keys.imports)).to.equal(1);
   });
 
+  it('announces it again when it is repeated: replicas and the disk are waited for by what a connection wrote', async () => {
+    await stageWhole(redis(), 1, [record(1, 1)]);
+    await publishOne(redis(), 1);
+    const listener = oneServer(redis()).duplicate();
+    await listener.subscribe(keys.announcements);
+    const heard = new Promise((resolve) => listener.once('message', (_channel, text) => resolve(text)));
+    await publishOne(redis(), 1);
+    expect(await heard).to.equal('1');
+    listener.disconnect();
+  });
+
   it('gives what leaves the kept versions a grace period and forgets its documents', async () => {
     await stageWhole(redis(), 1, [record(1, 1)]);
     await publishOne(redis(), 1);

@@ -1,0 +1,78 @@
+import { expect } from 'chai';
+import {
+  createApiKey,
+  findApiKey,
+  listApiKeys,
+  type MadeApiKey,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../shared/api-keys.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import { useRedis } from '../support/redis-server.ts';
+
+describe('API keys, where a reply of Redis is lost and it is asked again', () => {
+  const server = useRedis();
+  let redis: Redis;
+  let made: MadeApiKey;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  beforeEach(async () => {
+    await redis.flushall();
+    made = await createApiKey(redis, 'medref', { client: 'pharmacy', expiresAt: null, rate: null });
+  });
+  after(() => redis.disconnect());
+
+  /** Does something by a connection that is cut when Redis has executed a command, before its reply. */
+  async function withoutReply<Result>(to: string, act: (cut: Redis) => Promise<Result>): Promise<Result> {
+    const proxy = await startRedisProxy(
+      server().port,
+      strikeOnce(({ name }) => name === to, { moment: 'after', act: (link) => link.cut() }),
+    );
+    const cut = await connectForWriting(proxy.url);
+    try {
+      return await act(cut);
+    } finally {
+      cut.disconnect();
+      await proxy.close();
+    }
+  }
+
+  it('are rotated, once, and the new one is given', async () => {
+    const rotation = await withoutReply('EVAL', (cut) =>
+      rotateApiKey(cut, 'medref', { id: made.id, overlapS: 60 }),
+    );
+    const keys = await listApiKeys(redis, 'medref');
+    expect(keys.map(({ id, rotatedTo }) => [id, rotatedTo])).to.have.deep.members([
+      [made.id, rotation?.made.id],
+      [rotation?.made.id, undefined],
+    ]);
+  });
+
+  it('are revoked, and said to be', async () => {
+    expect(await withoutReply('HDEL', (cut) => revokeApiKey(cut, 'medref', made.id))).to.equal(true);
+    expect(await findApiKey(redis, 'medref', made.id)).to.equal(null);
+  });
+
+  it('are not rotated where another process has changed or revoked them meanwhile', async () => {
+    const proxy = await startRedisProxy(
+      server().port,
+      strikeOnce(({ name }) => name === 'EVAL', {
+        moment: 'before',
+        act: () => revokeApiKey(redis, 'medref', made.id),
+      }),
+    );
+    const late = await connectForWriting(proxy.url);
+    try {
+      const failure = await rotateApiKey(late, 'medref', { id: made.id, overlapS: 60 }).catch(
+        ({ message }: Error) => message,
+      );
+      expect(failure).to.equal(`The key ${made.id} was changed or revoked meanwhile, and is not rotated.`);
+      expect(await listApiKeys(redis, 'medref')).to.deep.equal([]);
+    } finally {
+      late.disconnect();
+      await proxy.close();
+    }
+  });
+});
