@@ -14,7 +14,10 @@ import { refusalsOf } from './checks.ts';
 
 /** What came of judging a staged version. */
 export interface Judgement {
-  /** Whether what is live has the same records in the same order, whole and in the format of this release. */
+  /**
+   * Whether what is live has the same records in the same order, and the same made of them, whole and in the format of this
+   * release.
+   */
   readonly isLive: boolean;
   readonly changeSets: VersionDiffCounts['changeSets'];
   /** Every check's reason, as sentences; `null` where all let it pass. */
@@ -26,7 +29,7 @@ export async function judge(job: ImportJob, staged: StagedVersion, found: FoundL
   const { context, keys, report } = job;
   const { checksum } = staged.content;
   report.note(begunOf(job).writer.counts);
-  const isLive = checksum === found.current?.checksum;
+  const isLive = found.current !== null && isSame(found.current, stagedContent(job, staged));
   const { changeSets, ...diff } = await compare(job, staged, found);
   report.note(diff);
   const undone = checksum !== found.live?.checksum && (await isUndone(context.redis, keys, checksum));

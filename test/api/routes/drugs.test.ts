@@ -1,7 +1,7 @@
 // GET /drugs: what products hold, under the numbers of their versions.
 
 import { expect } from 'chai';
-import type { Drug } from '../../../shared/collections/drug.ts';
+import { type Drug, drugs } from '../../../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { startApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
@@ -154,6 +154,19 @@ describe('GET /drugs', () => {
     expect(after.headers['medref-version']).to.equal(String(second));
     expect(after.body).to.deep.equal(before.body);
     expect(after.headers.etag, 'made of the checksum of drugs').to.equal(before.headers.etag);
+  });
+
+  it('is made anew of the same products where a release before has made other drugs of them', async () => {
+    const recordOf = (record: unknown) => drug((record as Product).drug.id, 'OTHER');
+    const collection = { ...productCollection, derived: [{ collection: drugs, recordOf }] };
+    const first = await publish(one, { collection });
+    await publish(one);
+    expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
+    expect((await list<Change>(`/drugs/changes?since=${first}`)).data).to.deep.equal(
+      [beta, aspirin, zinc].map((record) => ({ id: record.drug.id, change: 'changed', record })),
+    );
+    expect((await list<Change>(`/products/changes?since=${first}`)).data).to.deep.equal([]);
+    expect((await importList(one)).outcome).to.equal('unchanged');
   });
 
   it('keeps the first name of a drug that has two, and warns of it; no product is rejected', async () => {
