@@ -108,8 +108,7 @@ export function routed(redis: Redis, instead: () => Redis | null): Redis {
 const serving: Behaviour = {
   ofServer: {
     enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
+    maxRetriesPerRequest: 0, // What was asked as the connection was lost fails, and is not asked again.
     socketTimeout: silenceMs,
     connectTimeout: 2_000,
     retryStrategy: (times) => Math.min(50 * times, 500),
@@ -262,7 +261,7 @@ type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'himportFieldsets'>;
 
 function connect(servers: Servers, behaviour: Behaviour): Redis {
   const ofServer: ServerOptions = { disconnectTimeout: closeMs, ...behaviour.ofServer };
-  const isResent = ofServer.autoResendUnfulfilledCommands !== false;
+  const isResent = ofServer.enableOfflineQueue !== false;
   const ofCluster = {
     ...behaviour.ofCluster,
     redisOptions: { disconnectTimeout: closeMs, ...behaviour.ofCluster.redisOptions },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import type { Redis as OneServer } from 'ioredis';
 import { startPrivateRedis } from '../../../demo/private-redis.ts';
 import {
   connectForListening,
@@ -11,8 +12,9 @@ import {
   connectForWriting,
   type Redis,
 } from '../../../shared/redis/connections.ts';
-import { RedisUnavailableError } from '../../../shared/redis/failures.ts';
-import { type RedisProxy, startRedisProxy } from '../../support/redis-proxy.ts';
+import { isRedisUnavailable, RedisUnavailableError } from '../../../shared/redis/failures.ts';
+import { oneServer } from '../../support/one-server.ts';
+import { type RedisProxy, type Strike, startRedisProxy, strikeOnce } from '../../support/redis-proxy.ts';
 import { startTestRedis, type TestRedis, useRedis } from '../../support/redis-server.ts';
 import { connectTo, masterName, startSentinel, until } from '../../topologies/servers.ts';
 
@@ -117,6 +119,52 @@ describe('a connection for serving', () => {
     } finally {
       redis.disconnect();
     }
+  });
+});
+
+describe('a connection for serving, once Redis', () => {
+  const server = useRedis();
+  let redis: OneServer;
+  let proxy: RedisProxy;
+  beforeEach(async () => {
+    const cut: Strike = { moment: 'after', act: (link) => link.cut() };
+    proxy = await startRedisProxy(
+      server().port,
+      strikeOnce(({ name }) => name === 'INCR', cut),
+    );
+    redis = oneServer(connectForServing(proxy.url));
+    await ready();
+  });
+  afterEach(async () => {
+    redis.disconnect();
+    await proxy.close();
+  });
+  const ready = () => new Promise((resolve) => redis.once('ready', resolve));
+
+  it('is silent, fails what it was asked and is made anew', async () => {
+    server().pause();
+    try {
+      expect(await redis.get('medref:x').catch((error: Error) => error)).to.satisfy(isRedisUnavailable);
+    } finally {
+      server().resume();
+    }
+    await ready();
+    expect(await redis.get('medref:x')).to.equal(null);
+  });
+
+  it('has cut it, fails what it was asked and never asks it again', async () => {
+    const failure = await redis.incr('medref:x').catch((error: Error) => error);
+    expect(failure).to.satisfy(isRedisUnavailable);
+    await ready();
+    expect(await redis.get('medref:x')).to.equal('1');
+    expect(proxy.commands.filter((name) => name === 'INCR')).to.have.length(1);
+  });
+
+  it('has been away for long, is looked for each half second even so', async () => {
+    Object.assign(redis, { retryAttempts: 1_000 }); // So many tries are some minutes.
+    redis.stream.destroy();
+    expect(await once(redis, 'reconnecting')).to.deep.equal([500]);
+    await ready();
   });
 });
 
