@@ -62,7 +62,11 @@ describe('a schedule that follows', () => {
   }
 
   /** Starts it; it has nothing else to do than to follow, but for an import at its start where nothing is live. */
-  async function start(url: string, cron = '0 3 31 12 *'): Promise<RunningSchedule> {
+  async function start(
+    url: string,
+    cron = '0 3 31 12 *',
+    pauses = { firstMs: 40, longestMs: 160 },
+  ): Promise<RunningSchedule> {
     const { readSettings } = await import('../../config/settings.ts');
     const { scheduleCommand } = await import('../../bin/commands/schedule.ts');
     const stop = new AbortController();
@@ -81,7 +85,7 @@ describe('a schedule that follows', () => {
       {},
       {
         waits: { firstMs: 40, longestMs: 100, lockedMs: 40 },
-        pauses: { firstMs: 40, longestMs: 160 },
+        pauses,
       },
     );
     const schedule: RunningSchedule = {
@@ -278,6 +282,26 @@ describe('a schedule that follows', () => {
         while (upstream.requests.length < 3) await sleep(5);
         await schedule.stop();
       }
+    });
+
+    it('asks again and again where it fails for long, no more seldom than the longest pause', async () => {
+      const upstream = await startUpstream(medrefLike((response) => response.writeHead(500).end()));
+      await start(upstream.url('/products').href, undefined, { firstMs: 1, longestMs: 8 });
+      while (upstream.requests.length < 25) await sleep(5); // Twice as long each time, they would take hours.
+    });
+
+    it('has no connection left as it ends', async () => {
+      const upstream = await startUpstream(medrefLike((response) => response.writeHead(500).end()));
+      const schedule = await start(upstream.url('/products').href, undefined, {
+        ...{ firstMs: 60_000, longestMs: 60_000 },
+      });
+      await untilLogged(schedule, 'it is asked again');
+      expect(await upstream.openConnections()).to.be.above(0);
+      await schedule.stop();
+      // Either side would end one that is idle after 4 s or 5 s by itself.
+      const soon = performance.now() + 2_000;
+      while ((await upstream.openConnections()) > 0 && performance.now() < soon) await sleep(5);
+      expect(await upstream.openConnections()).to.equal(0);
     });
 
     it('imports once more where an import was under way that had begun before the publication', async () => {

@@ -198,6 +198,22 @@ describe('upstream', () => {
       expect(await reasonOf(server.url('/6'))).to.contain('redirects more than 5 times');
     });
 
+    it('reading little of what comes with them', async () => {
+      let isLetGo: (() => void) | undefined;
+      const letGo = new Promise<void>((resolve) => {
+        isLetGo = resolve;
+      });
+      const server = await start((response, request, nth) => {
+        if (request.url === '/new') {
+          letGo.then(() => sending(LIST)(response, request, nth));
+          return;
+        }
+        response.writeHead(302, { location: '/new' }).write('x'.repeat(1_000_000));
+        response.on('close', () => isLetGo?.());
+      });
+      expect(await read(server.url('/list'))).to.equal(LIST);
+    });
+
     it('but not in a loop', async () => {
       const server = await start(refusing(301, { location: '/list.json' }));
       expect(await reasonOf(server.url())).to.contain('perhaps in a loop');
