@@ -46,6 +46,24 @@ describe('a rollback', () => {
     });
   }
 
+  it('makes the same list live again that is live and damaged, from another content that is whole', async () => {
+    await redis.flushall();
+    const numbers: number[] = [];
+    for (const count of [3, 4, 3]) {
+      const { version } = await importRecords(products(count), productCollection, {
+        ...{ redisUrl: server().url, force: true },
+      });
+      numbers.push(version as number);
+    }
+    const [whole, , damaged] = numbers as [number, number, number];
+    const back = () =>
+      rollBack(productCollection, { redis, keyPrefix: 'medref', to: whole, maxNumberWaitMs: 0 });
+    expect(await back()).to.deep.equal({ outcome: 'unchanged', version: damaged });
+    await redis.hdel(keys.content(damaged).records, '1');
+    expect(await back()).to.deep.include({ outcome: 'rolled-back', contentOf: whole });
+    expect(await readLiveVersion(redis, keys)).to.deep.include({ content: whole, totalCount: 3 });
+  });
+
   /**
    * Rolls back to a content through a proxy, by a client that waits for half a second for each reply.
    * @returns the new version's number

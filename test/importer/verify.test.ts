@@ -302,6 +302,17 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(isDamaged((await mend()).left)).to.equal(false);
   });
 
+  it('is told where the entries of a page are in another order, and made anew', async () => {
+    const { entries } = keys.content(versions[1] as number);
+    const page = openEntries((await redis.hgetBuffer(entries, '1')) as Buffer, 1) as string[];
+    const [fence = '', ...others] = page;
+    await redis.hset(entries, '1', packEntries([fence, ...others.reverse()], 1));
+    expect((await look()).contents[0]?.damage).to.deep.equal([
+      `The entries of page 1 of ${entries} are not in their order.`,
+    ]);
+    expect(isDamaged((await mend()).left)).to.equal(false);
+  });
+
   it('is told where a further entry of a drug with many products is another one or is missing, and made anew', async () => {
     const drug = { id: 77, name: 'ONE' };
     const version = await publish(first.map((it) => ({ ...it, drug })));

@@ -5,6 +5,7 @@ import { contentKeys, workspaceKeys } from '../../../importer/scripts/key-lists.
 import { readLockHolder } from '../../../shared/lock-holder.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { companyKeys, productKeys as keys } from '../../support/keys.ts';
+import { startRedisProxy, strikeOnce } from '../../support/redis-proxy.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 describe('the import lock', () => {
@@ -26,6 +27,20 @@ describe('the import lock', () => {
     expect(start <= since && since <= new Date().toISOString()).to.equal(true);
     await lock.release();
     expect(await readLockHolder(redis, keys)).to.equal(null);
+  });
+
+  it('is held by who took it, also where the reply that said so was lost', async () => {
+    const cut = strikeOnce(({ name }) => name === 'SET', { moment: 'after', act: (link) => link.cut() });
+    const proxy = await startRedisProxy(server().port, cut);
+    const unlucky = await connectForWriting(proxy.url);
+    try {
+      const lock = (await takeLock(unlucky, keys)) as ImportLock;
+      expect(lock.token).to.equal(await redis.get(keys.lock));
+      await lock.release();
+    } finally {
+      unlucky.disconnect();
+      await proxy.close();
+    }
   });
 
   it('is free 30 s after its holder’s death at the latest', async () => {

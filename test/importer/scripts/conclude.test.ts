@@ -36,6 +36,12 @@ describe('conclude.lua', () => {
     expect(await redis().mget(keys.checked, keys.validators)).to.deep.equal(['today', null]);
   });
 
+  it('keeps the latest of the history, as many as it is told to', async () => {
+    for (const number of [1, 2, 3, 4, 5]) await end(number);
+    const history = await redis().xrange(keys.imports, '-', '+');
+    expect(history.map(([, [, report = '']]) => JSON.parse(report).name)).to.deep.equal([3, 4, 5]);
+  });
+
   it('does nothing when it is repeated, or when the version was published by a reply that was lost', async () => {
     await stageWhole(redis(), 1, [record(1, 1)]);
     expect(await end(1)).to.equal('dropped');

@@ -24,7 +24,8 @@ describe('stage-pages.lua', () => {
       Buffer.from([97, 0, 255]),
       Buffer.from([98]),
     ]);
-    for (const key of [entries, fences]) expect(await redis().pttl(key)).to.be.within(1, lifetimeMs);
+    for (const key of [keys.staged, entries, fences])
+      expect(await redis().pttl(key), key).to.be.within(1, lifetimeMs);
   });
 
   it('writes nothing without the lock', async () => {
