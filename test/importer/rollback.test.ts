@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { rollBack } from '../../importer/rollback.ts';
+import { RollbackError, rollBack } from '../../importer/rollback.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
@@ -62,6 +62,26 @@ describe('a rollback', () => {
     await redis.hdel(keys.content(damaged).records, '1');
     expect(await back()).to.deep.include({ outcome: 'rolled-back', contentOf: whole });
     expect(await readLiveVersion(redis, keys)).to.deep.include({ content: whole, totalCount: 3 });
+  });
+
+  it('makes nothing live that is not whole, and says what to do', async () => {
+    await redis.flushall();
+    const options = { redisUrl: server().url, force: true };
+    const { version } = await importRecords(products(3), productCollection, options);
+    await importRecords(products(4), productCollection, options);
+    const live = await redis.get(keys.live);
+    const { blocks } = keys.content(version as number);
+    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
+    stored[40] = (stored[40] as number) ^ 1;
+    await redis.hset(blocks, '0', stored);
+    const failure = await rollBack(productCollection, {
+      ...{ redis, keyPrefix: 'medref', to: version, maxNumberWaitMs: 0 },
+    }).catch((error: Error) => error);
+    expect(failure).to.be.instanceOf(RollbackError);
+    expect((failure as Error).message).to.match(
+      /^Version \d+ is not whole in Redis, so it cannot be made live again; name another one with --to, or run medref verify --repair\. Block 0 of /,
+    );
+    expect(await redis.get(keys.live)).to.equal(live);
   });
 
   /**
