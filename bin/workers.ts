@@ -28,10 +28,11 @@ const pause = { first: 1_000, longest: 60_000 };
 export interface WorkerPoolOptions {
   readonly count: number;
   readonly logger: Logger;
-  /** Ends all workers when it is aborted. */
+  /** No further worker is started once it is aborted; those that there are end by {@link WorkerPool.stop}. */
   readonly signal: AbortSignal;
-  /** See startMs; tests shorten it. */
+  /** See startMs and endMs; tests shorten them. */
   readonly startMs?: number | undefined;
+  readonly endMs?: number | undefined;
   /** Told what a worker counts; and that it has ended. */
   readonly onCounted: (worker: number, counted: Counted) => void;
   readonly onEnded: (worker: number) => void;
@@ -128,7 +129,6 @@ export class WorkerPool {
       because: 'It does not come to answer, so it is killed.',
     });
     ended.then(() => this.#hasEnded(member));
-    if (this.#options.signal.aborted) this.#end(member);
     return member;
   }
 
@@ -179,7 +179,10 @@ export class WorkerPool {
     member.isToEnd = true;
     order(member, 'stop');
     const { ended } = member;
-    this.#killAfter(endMs, member, { unless: ended, because: 'It does not end, so it is killed.' });
+    this.#killAfter(this.#options.endMs ?? endMs, member, {
+      unless: ended,
+      because: 'It does not end, so it is killed.',
+    });
     await ended;
   }
 

@@ -70,6 +70,13 @@ describe('an API of two processes', function () {
       .filter(({ msg }) => msg === 'The API answers.')
       .map(({ pid }) => pid);
 
+  /** The nth that answered. None is no pid: a signal to 0 would be one to all tests. */
+  function nth(n: number): number {
+    const pid = answering()[n];
+    if (pid === undefined) throw new Error(`Less than ${n + 1} have answered.`);
+    return pid;
+  }
+
   async function publish(size: number): Promise<number> {
     const { version } = await importRecords(products(size), productCollection, {
       ...{ redisUrl: redis().url, force: true },
@@ -120,13 +127,15 @@ describe('an API of two processes', function () {
       }
     };
     const clients = Promise.all([client(), client(), client(), client()]);
-    api.process.kill('SIGUSR2');
+    // As a group or a unit is sent it: to each process of it.
+    for (const pid of [...before, api.process.pid as number]) process.kill(pid, 'SIGUSR2');
     await Promise.race([clients, logged(({ msg }) => msg === 'Each process that serves was replaced.')]);
     isOver = true;
     await clients;
     agent.destroy();
     expect(answering()).to.have.length(4);
     for (const pid of before) expect(isThere(pid), `${pid}`).to.equal(false);
+    expect(log, 'each ends when it is told to').not.to.include('A process that serves has ended.');
     expect(await counted(), 'counts of those that have ended stay').to.equal(requests);
   });
 
@@ -140,7 +149,7 @@ describe('an API of two processes', function () {
   }
 
   it('tells within a second or two what the others count while one stands still', async () => {
-    const [, , standing = 0] = answering();
+    const standing = nth(2);
     process.kill(standing, 'SIGSTOP');
     const from = performance.now();
     expect(await counted()).to.be.above(0);
@@ -149,7 +158,7 @@ describe('an API of two processes', function () {
   });
 
   it('replaces one that dies, at once; where that one dies soon too, after a pause', async () => {
-    const [, , , killed = 0] = answering();
+    const killed = nth(3);
     process.kill(killed, 'SIGKILL');
     const dead = await logged(({ worker }) => worker === killed);
     expect(dead.signal).to.equal('SIGKILL');
@@ -158,7 +167,7 @@ describe('an API of two processes', function () {
     await ask();
     requests += 1;
     expect(await counted(), 'what was counted stays').to.equal(requests);
-    process.kill(answering()[4] as number, 'SIGKILL');
+    process.kill(nth(4), 'SIGKILL');
     await logged(({ pauseMs }) => pauseMs === 1_000);
     await ask();
   });
@@ -184,7 +193,7 @@ describe('an API of two processes', function () {
   });
 });
 
-describe('a pool of workers that come to no answer', () => {
+describe('a pool of workers that come to no answer, or to no end', () => {
   const worker = fileURLToPath(new URL('../support/pool-worker.mjs', import.meta.url));
   const logged: string[] = [];
   const ending = new AbortController();
@@ -193,13 +202,14 @@ describe('a pool of workers that come to no answer', () => {
     cluster.setupPrimary({ exec: worker, execArgv: [], args: [] });
     const logger = pino({}, { write: (line) => void logged.push(JSON.parse(line).msg) });
     pool = new WorkerPool({
-      ...{ count: 2, logger, signal: ending.signal, startMs: 1_500 },
+      ...{ count: 2, logger, signal: ending.signal, startMs: 1_500, endMs: 1_000 },
       ...{ onCounted: () => undefined, onEnded: () => undefined },
     });
   });
   beforeEach(() => logged.splice(0));
   afterEach(() => {
     delete process.env['HANGS'];
+    delete process.env['STAYS'];
   });
   after(async () => {
     ending.abort();
@@ -228,6 +238,15 @@ describe('a pool of workers that come to no answer', () => {
     delete process.env['HANGS'];
     await replaced('Each process that serves was replaced.');
     expect(pids()).to.have.length(2).and.not.to.include.members(before);
+  });
+
+  it('kills those that do not end when they are told to', async () => {
+    process.env['STAYS'] = 'yes';
+    await replaced('Each process that serves was replaced.');
+    logged.splice(0);
+    await pool.stop();
+    expect(logged).to.deep.equal(Array(2).fill('It does not end, so it is killed.'));
+    expect(pids()).to.deep.equal([]);
   });
 });
 
