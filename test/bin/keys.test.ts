@@ -148,6 +148,8 @@ describe('medref keys', () => {
     expect((await medref('list')).stdout).to.include(`to ${id}, not used since\n`);
     await redis.hset('medref:key-use', old.id, new Date(Date.now() + 1).toISOString());
     expect((await medref('list')).stdout).to.match(new RegExp(`Z  to ${id}, still used\n`));
+    expect((await medref('revoke', old.id)).code).to.equal(0);
+    expect(await redis.hkeys('medref:key-use'), 'nothing stays of a key that is gone').to.deep.equal([]);
   });
 
   it('keeps who made, rotated and revoked what, also of keys that are gone', async () => {
@@ -164,6 +166,13 @@ describe('medref keys', () => {
     );
     for (const { key } of [old, made])
       expect(JSON.stringify(await redis.xrange('medref:key-events', '-', '+'))).not.to.include(key);
+  });
+
+  it('revokes no key where nobody can be named for it', async () => {
+    const { id } = await create();
+    await redis.set('medref:key-events', 'what is no stream');
+    expect((await medref('revoke', id)).code).to.equal(1);
+    expect(await redis.hlen('medref:keys')).to.equal(1);
   });
 
   it('keeps a bounded number of events', async () => {

@@ -85,16 +85,27 @@ describe('the built command line', function () {
     expect((await api.ended).code).to.equal(0);
   });
 
-  const lost: [where: string, redirection: string, line: RegExp][] = [
+  const lost: [where: string, redirection: string, noted: string[], line: RegExp][] = [
     [
       'on a disk that is full',
       '> /dev/full',
+      ['made', 'revoked'],
       /^The key could not be written, so it was revoked: .*ENOSPC.*\.\n$/,
     ],
-    ['to whoever has gone', '| true', /^The key could not be written, so it was revoked: .*EPIPE.*\.\n$/],
-    ['where stdout is closed', '>&-', /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/],
+    [
+      'to whoever has gone',
+      '| true',
+      ['made', 'revoked'],
+      /^The key could not be written, so it was revoked: .*EPIPE.*\.\n$/,
+    ],
+    [
+      'where stdout is closed',
+      '>&-',
+      [],
+      /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/,
+    ],
   ];
-  for (const [where, redirection, line] of lost) {
+  for (const [where, redirection, noted, line] of lost) {
     it(`leaves no key that could not be written ${where}`, async function () {
       if (redirection.includes('full') && !existsSync('/dev/full')) this.skip(); // Not every system has it.
       // Whoever reads has gone before anything is written.
@@ -112,6 +123,8 @@ describe('the built command line', function () {
       expect(stderr.replace('ended with 1\n', '')).to.match(line);
       expect(stderr).to.match(/ended with 1\n$/);
       expect(await redis.exists('medref:keys')).to.equal(0);
+      const events = await redis.xrange('medref:key-events', '-', '+');
+      expect(events.map(([, [, event = '']]) => JSON.parse(event).what)).to.deep.equal(noted);
     });
   }
 
@@ -139,7 +152,7 @@ describe('the built command line', function () {
     expect(await redis.hgetall('medref:keys')).to.deep.equal(before);
   });
 
-  it('schedules until it is asked to stop; where one of two is killed in the middle of its import, the other one imports', async () => {
+  it('schedules until it is asked to stop, also where nobody reads what it writes; where one of two is killed in the middle of its import, the other one imports', async () => {
     list = products(3);
     let asked = 0;
     const upstream = await startUpstream((response) => {
@@ -148,8 +161,11 @@ describe('the built command line', function () {
       else response.end(JSON.stringify(list));
     });
     settings['PRODUCTS_URL'] = upstream.url('/list').href;
-    const first = startMedref(['schedule', '--json'], settings);
-    while (asked === 0) await sleep(10);
+    const first = startMedref(['schedule', '--json'], { ...settings, LOG_LEVEL: 'info' });
+    first.process.stdout?.destroy();
+    first.process.stderr?.destroy();
+    while (asked === 0 && first.process.exitCode === null) await sleep(10);
+    expect(first.process.exitCode).to.equal(null);
     const second = startMedref(['schedule', '--json'], { ...settings, LOG_LEVEL: 'info' });
     let logged = '';
     second.process.stderr?.on('data', (chunk) => {
