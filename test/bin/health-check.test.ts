@@ -103,6 +103,13 @@ describe('the health check of a container', function () {
     expect(await readdir(folder), 'what it leaves').to.deep.equal([]);
   });
 
+  it('of the API does not wait without end for one that stands still', async () => {
+    const { port } = (await startUpstream(() => undefined)).url();
+    const { code, said } = await check('serve', { API_PORT: port });
+    expect(code).to.equal(1);
+    expect(said).to.match(/\/health\/ready does not answer: .*timeout\.\n$/);
+  });
+
   it('says which setting is bad', async () => {
     expect(await check('serve', { API_PORT: 'x' })).to.deep.equal({
       code: 1,

@@ -201,7 +201,9 @@ describe('the command line', function () {
         version: null,
         read: 5,
       });
+      expect((await medref(['import', '--dry-run'], settings)).code, 'what would be refused').to.equal(3);
       expect((await medref(['import', '--force'], settings)).code).to.equal(0);
+      expect((await medref(['import', '--dry-run'], settings)).code, 'what would pass').to.equal(0);
     });
 
     it('takes its limits from the settings', async () => {
@@ -380,13 +382,16 @@ describe('the command line', function () {
       const command = startMedref(['serve', '--json'], { REDIS_URL: 'redis://127.0.0.1:1', API_PORT: '0' });
       const [, address] = await command.line(/"address":"([^"]+)"/);
       expect((await fetch(`${address}/health/live`)).status).to.equal(200);
-      expect((await fetch(`${address}/health/ready`)).status).to.equal(503);
+      const ready = await fetch(`${address}/health/ready`);
+      expect(ready.status).to.equal(503);
+      const { data } = (await ready.json()) as { data: { message: string } };
       const asked = performance.now();
       command.process.kill('SIGINT');
       expect((await command.ended).code).to.equal(0);
       expect(performance.now() - asked, 'not the 2 s for which a connection may be closing').to.be.below(
         1_800,
       );
+      expect(data.message, 'anybody may ask').to.equal('Not ready: Redis cannot be reached.');
     });
 
     it('warns at its start of links that begin with http:// although it listens on more than loopback', async () => {

@@ -156,4 +156,14 @@ describe('commands with a webhook', function () {
     expect(first?.notice.event).to.equal('published');
     expect((await scheduling.stop()).code).to.equal(0);
   });
+
+  it('end, as the schedule does, only when it has taken what it did not take at first', async () => {
+    const flaky = await startReceiver((response, request, nth) =>
+      nth === 1 ? refusing(500)(response, request, nth) : void response.end(),
+    );
+    const scheduling = beginMedref(['schedule'], { ...settings, WEBHOOK_URL: flaky.url.href });
+    while (flaky.received.length === 0) await sleep(20);
+    expect((await scheduling.stop()).code).to.equal(0);
+    expect(flaky.received).to.have.length(2);
+  });
 });
