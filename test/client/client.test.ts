@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import {
@@ -10,6 +11,7 @@ import {
   type Product,
   SetDigest,
 } from '../../client/client.ts';
+import { Connection, growing, usualTiming } from '../../client/connection.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { collectionKeys } from '../../shared/keys.ts';
@@ -303,6 +305,24 @@ describe('the client library', function () {
     });
   });
 
+  describe('waits before it asks again', () => {
+    it('longer from try to try, and never for more than half a minute', () => {
+      expect(growing(3)).to.be.within(0.5, 1);
+      expect(growing(5)).to.be.within(2, 4);
+      expect(growing(1_000)).to.be.within(15, 30);
+    });
+
+    it('for months, where it is told to: longer than timers know', async () => {
+      const ending = new AbortController();
+      const options = { baseUrl: 'https://medref.example', key: 'key', signal: ending.signal };
+      const pause = new Connection(options, usualTiming).pause(2 ** 31, {});
+      const isOver = pause.then(() => true);
+      expect(await Promise.race([isOver, sleep(20, false)])).to.equal(false);
+      ending.abort();
+      await pause;
+    });
+  });
+
   describe('reads the whole list on', () => {
     for (const encoding of ['gzip', 'identity'] as const) {
       it(`where it is cut at any place, with ${encoding}, and gives no record twice`, async () => {
@@ -338,6 +358,23 @@ describe('the client library', function () {
         return true;
       });
       expect(await listed(relayed.products.all())).to.deep.equal(second);
+    });
+
+    it('however often it is cut, as long as each time more of it comes', async () => {
+      const { origin, requests } = await startServer(
+        relaying(
+          () => api.port,
+          (response, { headers }) => {
+            const text = second.map((it) => `${JSON.stringify(it)}\n`).join('');
+            if (requests.length > 5) return false;
+            const came = gzipSync(text.slice(0, (requests.length * text.length) / 6));
+            response.writeHead(200, headers).end(came);
+            return true;
+          },
+        ),
+      );
+      expect(await listed(clientOf(origin, 2).products.all())).to.deep.equal(second);
+      expect(requests).to.have.length(6);
     });
 
     it('from the version with which it began', async () => {
@@ -509,7 +546,35 @@ describe('the client library', function () {
         response.writeHead(200, { 'medref-version': '1', 'medref-digest': 'list=:YQ==:' }).write(lines);
       });
       for await (const _ of clientOf(origin).products.all()) break;
-      while ((await openConnections()) > 0) await new Promise((resolve) => setTimeout(resolve, 2));
+      while ((await openConnections()) > 0) await sleep(2);
+    });
+
+    it('the transfer of an answer that is not of medref', async () => {
+      const { origin, openConnections } = await startServer((response) => void response.write('<html>'));
+      expect(await errorOf(clientOf(origin).products.get(2))).to.include({ name: 'NotMedref' });
+      while ((await openConnections()) > 0) await sleep(2);
+    });
+
+    it('with a signal the requests alone that are under way: those that are over no longer listen', async () => {
+      const ending = new AbortController();
+      const reason = new Error('enough');
+      let asked = 0;
+      Object.defineProperty(ending.signal, 'reason', {
+        get() {
+          asked += 1;
+          return reason;
+        },
+      });
+      const relay = relaying(() => api.port);
+      const { origin } = await startServer((response, request, nth) => {
+        if (nth > 3) ending.abort();
+        else relay(response, request, nth);
+      });
+      const options = { baseUrl: origin, key: api.key, signal: ending.signal };
+      const { products } = createClient(options, quickTiming);
+      for (const id of [2, 3, 4]) expect((await products.get(id))?.product.id).to.equal(id);
+      expect(await products.get(5).catch((error: unknown) => error)).to.equal(reason);
+      expect(asked).to.equal(1);
     });
   });
 
