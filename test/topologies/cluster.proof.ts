@@ -1,11 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { serverWarnings } from '../../importer/server-warnings.ts';
+import { products as productCollection } from '../../shared/collections/product.ts';
+import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
+import { startApi } from '../support/api.ts';
+import { importRecords } from '../support/importing.ts';
+import { products } from '../support/records.ts';
 import { promises } from './promises.ts';
-import { startCluster } from './servers.ts';
+import { type Node, patiently, startCluster, until } from './servers.ts';
 
 promises('a Cluster of three masters and three replicas', () => startCluster({ masters: 3, replicas: 1 }));
+
+describe('an API on a Cluster', () => {
+  it('outlives a node that dies while a slot is on its way to it', async () => {
+    const cluster = await startCluster({ masters: 3, replicas: 0 });
+    const { live } = collectionKeys('medref', productCollection);
+    const from = await cluster.masterOf(live);
+    const to = cluster.nodes.find((node) => node !== from) as Node;
+    const slot = await from.redis.cluster('KEYSLOT', live);
+    const [fromId, toId] = await Promise.all([from, to].map(({ redis }) => redis.cluster('MYID')));
+    const api = await startApi({ redisUrl: cluster.url });
+    try {
+      await to.redis.cluster('SETSLOT', slot, 'IMPORTING', String(fromId));
+      await from.redis.cluster('SETSLOT', slot, 'MIGRATING', String(toId));
+      await sleep(700); // What is not there is asked of the other node, twice a second.
+      await to.server.kill();
+      await sleep(2_000);
+      expect((await api.get('/health/live')).status).to.equal(200);
+      await cluster.revive([to]);
+      for (const { redis } of [from, to]) await patiently(() => redis.cluster('SETSLOT', slot, 'STABLE'));
+      await cluster.whole();
+      const { reason } = await importRecords(products(3), productCollection, { redisUrl: cluster.url });
+      expect(reason).to.equal(null);
+      await until(async () => (await api.get('/products')).status === 200, 'readers are answered');
+    } finally {
+      await api.stop();
+      await cluster.stop();
+    }
+  });
+});
 
 describe('the importer', () => {
   it('can connect to a Cluster at any moment of a failover', async () => {
