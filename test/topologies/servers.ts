@@ -72,7 +72,8 @@ export async function startCluster({
     return known.every((info) => String(info).includes(`cluster_known_nodes:${nodes.length}`));
   }, 'the nodes know each other');
   for (const [n, { redis }] of nodes.entries()) {
-    if (n >= masters) await redis.cluster('REPLICATE', own[n % masters] as string);
+    // A node whose greeting is under way counts as known.
+    if (n >= masters) await patiently(() => redis.cluster('REPLICATE', own[n % masters] as string));
   }
   const nodesOf = async (key: string) => {
     const up = await nodeThatAnswers(nodes);

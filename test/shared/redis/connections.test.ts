@@ -168,6 +168,36 @@ describe('a connection for serving, once Redis', () => {
   });
 });
 
+describe('a connection that may wait for Redis', () => {
+  const server = useRedis();
+
+  it('for writing, asks again what Redis had not answered as it went away, however often it has to be looked for', async () => {
+    const redis = await connectForWriting(server().url);
+    try {
+      await server().kill();
+      const written = redis.set('medref:probe', 'here').catch(({ message }: Error) => message);
+      await sleep(1_200); // It was looked for in vain for some times.
+      await server().restart();
+      expect(await written).to.equal('OK');
+    } finally {
+      redis.disconnect();
+    }
+  });
+
+  it('for listening, subscribes once Redis is there, however late that is', async () => {
+    await server().kill();
+    const listener = connectForListening(server().url);
+    try {
+      const subscribed = listener.subscribe('medref:probe').catch(({ message }: Error) => message);
+      await sleep(1_200);
+      await server().restart();
+      expect(await subscribed).to.equal(1);
+    } finally {
+      listener.disconnect();
+    }
+  });
+});
+
 describe('a connection to the master that a Sentinel names', () => {
   const servers: TestRedis[] = [];
   const looks: Redis[] = [];
