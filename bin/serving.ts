@@ -55,8 +55,10 @@ export function openReads(settings: Settings, { logger, metrics, troubles }: Wat
   const { redisUrl, keyPrefix } = settings;
   const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
   const listener = connectForListening(redisUrl);
-  const replica = readsFromReplica(settings, { master: redis, metrics, logger });
-  const whyAway = tellWhenItComesAndGoes(redis, describeServer(redisUrl), logger);
+  let isOver = false;
+  const unlessOver = (tell: () => void) => () => isOver || tell();
+  const replica = readsFromReplica(settings, { master: redis, metrics, logger, unlessOver });
+  const whyAway = tellWhenItComesAndGoes(redis, { server: describeServer(redisUrl), logger, unlessOver });
   const live = new LiveVersions({
     ...{ redis, listener, replica: replica?.reads, keyPrefix, sources: importedCollections },
     onDamage: damageTold({ metrics, troubles }),
@@ -70,9 +72,8 @@ export function openReads(settings: Settings, { logger, metrics, troubles }: Wat
     ...{ redis, readModel, listener, whyAway },
     close() {
       live.stop();
-      redis.removeAllListeners('close').disconnect();
-      listener.disconnect();
-      replica?.connection.removeAllListeners('close').disconnect();
+      isOver = true; // That connections are closed from here is no news.
+      for (const connection of [redis, listener, replica?.connection]) connection?.disconnect();
     },
   };
 }
@@ -151,12 +152,19 @@ function damageTold({ metrics, troubles }: Pick<Watchers, 'metrics' | 'troubles'
   };
 }
 
+/** How it is told what becomes of connections. */
+interface Telling {
+  readonly logger: Logger;
+  /** What is told while they are not closed from here. */
+  readonly unlessOver: (tell: () => void) => () => void;
+}
+
 /** One replica to read from; `null` where that is not wanted, or REDIS_URL tells of none. */
 function readsFromReplica(
   { redisUrl, readFrom }: Settings,
-  { master, metrics, logger }: { master: Redis; metrics: Metrics; logger: Logger },
+  { master, metrics, logger, unlessOver }: Telling & { master: Redis; metrics: Metrics },
 ): { readonly connection: Redis; readonly reads: Replica } | null {
-  const onLost = () => reads?.forget();
+  const onLost = unlessOver(() => reads?.forget());
   const connection =
     readFrom === 'replica' ? connectToReplica(redisUrl, { onRoundTrip: metrics.timeRedis, onLost }) : null;
   const reads =
@@ -172,7 +180,10 @@ function readsFromReplica(
  * Logs when Redis comes and when it goes, not each attempt to reach it.
  * @returns what tells why it is away, without addresses, since anybody may ask; `null` while it is there
  */
-function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): () => string | null {
+function tellWhenItComesAndGoes(
+  redis: Redis,
+  { server, logger, unlessOver }: Telling & { readonly server: string },
+): () => string | null {
   let isThere: boolean | undefined;
   let reason: string | undefined;
   let toldToAll = 'Redis has not answered yet.';
@@ -187,10 +198,13 @@ function tellWhenItComesAndGoes(redis: Redis, server: string, logger: Logger): (
     isThere = true;
     logger.info({ redis: server }, 'Redis is there.');
   });
-  redis.on('close', () => {
-    if (isThere !== false) logger.warn({ redis: server, reason }, 'Redis is away.');
-    isThere = false;
-  });
+  redis.on(
+    'close',
+    unlessOver(() => {
+      if (isThere !== false) logger.warn({ redis: server, reason }, 'Redis is away.');
+      isThere = false;
+    }),
+  );
   return () => (isThere ? null : toldToAll);
 }
 

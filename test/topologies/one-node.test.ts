@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Cluster } from 'ioredis';
+import { pino } from 'pino';
+import { createMetrics } from '../../api/admin/metrics.ts';
+import { TroubleLog } from '../../api/admin/trouble-log.ts';
+import { openReads } from '../../bin/serving.ts';
+import { readSettings } from '../../config/settings.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { collectionKeys } from '../../shared/keys.ts';
@@ -160,6 +165,20 @@ describe('a Cluster of one node', () => {
     await sleep(50);
     const looked = new Promise((resolve) => serving.refreshSlotsCache(resolve));
     expect(await Promise.race([looked, sleep(50, 'not looked at')])).to.equal('not looked at');
+  });
+
+  it('is let go of by an API that ends, to its last connection, and no word of it', async () => {
+    const lines: string[] = [];
+    const logger = pino({}, { write: (line: string) => void lines.push(line) });
+    const watchers = { logger, metrics: createMetrics(), troubles: new TroubleLog(logger) };
+    const { redis, listener, close } = openReads(readSettings({ REDIS_URL: cluster.url }), watchers);
+    const each = (event: string) =>
+      Promise.all([redis, listener].map((it) => new Promise((resolve) => it.once(event, resolve))));
+    const ended = each('end');
+    await each('ready');
+    close();
+    await ended;
+    expect(lines.map((line) => JSON.parse(line).msg)).to.deep.equal(['Redis is there.']);
   });
 
   it('is waited for by an import, and not for ever', async () => {
