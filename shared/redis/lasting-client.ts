@@ -50,8 +50,9 @@ export function lastingBySentinels(redis: OneServer): OneServer {
       try {
         return await connect(tell);
       } catch (error) {
-        const isToldOf = (error as Error).message.startsWith('All sentinels are unreachable');
-        if (isToldOf && !inside.manuallyClosing) tell('error', error as Error);
+        const [unreachable, last = ''] = (error as Error).message.split(' and retry is disabled');
+        if (unreachable === 'All sentinels are unreachable' && !inside.manuallyClosing)
+          tell('error', new Error(`${unreachable}${last}`));
         await sleep(Math.min(tries * askAgainMs.first, askAgainMs.longest));
         if (inside.manuallyClosing) throw error;
       }
