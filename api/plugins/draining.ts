@@ -31,7 +31,7 @@ export const draining: Plugin<DrainingOptions> = {
       if (quietMs === 0) return;
       // That of HTTP would end those that are idle for the moment.
       NetServer.prototype.close.call(listener as NetServer);
-      // Where a client asks whether to send a body, the answer is the last one anyway: none is read.
+      // Where a client asks whether to send a body, Node makes the answer the last one: none is read.
       listener.prependListener('request', (_request: IncomingMessage, response: ServerResponse) =>
         makeLast(response),
       );
