@@ -46,6 +46,8 @@ export interface ServerDependencies {
   readonly lateMs?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
+  /** What is wrong with how Redis is set up, as sentences; none unless it is given. */
+  readonly setupWarnings?: () => readonly string[];
   readonly host: string;
   readonly port: number;
   /** What links begin with; `undefined`: `http://` and the request's `Host`. */
@@ -77,6 +79,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     maxRequests = 1_000,
     lateMs,
     whyAway,
+    setupWarnings = () => [],
     host,
     port,
     baseUrl,
@@ -124,7 +127,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
           ...collections.map((collection) => changesRoute(collection, { readModel, keyring, held, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
-          ...healthRoutes(collections, readModel, whyAway),
+          ...healthRoutes(collections, readModel, { whyAway, setupWarnings }),
           openApiRoute(collections),
           ...docsRoutes(),
         ],

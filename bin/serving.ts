@@ -20,6 +20,7 @@ import {
   type Redis,
 } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
+import { setupWarnings } from '../shared/redis/server-setup.ts';
 import { describeServer } from '../shared/redis/server-url.ts';
 import type { Logger } from './logger.ts';
 
@@ -28,6 +29,9 @@ export const drainMs = 10_000;
 
 /** For how long a client of whom nothing comes may still send a request on its connection then, in ms. */
 const quietMs = 1_000;
+
+/** How often the set-up of Redis is checked, in ms. */
+const lookAtSetupEveryMs = 30_000;
 
 /** How long a first connection to Redis is waited for, in ms. */
 const attemptMs = 2_000;
@@ -47,6 +51,8 @@ export interface Reads {
   readonly listener: Redis;
   /** Why Redis is away, as a sentence without addresses, since anybody may ask; `null` while it is there. */
   readonly whyAway: () => string | null;
+  /** What is wrong with how Redis is set up, as sentences; looked at when Redis comes up, and then twice a minute. */
+  readonly setupWarnings: () => readonly string[];
   close(): void;
 }
 
@@ -59,6 +65,7 @@ export function openReads(settings: Settings, { logger, metrics, troubles }: Wat
   const unlessOver = (tell: () => void) => () => isOver || tell();
   const replica = readsFromReplica(settings, { master: redis, metrics, logger, unlessOver });
   const whyAway = tellWhenItComesAndGoes(redis, { server: describeServer(redisUrl), logger, unlessOver });
+  const setup = watchSetup(redis, { keyPrefix, logger });
   const live = new LiveVersions({
     ...{ redis, listener, replica: replica?.reads, keyPrefix, sources: importedCollections },
     onDamage: damageTold({ metrics, troubles }),
@@ -69,9 +76,10 @@ export function openReads(settings: Settings, { logger, metrics, troubles }: Wat
   });
   live.start();
   return {
-    ...{ redis, readModel, listener, whyAway },
+    ...{ redis, readModel, listener, whyAway, setupWarnings: setup.warnings },
     close() {
       live.stop();
+      setup.stop();
       isOver = true; // That connections are closed from here is no news.
       for (const connection of [redis, listener, replica?.connection]) connection?.disconnect();
     },
@@ -89,7 +97,7 @@ export interface DataListener {
 /** Starts the data listener. @throws Error that says what to set where it cannot listen */
 export async function startDataListener(
   settings: Settings,
-  { redis, readModel, listener, whyAway }: Reads,
+  { redis, readModel, listener, whyAway, setupWarnings }: Reads,
   { logger, metrics, troubles }: Watchers,
 ): Promise<DataListener> {
   const { keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = settings;
@@ -113,6 +121,7 @@ export async function startDataListener(
     maxRequests,
     quietMs,
     whyAway,
+    setupWarnings,
     host,
     port,
     baseUrl,
@@ -206,6 +215,19 @@ function tellWhenItComesAndGoes(
     }),
   );
   return () => (isThere ? null : toldToAll);
+}
+
+/** Checks how Redis is set up while the process serves, and logs each new warning. */
+function watchSetup(redis: Redis, { keyPrefix, logger }: { keyPrefix: string; logger: Logger }) {
+  let found: readonly string[] = [];
+  const look = async () => {
+    const before = found;
+    found = await setupWarnings(redis, keyPrefix).catch(() => before); // Redis is unavailable: that is logged elsewhere.
+    for (const warning of found) if (!before.includes(warning)) logger.warn(warning);
+  };
+  redis.on('ready', look);
+  const timer = setInterval(look, lookAtSetupEveryMs).unref();
+  return { warnings: () => found, stop: () => clearInterval(timer) };
 }
 
 /** Waits until Redis is there, or known to be away, so that the first request does not come too early for no reason. */

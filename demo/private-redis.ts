@@ -17,6 +17,8 @@ export interface PrivateRedisOptions {
   port?: number;
   /** Further settings of Redis, or others than ours. */
   settings?: Readonly<Record<string, string>>;
+  /** A user that may run INFO, if the settings do not allow that without a password. */
+  login?: { readonly user: string; readonly password: string };
 }
 
 /** A server that is up and answers. */
@@ -59,7 +61,7 @@ export async function startPrivateRedis(options: PrivateRedisOptions): Promise<P
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? randomInt(PORTS.from, PORTS.to);
     const child = await startChild(command, serverArguments(options, port));
-    const outcome = await Promise.race([answers(port, child), child.ended]);
+    const outcome = await Promise.race([answers(port, child, options.login), child.ended]);
     if (outcome === 'ready') return { ...child, port, url: `redis://127.0.0.1:${port}` };
 
     await child.stop();
@@ -92,11 +94,15 @@ function serverArguments(
 }
 
 /** Resolves when this process, not another server on its port, answers and has loaded its data; or once it has ended. */
-async function answers(port: number, { pid, process: server }: Child): Promise<'ready' | 'silent'> {
+async function answers(
+  port: number,
+  { pid, process: server }: Child,
+  login: PrivateRedisOptions['login'],
+): Promise<'ready' | 'silent'> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   const runs = () => server.exitCode === null && server.signalCode === null;
   while (runs() && Date.now() < deadline) {
-    const info = await askInfo(port);
+    const info = await askInfo(port, login);
     if (info.includes(`\nprocess_id:${pid}\r`) && info.includes('\nloading:0\r')) return 'ready';
     await sleep(10);
   }
@@ -104,13 +110,14 @@ async function answers(port: number, { pid, process: server }: Child): Promise<'
 }
 
 /** The server's answer to INFO, or what came of it within a second; nothing when there is no server. */
-function askInfo(port: number): Promise<string> {
+function askInfo(port: number, login: PrivateRedisOptions['login']): Promise<string> {
   return new Promise((resolve) => {
     let answer = '';
     const socket = connect({ host: '127.0.0.1', port });
     socket.setEncoding('utf8').setTimeout(1_000, () => socket.destroy());
     // QUIT makes the server close the connection after its answer, so that the end needs no parsing.
-    socket.on('connect', () => socket.write('INFO\r\nQUIT\r\n'));
+    const auth = login ? `AUTH ${login.user} ${login.password}\r\n` : '';
+    socket.on('connect', () => socket.write(`${auth}INFO\r\nQUIT\r\n`));
     socket.on('data', (text: string) => {
       answer += text;
     });

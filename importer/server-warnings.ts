@@ -2,6 +2,7 @@
 
 import { mastersOf, type Redis } from '../shared/redis/connections.ts';
 import { RedisUnavailableError } from '../shared/redis/failures.ts';
+import { readInfo, warningsOf } from '../shared/redis/server-setup.ts';
 
 type Server = ReturnType<typeof mastersOf>[number];
 
@@ -9,41 +10,32 @@ type Server = ReturnType<typeof mastersOf>[number];
 const oldestVersion = [6, 2] as const;
 
 /**
- * What is wrong with how the servers are set up, as sentences; what can be mended at once is mended.
+ * Returns what is wrong with how the servers are set up, as sentences; turns on `lazyfree-lazy-expire` if it may.
  * @throws RedisUnavailableError when one is older than Redis 6.2
  */
-export async function serverWarnings(redis: Redis): Promise<string[]> {
+export async function serverWarnings(redis: Redis, keyPrefix: string): Promise<string[]> {
   const masters = mastersOf(redis);
   const warnings = await Promise.all(
     masters.map(async (server) => {
       const { host, port } = server.options;
       const where = masters.length === 1 ? '' : ` This is of ${host}:${port}.`;
-      return (await warningsOf(server)).map((warning) => warning + where);
+      return (await warningsOfMaster(server, keyPrefix)).map((warning) => warning + where);
     }),
   );
   return warnings.flat();
 }
 
-async function warningsOf(server: Server): Promise<string[]> {
-  const info = await server.info('server', 'memory').catch((error: Error) => {
-    if (error.message.startsWith('NOPERM')) return null;
-    throw error;
-  });
+async function warningsOfMaster(server: Server, keyPrefix: string): Promise<string[]> {
+  const info = await readInfo(server);
   if (info === null) return ['The Redis user may not run INFO, so version and eviction were not checked.'];
-  const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? 'unknown';
+  const { version } = info;
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1])) {
     throw new RedisUnavailableError(
       `This Redis is version ${version}; medref needs 6.2 or newer, or Valkey.`,
     );
   }
-  const warnings = await letExpiryRunAside(server);
-  const policy = /^maxmemory_policy:(.+)$/m.exec(info)?.[1]?.trim();
-  if (policy === undefined || policy === 'noeviction') return warnings;
-  return [
-    ...warnings,
-    `Redis may evict keys that are live (maxmemory-policy ${policy}); set it to noeviction.`,
-  ];
+  return [...(await letExpiryRunAside(server)), ...(await warningsOf(server, info, keyPrefix))];
 }
 
 /** What is wrong with the user by which Redis is used, as sentences; none where Redis does not tell which one it is. */

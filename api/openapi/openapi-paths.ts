@@ -164,7 +164,12 @@ function openPaths(collections: readonly Collection[]): Path[] {
   const versions = Object.fromEntries(collections.map(({ name }) => [name, versionOrNull]));
   const numbers = Object.fromEntries(collections.map(({ name }) => [name, 20261122030000]));
   const live = singleOf(objectOf({ status: { const: 'live' } }));
-  const ready = singleOf(objectOf({ status: { const: 'ready' }, versions: objectOf(versions) }));
+  const warnings = {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'How Redis is set up in a way that can lose data.',
+  };
+  const ready = singleOf(objectOf({ status: { const: 'ready' }, versions: objectOf(versions), warnings }));
   return [
     [
       '/health/live',
@@ -184,7 +189,7 @@ function openPaths(collections: readonly Collection[]): Path[] {
         },
         answer: fresh(
           'Redis answers, and a collection has a live version; `null` where one has none.',
-          json(ready, { data: { status: 'ready', versions: numbers }, success: true }),
+          json(ready, { data: { status: 'ready', versions: numbers, warnings: [] }, success: true }),
         ),
         errors: errorResponses([500, 503]),
       }),

@@ -4,8 +4,9 @@ import { LRUCache } from 'lru-cache';
 import { type ApiKey, digestOf } from '../../shared/api-keys.ts';
 import { isKeyText } from '../../shared/formats/api-key-text.ts';
 import { type ApiKeyKeys, apiKeyKeys } from '../../shared/keys.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { beside, type Redis } from '../../shared/redis/connections.ts';
 import { damageIn, parseStored } from '../../shared/redis/damage.ts';
+import { parseInfo } from '../../shared/redis/server-setup.ts';
 import { UnknownKeys } from './unknown-keys.ts';
 import { DamagedError } from './version-reads.ts';
 
@@ -49,7 +50,7 @@ export class ApiKeyring {
     this.#redis = redis;
     this.#onDamage = onDamage;
     this.#stored = apiKeyKeys(keyPrefix);
-    this.#unknown = new UnknownKeys(redis, this.#stored.keys);
+    this.#unknown = new UnknownKeys(redis, this.#stored.keys, () => this.#mindEviction());
   }
 
   /** Asks anew for a key as soon as it is announced that it was revoked or rotated. @param listener is borrowed */
@@ -105,11 +106,28 @@ export class ApiKeyring {
     else this.#known.delete(sent);
   }
 
-  #read(sent: string): Promise<ApiKey | null> {
-    return this.#redis
-      .hget(this.#stored.keys, digestOf(sent))
-      .then((text) => (text === null ? null : parseStored<ApiKey>(this.#stored.keys, text)))
-      .catch((error) => this.#refuse(error));
+  async #read(sent: string): Promise<ApiKey | null> {
+    const { keys } = this.#stored;
+    try {
+      const text = await this.#redis.hget(keys, digestOf(sent));
+      if (text !== null) return parseStored<ApiKey>(keys, text);
+      if ((await this.#redis.exists(keys)) === 0) await this.#mindEviction();
+      return null;
+    } catch (error) {
+      return this.#refuse(error);
+    }
+  }
+
+  /** Called if there are no keys at all. @throws DamagedError if Redis may have evicted them: nobody has a wrong key then */
+  async #mindEviction(): Promise<void> {
+    const { keys } = this.#stored;
+    const reply = await beside(this.#redis, keys, ['INFO']).catch(() => ''); // Without the right, it cannot be known.
+    const { evictionPolicy, evictedKeys } = parseInfo(String(reply));
+    if (evictedKeys === 0 && ['noeviction', 'unknown'].includes(evictionPolicy)) return;
+    this.#onDamage(
+      `${keys} is missing, and Redis evicts keys (maxmemory-policy ${evictionPolicy}). Set maxmemory-policy to noeviction, and restore the API keys from a backup or create new ones.`,
+    );
+    throw new DamagedError('Keys cannot be looked up at the moment.');
   }
 
   /** That there was such a key stays known: it is asked for again before it is taken for one that does not exist. */
@@ -121,7 +139,7 @@ export class ApiKeyring {
 
   /** Keys that Redis cannot tell are not keys that there are not. */
   async #refuse(error: unknown): Promise<never> {
-    const damage = await damageIn(this.#redis, error);
+    const damage = error instanceof DamagedError ? null : await damageIn(this.#redis, error);
     if (!damage) throw error;
     this.#onDamage(damage.message);
     throw new DamagedError('Keys cannot be looked up at the moment.');

@@ -24,13 +24,18 @@ export class TooManyUnknownKeysError extends Error {
 export class UnknownKeys {
   readonly #redis: Redis;
   readonly #keys: string;
+  readonly #onNone: () => Promise<void>;
   readonly #failed = new FailedCredentials(unknownKeyBounds);
   #roster: { readonly digests: Promise<ReadonlySet<string>>; readonly until: number } | undefined;
 
-  /** @param keys the Redis key of the hash of keys */
-  constructor(redis: Redis, keys: string) {
+  /**
+   * @param keys the Redis key of the hash of keys
+   * @param onNone called if there are no keys at all; what it throws is thrown
+   */
+  constructor(redis: Redis, keys: string, onNone: () => Promise<void>) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#onNone = onNone;
   }
 
   /**
@@ -52,7 +57,10 @@ export class UnknownKeys {
   /** The digests of all keys. */
   #stored(now: number): Promise<ReadonlySet<string>> {
     if (this.#roster && this.#roster.until > now) return this.#roster.digests;
-    const digests = this.#redis.hkeys(this.#keys).then((all) => new Set(all));
+    const digests = this.#redis.hkeys(this.#keys).then(async (all) => {
+      if (all.length === 0) await this.#onNone();
+      return new Set(all);
+    });
     const roster = { digests, until: now + rosterMs };
     this.#roster = roster;
     digests.catch(() => {

@@ -9,11 +9,18 @@ import type { ReadModel } from '../reads/read-model.ts';
 import { NotReadyError } from '../reads/trouble.ts';
 import { NoVersionError } from '../reads/version-reads.ts';
 
-/** @param whyAway why Redis is away, as a sentence; `null` while it is there */
+/** What is known of Redis. */
+interface RedisHealth {
+  /** Why Redis is unavailable, as a sentence; `null` while it is up. */
+  readonly whyAway: () => string | null;
+  /** What is wrong with how it is set up, as sentences. */
+  readonly setupWarnings: () => readonly string[];
+}
+
 export function healthRoutes(
   collections: readonly ServedCollection[],
   readModel: ReadModel,
-  whyAway: () => string | null,
+  { whyAway, setupWarnings }: RedisHealth,
 ): ServerRoute[] {
   return [
     {
@@ -36,7 +43,7 @@ export function healthRoutes(
           throw new NoVersionError(`Not ready: nothing has been published yet of: ${names}.`);
         }
         const versions = Object.fromEntries([...live].map(([name, it]) => [name, it?.version ?? null]));
-        return healthy(h, { status: 'ready', versions });
+        return healthy(h, { status: 'ready', versions, warnings: setupWarnings() });
       },
     },
   ];

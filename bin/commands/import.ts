@@ -52,7 +52,7 @@ async function importChosen(
   let redis: Redis | undefined;
   try {
     redis = await connectForWriting(context.settings.redisUrl);
-    for (const warning of await serverWarnings(redis)) logger.warn(warning);
+    for (const warning of await serverWarnings(redis, context.settings.keyPrefix)) logger.warn(warning);
     return await importCollections(context, { ...how, chosen, redis, logger, webhook, signal });
   } catch (error) {
     const isOfRedis =

@@ -78,7 +78,7 @@ export async function scheduleCommand(
   try {
     const redis = await connecting;
     if (!redis) return exitCodes.done;
-    for (const warning of await serverWarnings(redis)) logger.warn(warning);
+    for (const warning of await serverWarnings(redis, settings.keyPrefix)) logger.warn(warning);
     const names = collections.map(({ name }) => name);
     const nextRun = scheduled[0]?.schedule.nextRun().toISOString();
     logger.info({ collections: names, cron, timezone, nextRun }, 'Scheduled.');

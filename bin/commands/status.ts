@@ -6,6 +6,7 @@ import { userWarnings } from '../../importer/server-warnings.ts';
 import { judged } from '../../shared/advice.ts';
 import { readState } from '../../shared/collection-state.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
+import { setupWarnings } from '../../shared/redis/server-setup.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print } from './output.ts';
@@ -23,7 +24,11 @@ export async function statusCommand(
   const { keyPrefix, upstreams } = context.settings;
   const { states, ofRedis } = await withRedis(context.settings, async (redis) => ({
     states: await Promise.all(servedCollections.map((served) => readState(redis, keyPrefix, served))),
-    ofRedis: [...(await userWarnings(redis)), ...(await diskWarnings(redis))],
+    ofRedis: [
+      ...(await setupWarnings(redis, keyPrefix)),
+      ...(await userWarnings(redis)),
+      ...(await diskWarnings(redis)),
+    ],
   }));
   const warnings = [...settingWarnings(context.settings), ...ofRedis];
   const collections = states.map((state) => {

@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { onPath } from '../../bench/installed.ts';
 import { readSettings } from '../../config/settings.ts';
+import { startPrivateRedis } from '../../demo/private-redis.ts';
 import { commands, read, root, settingsReadBy } from '../support/project-files.ts';
 
 const run = promisify(execFile);
@@ -49,6 +51,40 @@ describe('the compose file', () => {
       .and.to.include('--maxmemory-policy noeviction');
   });
 
+  it('asks Redis for PONG as the user health, since redis-cli exits 0 after an error', async () => {
+    const [kind, script = ''] = service('redis').healthcheck?.test ?? [];
+    expect(kind).to.equal('CMD-SHELL');
+    const cli = onPath('redis-cli');
+    if (!cli) return; // The script is tried wherever there is a redis-cli.
+    const folder = await mkdtemp(join(tmpdir(), 'medref-test-health-'));
+    const aclfile = join(root, 'deploy/redis/users-6.2.acl');
+    const login = { user: 'admin', password: 'admin-password' };
+    const redis = await startPrivateRedis({ dataFolder: folder, settings: { aclfile }, login });
+    const check = (port: number) =>
+      run('sh', ['-c', script.replaceAll('$$', '$').replace('redis-cli', `${cli} -p ${port}`)]).then(
+        () => 'healthy',
+        () => 'unhealthy',
+      );
+    try {
+      expect(await check(redis.port)).to.equal('healthy');
+      await run(cli, [
+        '-p',
+        String(redis.port),
+        '--user',
+        'admin',
+        '--pass',
+        'admin-password',
+        'ACL',
+        'DELUSER',
+        'health',
+      ]);
+      expect(await check(redis.port)).to.equal('unhealthy');
+    } finally {
+      await redis.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it('runs importer and API as another user than root, on a read-only file system', () => {
     for (const name of ['importer', 'api'])
       expect(service(name)).to.include({ user: 'node', read_only: true });
@@ -71,8 +107,9 @@ describe('the compose file', () => {
       expect(stdout).to.include('redis-server --aclfile /run/users.acl --appendonly yes');
       expect(stdout, 'what others see of the process').not.to.include('p-of-');
       const users = await readFile(join(folder, 'users.acl'), 'utf8');
-      for (const user of ['api', 'importer', 'operator']) {
+      for (const user of ['api', 'importer', 'operator', 'admin'])
         expect(users).to.include(`user ${user} on >p-of-REDIS_${user.toUpperCase()}_PASSWORD resetkeys `);
+      for (const user of ['api', 'importer', 'operator']) {
         expect(service(user).environment?.['REDIS_URL']).to.equal(
           `redis://${user}:\${REDIS_${user.toUpperCase()}_PASSWORD}@redis:6379`,
         );

@@ -162,6 +162,28 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(environmentOf('medref-importer')).to.include.keys('PRODUCTS_URL', 'COMPANIES_URL');
   });
 
+  it('run commands by hand with the settings of the importer, but as the user operator of Redis', () => {
+    const environment = environmentOf('medref-operator');
+    const { username } = new URL(
+      environment['REDIS_URL']?.replace('redis+sentinel:', 'http:').replace(/,[^/]+/, '') ?? '',
+    );
+    expect(username).to.equal('operator');
+    expect({ ...environment, REDIS_URL: '' }).to.deep.equal({
+      ...environmentOf('medref-importer'),
+      REDIS_URL: '',
+    });
+    expect(() => readSettings(environment)).not.to.throw();
+    expect(found('NetworkPolicy', 'medref-operator').spec).to.deep.equal({
+      ...found('NetworkPolicy', 'medref-importer').spec,
+      podSelector: { matchLabels: labelsOf('medref-operator') },
+    });
+    for (const part of ['automountServiceAccountToken', 'securityContext', 'enableServiceLinks'] as const)
+      expect(podOf('medref-operator')[part]).to.deep.equal(podOf('medref-importer')[part]);
+    expect(containerOf('medref-operator').securityContext).to.deep.equal(
+      containerOf('medref-importer').securityContext,
+    );
+  });
+
   it('give settings names by what they hold, so that other settings start the processes again', () => {
     for (const { name } of processes) {
       for (const { configMapRef, secretRef } of containerOf(name).envFrom) {
@@ -289,7 +311,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     const base = await rendered('base');
     expect(base.filter(({ kind }) => kind === 'Secret')).to.deep.equal([]);
     const { resources } = parse(read('deploy/kubernetes/base/kustomization.yaml')) as { resources: string[] };
-    expect(resources).to.have.length(3);
+    expect(resources).to.have.length(4);
     for (const { kind, metadata } of base) found(kind, metadata.name.replace(/-[a-z0-9]{10}$/, ''));
   });
 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { findRedisServer } from '../../bin/setup.mjs';
 
 /** Whom the files name. */
-export type RedisUser = 'api' | 'importer' | 'operator';
+export type RedisUser = 'api' | 'importer' | 'operator' | 'admin' | 'health';
 
 /** Servers that know the users, by their port. */
 const knowing = new Set<number>();
@@ -18,17 +18,24 @@ export function usersFile(majorVersion: number): string {
   return readFileSync(new URL(`../../deploy/redis/${name}`, import.meta.url), 'utf8');
 }
 
+/** The first part of the version of the server that tests start. */
+export function majorVersion(): number {
+  const printed = execFileSync(findRedisServer() as string, ['--version'], { encoding: 'utf8' });
+  return Number(/v=(\d+)/.exec(printed)?.[1] ?? 7);
+}
+
 let path: string | undefined;
 
 /** A file with the users, beside whom tests may do everything by hand. */
 export function usersOfTests(): string {
   if (path !== undefined) return path;
-  const told = execFileSync(findRedisServer() as string, ['--version'], { encoding: 'utf8' });
-  const version = Number(/v=(\d+)/.exec(told)?.[1] ?? 7);
   const folder = mkdtempSync(join(tmpdir(), 'medref-test-users-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   path = join(folder, 'users.acl');
-  writeFileSync(path, usersFile(version).replace(/^user default .*$/m, 'user default on nopass ~* &* +@all'));
+  writeFileSync(
+    path,
+    usersFile(majorVersion()).replace(/^user default .*$/m, 'user default on nopass ~* &* +@all'),
+  );
   return path;
 }
 

@@ -61,9 +61,9 @@ describe('the importer', () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 });
     const redis = await connectForWriting(cluster.url);
     try {
-      expect(await serverWarnings(redis)).to.deep.equal([]);
+      expect(await serverWarnings(redis, 'medref')).to.deep.equal([]);
       await cluster.nodes[1]?.redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
-      const [warning, ...others] = await serverWarnings(redis);
+      const [warning, ...others] = await serverWarnings(redis, 'medref');
       expect(warning).to.match(
         new RegExp(`allkeys-lru.* This is of 127\\.0\\.0\\.1:${cluster.nodes[1]?.server.port}\\.$`),
       );

@@ -115,10 +115,10 @@ describe('a Cluster of one node', () => {
   });
 
   it('is warned of, by each of its masters', async () => {
-    expect(await serverWarnings(redis)).to.deep.equal([]);
+    expect(await serverWarnings(redis, 'medref')).to.deep.equal([]);
     const [master] = masters(redis);
     await master?.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    expect(await serverWarnings(redis)).to.have.length(1);
+    expect(await serverWarnings(redis, 'medref')).to.have.length(1);
     await master?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 

@@ -439,6 +439,37 @@ describe('bearer keys', () => {
       for (const text of encodings) expect(everything).not.to.include(text);
     }
   });
+
+  it('answers 503, and never 401, after Redis has evicted the keys, until there are keys again', async () => {
+    const stored = await connection.hgetall('medref:keys');
+    const [, used] = /^used_memory:(\d+)/m.exec(await connection.info('memory')) ?? [];
+    await connection.config('SET', 'maxmemory-policy', 'allkeys-random');
+    await connection.config('SET', 'maxmemory', String(Number(used) - 1));
+    try {
+      while (await connection.exists('medref:keys'))
+        await connection.set('other', 'x').catch(() => undefined);
+      await connection.config('SET', 'maxmemory', '0');
+      for (const policy of ['allkeys-random', 'noeviction']) {
+        await connection.config('SET', 'maxmemory-policy', policy);
+        // More than an address may send of keys that do not exist.
+        const keys = [api().key, ...Array.from({ length: unknownKeyBounds.atOnce + 50 }, makeKeyText)];
+        await sleep(600);
+        const replies = await Promise.all(keys.map((key) => ask(`Bearer ${key}`)));
+        expect([...new Set(replies.map(({ status }) => status))], policy).to.deep.equal([503]);
+        expect(replies[0]?.headers['retry-after']).to.be.a('string');
+        expect(api().damage.at(-1)).to.include(
+          `medref:keys is missing, and Redis evicts keys (maxmemory-policy ${policy}). Set `,
+        );
+      }
+      await connection.hset('medref:keys', stored);
+      await sleep(1_100); // For so long a process remembers which keys there are.
+      expectRefusal(await ask(`Bearer ${makeKeyText()}`));
+    } finally {
+      await connection.config('SET', 'maxmemory', '0');
+      await connection.config('SET', 'maxmemory-policy', 'noeviction');
+      await connection.hset('medref:keys', stored);
+    }
+  });
 });
 
 /** Every Redis key with every value, as one text. */

@@ -1,0 +1,140 @@
+// In: Redis servers. Out: which of their settings can lose data, as sentences for an operator.
+
+import { mastersOf, type Redis } from './connections.ts';
+
+type Server = ReturnType<typeof mastersOf>[number];
+
+/** What INFO reports of how a server keeps its data. */
+export interface ServerInfo {
+  readonly version: string;
+  /** `maxmemory-policy`. */
+  readonly evictionPolicy: string;
+  /** Keys that the server has evicted since its start. */
+  readonly evictedKeys: number;
+  readonly hasAppendOnlyFile: boolean;
+}
+
+/** Parses the reply to INFO. A member that the server does not report is `unknown`, 0 or `false`. */
+export function parseInfo(text: string): ServerInfo {
+  const member = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(text)?.[1];
+  return {
+    version: member('redis_version') ?? 'unknown',
+    evictionPolicy: member('maxmemory_policy') ?? 'unknown',
+    evictedKeys: Number(member('evicted_keys') ?? 0),
+    hasAppendOnlyFile: member('aof_enabled') === '1',
+  };
+}
+
+/** Returns what INFO reports, or `null` if the user may not run it. Redis 6.2 accepts no list of sections. */
+export async function readInfo(server: Server): Promise<ServerInfo | null> {
+  const text = await unlessForbidden(server.info());
+  return text === null ? null : parseInfo(text);
+}
+
+/** Returns which settings of the servers can lose data, as sentences. */
+export async function setupWarnings(redis: Redis, keyPrefix: string): Promise<string[]> {
+  const found = await Promise.all(
+    mastersOf(redis).map(async (server) => {
+      const info = await readInfo(server);
+      return info === null ? [] : await warningsOf(server, info, keyPrefix);
+    }),
+  );
+  return [...new Set(found.flat())];
+}
+
+/** Returns the warnings about one server of which INFO is known. */
+export async function warningsOf(server: Server, info: ServerInfo, keyPrefix: string): Promise<string[]> {
+  return [
+    ...evictionWarnings(info),
+    ...(info.hasAppendOnlyFile ? await replayWarnings(server, keyPrefix) : []),
+  ];
+}
+
+function evictionWarnings({ evictionPolicy }: ServerInfo): string[] {
+  if (evictionPolicy === 'noeviction' || evictionPolicy === 'unknown') return [];
+  return [
+    `Redis may evict live data and API keys (maxmemory-policy ${evictionPolicy}). Set maxmemory-policy to noeviction.`,
+  ];
+}
+
+/** The commands that scripts of medref run between MULTI and EXEC in the append-only file. */
+const replayed = [
+  'SET',
+  'DEL',
+  'UNLINK',
+  'PERSIST',
+  'HSET',
+  'HDEL',
+  'ZADD',
+  'ZREM',
+  'SADD',
+  'SREM',
+  'RPUSH',
+  'XADD',
+];
+const argumentsOf: Readonly<Record<string, readonly string[]>> = {
+  ...{ SET: ['v'], HSET: ['f', 'v'], HDEL: ['f'], ZADD: ['1', 'm'], ZREM: ['m'], SADD: ['m'], SREM: ['m'] },
+  ...{ RPUSH: ['v'], XADD: ['*', 'f', 'v'] },
+};
+
+/**
+ * Returns a warning if a restart would skip transactions of the append-only file. Redis replays them with the rights of the
+ * user `default`, whoever wrote them, and drops each transaction with a command that `default` may not run (redis#14541,
+ * valkey#3983).
+ */
+async function replayWarnings(server: Server, keyPrefix: string): Promise<string[]> {
+  const keys = [`${keyPrefix}:{products}:live`, `${keyPrefix}:keys`];
+  const asked = keys.flatMap((key) => [
+    ...replayed.map((name) => [name, key, ...(argumentsOf[name] ?? [])]),
+    ['PEXPIREAT', key, '1'],
+  ]);
+  const replies = await Promise.all(
+    [...asked, ['SELECT', '0']].map((command) =>
+      unlessForbidden(server.call('ACL', 'DRYRUN', 'default', ...command)).then((reply) => ({
+        command,
+        reply,
+      })),
+    ),
+  ).catch((error: Error) => {
+    if (/^ERR (unknown|Unknown)/.test(error.message)) return null; // Redis 6.2 has no DRYRUN.
+    throw error;
+  });
+  if (replies === null) return replayWarningsByRules(server);
+  if (replies.some(({ reply }) => reply === null)) return [notChecked('ACL DRYRUN', '+acl|dryrun')];
+  const refused = replies.find(({ reply }) => reply !== 'OK');
+  return refused ? [mayNotReplay(`run ${refused.command[0]} on ${refused.command[1]}`)] : [];
+}
+
+/** The same for Redis 6.2, from the rules of the user. */
+async function replayWarningsByRules(server: Server): Promise<string[]> {
+  try {
+    const rules = await unlessForbidden(server.call('ACL', 'GETUSER', 'default'));
+    if (rules === null) return [notChecked('ACL GETUSER', '+acl|getuser')];
+    const text = JSON.stringify(rules);
+    return text.includes('"allcommands"') && text.includes('"allkeys"')
+      ? []
+      : [mayNotReplay('run every command on every key')];
+  } catch (error) {
+    if ((error as Error).name === 'ReplyError') return []; // A rented Redis without ACL commands.
+    throw error;
+  }
+}
+
+function mayNotReplay(what: string): string {
+  return (
+    `A restart of Redis loses versions, rollbacks and revoked keys: it replays its append-only file as the user "default", which may not ${what}. ` +
+    'Give that user the line of deploy/redis/users.acl: user default off resetpass resetkeys ~* resetchannels +@all'
+  );
+}
+
+function notChecked(command: string, right: string): string {
+  return `The Redis user may not run ${command}, so medref cannot check whether a restart keeps the data. Give it ${right}.`;
+}
+
+/** Returns `null` if the user may not run the command. */
+async function unlessForbidden<Reply>(reply: Promise<Reply>): Promise<Reply | null> {
+  return reply.catch((error: Error) => {
+    if (error.message.startsWith('NOPERM')) return null;
+    throw error;
+  });
+}
