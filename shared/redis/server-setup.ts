@@ -27,7 +27,7 @@ export function parseInfo(text: string): ServerInfo {
 
 /** Returns what INFO reports, or `null` if the user may not run it. Redis 6.2 accepts no list of sections. */
 export async function readInfo(server: Server): Promise<ServerInfo | null> {
-  const text = await unlessForbidden(server.info());
+  const text = await unlessRefused(server.info());
   return text === null ? null : parseInfo(text);
 }
 
@@ -57,25 +57,23 @@ function evictionWarnings({ evictionPolicy }: ServerInfo): string[] {
   ];
 }
 
-/** The commands that scripts of medref run between MULTI and EXEC in the append-only file. */
+/** What scripts of medref write between MULTI and EXEC in the append-only file: the command, and what follows its key. */
 const replayed = [
-  'SET',
-  'DEL',
-  'UNLINK',
-  'PERSIST',
-  'HSET',
-  'HDEL',
-  'ZADD',
-  'ZREM',
-  'SADD',
-  'SREM',
-  'RPUSH',
-  'XADD',
+  ['SET', 'v'],
+  ['DEL'],
+  ['UNLINK'],
+  ['PERSIST'],
+  ['PEXPIREAT', '1'],
+  ['HSET', 'f', 'v'],
+  ['HDEL', 'f'],
+  ['ZADD', '1', 'm'],
+  ['ZREM', 'm'],
+  ['SADD', 'm'],
+  ['SREM', 'm'],
+  ['RPUSH', 'v'],
+  ['XADD', '*', 'f', 'v'],
+  ['XDEL', '1-1'],
 ];
-const argumentsOf: Readonly<Record<string, readonly string[]>> = {
-  ...{ SET: ['v'], HSET: ['f', 'v'], HDEL: ['f'], ZADD: ['1', 'm'], ZREM: ['m'], SADD: ['m'], SREM: ['m'] },
-  ...{ RPUSH: ['v'], XADD: ['*', 'f', 'v'] },
-};
 
 /**
  * Returns a warning if a restart would skip transactions of the append-only file. Redis replays them with the rights of the
@@ -84,40 +82,28 @@ const argumentsOf: Readonly<Record<string, readonly string[]>> = {
  */
 async function replayWarnings(server: Server, keyPrefix: string): Promise<string[]> {
   const keys = [`${keyPrefix}:{products}:live`, `${keyPrefix}:keys`];
-  const asked = keys.flatMap((key) => [
-    ...replayed.map((name) => [name, key, ...(argumentsOf[name] ?? [])]),
-    ['PEXPIREAT', key, '1'],
-  ]);
-  const replies = await Promise.all(
-    [...asked, ['SELECT', '0']].map((command) =>
-      unlessForbidden(server.call('ACL', 'DRYRUN', 'default', ...command)).then((reply) => ({
-        command,
-        reply,
-      })),
-    ),
-  ).catch((error: Error) => {
-    if (/^ERR (unknown|Unknown)/.test(error.message)) return null; // Redis 6.2 has no DRYRUN.
-    throw error;
-  });
-  if (replies === null) return replayWarningsByRules(server);
-  if (replies.some(({ reply }) => reply === null)) return [notChecked('ACL DRYRUN', '+acl|dryrun')];
+  const commands = keys.flatMap((key) => replayed.map(([name = '', ...others]) => [name, key, ...others]));
+  const asked = [['SELECT', '0'], ...commands].map(async (command) => ({
+    command,
+    reply: await unlessRefused(server.call('ACL', 'DRYRUN', 'default', ...command)),
+  }));
+  const replies = await Promise.all(asked);
+  // Redis 6.2 has no DRYRUN.
+  if (replies.some(({ reply }) => reply === null)) return replayWarningsByRules(server);
   const refused = replies.find(({ reply }) => reply !== 'OK');
   return refused ? [mayNotReplay(`run ${refused.command[0]} on ${refused.command[1]}`)] : [];
 }
 
-/** The same for Redis 6.2, from the rules of the user. */
+/** The same from the rules of the user, of which all rights are expected. */
 async function replayWarningsByRules(server: Server): Promise<string[]> {
-  try {
-    const rules = await unlessForbidden(server.call('ACL', 'GETUSER', 'default'));
-    if (rules === null) return [notChecked('ACL GETUSER', '+acl|getuser')];
-    const text = JSON.stringify(rules);
-    return text.includes('"allcommands"') && text.includes('"allkeys"')
-      ? []
-      : [mayNotReplay('run every command on every key')];
-  } catch (error) {
-    if ((error as Error).name === 'ReplyError') return []; // A rented Redis without ACL commands.
-    throw error;
-  }
+  const rules = await unlessRefused(server.call('ACL', 'GETUSER', 'default'));
+  if (rules === null)
+    return [
+      'The Redis user may not run ACL DRYRUN, so medref cannot check whether a restart of Redis keeps the data. Give it +acl|dryrun; on Redis 6.2, +acl|getuser.',
+    ];
+  const text = JSON.stringify(rules);
+  const hasAll = /"(allcommands|\+@all)"/.test(text) && /"(allkeys|~\*)"/.test(text);
+  return hasAll ? [] : [mayNotReplay('run every command on every key')];
 }
 
 function mayNotReplay(what: string): string {
@@ -127,14 +113,10 @@ function mayNotReplay(what: string): string {
   );
 }
 
-function notChecked(command: string, right: string): string {
-  return `The Redis user may not run ${command}, so medref cannot check whether a restart keeps the data. Give it ${right}.`;
-}
-
-/** Returns `null` if the user may not run the command. */
-async function unlessForbidden<Reply>(reply: Promise<Reply>): Promise<Reply | null> {
+/** Returns `null` if Redis refuses the command: the user may not run it, or the server does not know it. */
+async function unlessRefused<Reply>(reply: Promise<Reply>): Promise<Reply | null> {
   return reply.catch((error: Error) => {
-    if (error.message.startsWith('NOPERM')) return null;
+    if (/^(NOPERM|ERR unknown|ERR Unknown)/.test(error.message)) return null;
     throw error;
   });
 }

@@ -116,7 +116,7 @@ describe('the users of Redis', function () {
       for (const [command = '', ...words] of attempts) {
         const answer = await client.call(command, ...words).catch((error: Error) => error.message);
         expect(answer, `${name}: ${command} ${words.join(' ')}`).to.match(
-          /^NOPERM |^ERR The user executing the script can't /,
+          /^NOPERM |^ERR (Error running script.*)?The user executing the script can't |^ERR ACL failure in script: /,
         );
       }
     } finally {
