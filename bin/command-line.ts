@@ -119,9 +119,10 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
     .argument('<collection>')
     .option(
       '--to <N>',
-      'the version; without it, what was live before the current content',
+      'the version; without it, what was live before the current content; required while a rollback has paused imports',
       parsed(parseVersion),
     )
+    .option('--dry-run', 'print what would change, and change nothing')
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/rollback.ts')).rollbackCommand(context, name, options),

@@ -28,6 +28,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   versions: [['medref versions products', 'see what can be rolled back to']],
   rollback: [
+    ['medref rollback products --dry-run', 'see what a rollback would change'],
     ['medref rollback products', 'go back to what was live before'],
     ['medref rollback products --to 20261122030000', 'go back to a version'],
   ],

@@ -1,10 +1,11 @@
 // In: a collection, and the version to go back to. Out: its content, live again under a new number; the schedule is held.
 
+import { randomUUID } from 'node:crypto';
 import type { Collection } from '../shared/collections/collection.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import type { Hold } from '../shared/schedule-hold.ts';
+import { type Hold, readHold } from '../shared/schedule-hold.ts';
 import * as versions from '../shared/versions.ts';
 import { amendHistory, conclusionOf } from './job/import-history.ts';
 import { type ImportLock, takeLock } from './job/import-lock.ts';
@@ -23,6 +24,8 @@ export interface RollbackContext {
   readonly keyPrefix: string;
   /** The kept version whose content is wanted; `null`: what was live before the current content. */
   readonly to: number | null;
+  /** Compares and reports, and changes nothing. */
+  readonly dryRun?: boolean | undefined;
   /** As of an import. */
   readonly waitReplicas?: number | undefined;
   /** See version-number.ts; tests do not wait. */
@@ -32,9 +35,23 @@ export interface RollbackContext {
 /** A rollback that did not take place; the message says why. */
 export class RollbackError extends Error {}
 
+/** A rollback that has to name its version, because one has paused the collection already: a repeated command must do nothing. */
+export class VersionRequiredError extends RollbackError {}
+
+/** What a rollback changes, or would change. */
+export interface RolledBack {
+  /** A dry run has the outcome `dry-run` and no version. */
+  readonly report: ImportReport;
+  /** The version whose content it goes back to. */
+  readonly contentOf: number;
+  /** Records of that content, and of the version that was live. */
+  readonly totalCount: number;
+  readonly previousTotalCount: number;
+}
+
 /** How a rollback ended. */
 export type RollbackResult =
-  | { readonly outcome: 'rolled-back'; readonly report: ImportReport; readonly contentOf: number }
+  | ({ readonly outcome: 'rolled-back' | 'dry-run' } & RolledBack)
   /** The content that is asked for is live already. */
   | { readonly outcome: 'unchanged'; readonly version: number }
   | { readonly outcome: 'locked'; readonly lock: LockHolder };
@@ -42,7 +59,8 @@ export type RollbackResult =
 /**
  * Publishes the content of a kept version again, under a new number; holds the schedule, and remembers what was rolled
  * back from, so that the next import does not bring it back.
- * @throws RollbackError when there is nothing to go back to
+ * @throws RollbackError when there is nothing to go back to; VersionRequiredError while a rollback has paused the collection
+ *   and no version is named
  */
 export async function rollBack(collection: Collection, context: RollbackContext): Promise<RollbackResult> {
   const keys = collectionKeys(context.keyPrefix, collection);
@@ -57,7 +75,7 @@ export async function rollBack(collection: Collection, context: RollbackContext)
 
 async function publishAgain(
   collection: Collection,
-  { redis, to, ...context }: RollbackContext,
+  { redis, to, dryRun = false, ...context }: RollbackContext,
   { keys, lock }: { keys: CollectionKeys; lock: ImportLock },
 ): Promise<RollbackResult> {
   const startedAt = new Date();
@@ -65,7 +83,10 @@ async function publishAgain(
   const live = await versions.readLiveVersion(redis, keys);
   if (!live)
     throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
-  const target = chooseTarget(await versions.readKeptVersions(redis, keys), live, to);
+  const kept = await versions.readKeptVersions(redis, keys);
+  const paused = to === null ? await readHold(redis, keys) : null;
+  if (paused) throw versionRequired(collection.name, paused, { kept, live });
+  const target = chooseTarget(kept, live, to);
   const comparable = (await firstDamage(redis, keys, live)) === null;
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
@@ -73,18 +94,27 @@ async function publishAgain(
   if (damage !== null) throw notWhole(target, damage);
 
   await sweepStaged(redis, { keys, token: lock.token });
-  const begun = await lock.begin('');
-  const number = begun.name as number;
+  const begun = await lock.begin(dryRun ? `dry-run-${randomUUID()}` : '');
   const { changeSets, ...diff } = await compareVersions(redis, begun, {
     before: comparable ? live : null,
     after: target,
   });
-  const report = draft.end('rolled-back', { version: number, previousVersion: live.version, ...diff });
+  const facts = {
+    contentOf: target.content,
+    ...{ totalCount: target.totalCount, previousTotalCount: live.totalCount },
+  };
+  const previousVersion = live.version;
+  if (dryRun) {
+    await discard(redis, begun, begun.name);
+    return { outcome: 'dry-run', report: draft.end('dry-run', { previousVersion, ...diff }), ...facts };
+  }
+  const number = begun.name as number;
+  const report = draft.end('rolled-back', { version: number, previousVersion, ...diff });
   const concluded = conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null });
   const rolledBack = (warnings: readonly string[]): RollbackResult => ({
     outcome: 'rolled-back',
     report: { ...report, warnings: [...report.warnings, ...warnings] },
-    contentOf: target.content,
+    ...facts,
   });
   try {
     const hold: Hold = { since: startedAt.toISOString(), version: target.version };
@@ -106,6 +136,17 @@ async function publishAgain(
     if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);
     throw error;
   }
+}
+
+function versionRequired(
+  collection: string,
+  { since, version }: Hold,
+  { kept, live }: { kept: readonly versions.Version[]; live: versions.Version },
+): VersionRequiredError {
+  const numbers = kept.map((it) => `${it.version}${it.version === live.version ? ' (live)' : ''}`).join(', ');
+  return new VersionRequiredError(
+    `${collection} was rolled back to the content of version ${version} at ${since}, and imports are paused. To go back further, name the version with --to. Kept: ${numbers}. "medref resume ${collection}" ends the pause.`,
+  );
 }
 
 /** The version to go back to: the one that is named, or else the last one before the current content first went live. */

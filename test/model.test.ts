@@ -9,7 +9,7 @@ import type { ImportOutcome } from '../importer/job/import-report.ts';
 import { compareVersions } from '../importer/publishing/compare-versions.ts';
 import { liftHold } from '../importer/publishing/hold.ts';
 import type { SourceRecord } from '../importer/reader/record-reader.ts';
-import { RollbackError, rollBack } from '../importer/rollback.ts';
+import { RollbackError, rollBack, VersionRequiredError } from '../importer/rollback.ts';
 import { contentKeys } from '../importer/scripts/key-lists.ts';
 import { VersionWriter } from '../importer/writing/version-writer.ts';
 import type { Drug } from '../shared/collections/drug.ts';
@@ -236,7 +236,9 @@ async function rollBackTo(model: Model, { redis }: Real, to: number | null): Pro
   const target = rollbackTarget(model, to);
   const context = { redis, keyPrefix: 'medref', to, maxNumberWaitMs: 0 };
   const result = await rollBack(productCollection, context).catch((error: unknown) => error);
-  if (!live || !target) {
+  if (live && to === null && model.hold) {
+    expect(result).to.be.instanceOf(VersionRequiredError);
+  } else if (!live || !target) {
     expect(result).to.be.instanceOf(RollbackError);
   } else if (target.contentOf === live.contentOf || checksumOf(target.content) === checksumOf(live.content)) {
     expect(result).to.deep.equal({ outcome: 'unchanged', version: live.number });

@@ -2,14 +2,19 @@
 
 import { createWebhook } from '../../importer/notices/webhook.ts';
 import { liftHold } from '../../importer/publishing/hold.ts';
-import { type RollbackResult, rollBack } from '../../importer/rollback.ts';
+import {
+  type RollbackResult,
+  type RolledBack,
+  rollBack,
+  VersionRequiredError,
+} from '../../importer/rollback.ts';
+import { count } from '../../shared/figures.ts';
 import { collectionKeys } from '../../shared/keys.ts';
-import { exitCodes, LockedError } from '../exit-codes.ts';
+import { exitCodes, LockedError, UsageError } from '../exit-codes.ts';
 import { createLogger } from '../logger.ts';
 import { operator } from '../operator.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';
-import { importText } from './import-text.ts';
 import { type OutputOptions, print } from './output.ts';
 import { withRedis } from './with-redis.ts';
 
@@ -17,16 +22,18 @@ import { withRedis } from './with-redis.ts';
 export async function rollbackCommand(
   context: CommandContext,
   name: string,
-  options: OutputOptions & { to?: number },
+  options: OutputOptions & { to?: number; dryRun?: boolean },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
   const { keyPrefix, waitReplicas } = context.settings;
-  const to = options.to ?? null;
+  const { to = null, dryRun = false } = options;
   const logger = createLogger(context).child({ by: operator(), collection: name });
-  logger.info({ to }, 'A rollback begins.');
+  logger.info({ to, dryRun }, 'A rollback begins.');
   const result = await withRedis(context.settings, (redis) =>
-    rollBack(collection, { redis, keyPrefix, to, waitReplicas }),
-  );
+    rollBack(collection, { redis, keyPrefix, to, dryRun, waitReplicas }),
+  ).catch((error: Error) => {
+    throw error instanceof VersionRequiredError ? new UsageError(error.message) : error;
+  });
   logger.info(ended(result), 'The rollback has ended.');
   if (result.outcome === 'locked') {
     const { holder, since } = result.lock;
@@ -40,27 +47,42 @@ export async function rollbackCommand(
       context,
       { collection: name, outcome: 'unchanged', version },
       options,
-      () => `${name}: version ${version} holds that content already; nothing was done`,
+      () => `${name}: version ${version} is live and has that content already; nothing was done`,
     );
     return exitCodes.done;
   }
-  const { report, contentOf } = result;
+  const { report, outcome } = result;
   for (const warning of report.warnings) logger.warn(warning);
-  const { outcome, version, previousVersion, added, changed, removed } = report;
+  const { version, previousVersion, added, changed, removed } = report;
+  const { contentOf, totalCount, previousTotalCount } = result;
+  const counts = { previousTotalCount, totalCount, added, changed, removed };
   const webhook = createWebhook(context.settings, logger);
-  webhook.tell(report);
-  print(
-    context,
-    { collection: name, outcome, version, contentOf, previousVersion, added, changed, removed },
-    options,
-    () =>
-      [
-        importText(report),
-        `${name}: scheduled imports are held; "medref resume ${name}" lifts the hold, and so does an import by hand that publishes`,
-      ].join('\n'),
+  if (!dryRun) webhook.tell(report);
+  print(context, { collection: name, outcome, version, contentOf, previousVersion, ...counts }, options, () =>
+    rollbackText(name, result),
   );
   await webhook.finish();
   return exitCodes.done;
+}
+
+/** What was live, what is live now, what changed, and how the pause ends, as lines for people. */
+function rollbackText(
+  name: string,
+  { report, contentOf, totalCount, previousTotalCount }: RolledBack,
+): string {
+  const { version, previousVersion, added, changed, removed, warnings } = report;
+  const diff = `${count(added)} added, ${count(changed)} changed, ${count(removed)} removed`;
+  const from = `version ${previousVersion} (${count(previousTotalCount)} records)`;
+  const to = `the content of version ${contentOf} (${count(totalCount)} records)`;
+  const lines =
+    version === null
+      ? [`dry run: a rollback would go from ${from} to ${to}: ${diff}; nothing was changed`]
+      : [
+          `rolled back from ${from} to ${to}, now live as version ${version}: ${diff}`,
+          ...warnings.map((warning) => `warning: ${warning}`),
+          `scheduled imports are paused; "medref resume ${name}" resumes them, and so does an import by hand that publishes`,
+        ];
+  return lines.map((line) => `${name}: ${line}`).join('\n');
 }
 
 /** A result as the log has it: with the versions, where there are any. */

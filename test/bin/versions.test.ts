@@ -82,7 +82,7 @@ describe('the life of a version, from the command line', function () {
     expect(rolledBack.json()).to.deep.equal({
       ...{ collection: 'products', outcome: 'rolled-back' },
       ...{ version: nth(3), contentOf: nth(1), previousVersion: nth(2) },
-      ...{ added: 1, changed: 0, removed: 1 },
+      ...{ previousTotalCount: 10, totalCount: 10, added: 1, changed: 0, removed: 1 },
     });
     expect(await contents()).to.deep.equal([
       [nth(3), nth(1), true],
@@ -93,13 +93,57 @@ describe('the life of a version, from the command line', function () {
     expect((await medref('status')).stdout).to.include(`rolled-back  ${nth(3)}`);
   });
 
+  it('prints what was live, what is live now, what changed, and how the pause ends', async () => {
+    await importList(products(1_000));
+    await importList([...products(999), product(2_000), product(2_001)]);
+    const before = await everything();
+    const dry = await medref('rollback', 'products', '--dry-run');
+    expect(dry.stdout).to.equal(
+      `products: dry run: a rollback would go from version ${nth(2)} (1,001 records) to the content of version ${nth(1)} (1,000 records): 1 added, 0 changed, 2 removed; nothing was changed\n`,
+    );
+    expect(await everything()).to.deep.equal(before);
+    expect((await medref('rollback', 'products', '--dry-run', '--json')).json()).to.deep.equal({
+      ...{ collection: 'products', outcome: 'dry-run', version: null, contentOf: nth(1) },
+      ...{ previousVersion: nth(2), previousTotalCount: 1_001, totalCount: 1_000 },
+      ...{ added: 1, changed: 0, removed: 2 },
+    });
+    const { stdout } = await medref('rollback', 'products');
+    expect(stdout.split('\n')).to.deep.equal([
+      `products: rolled back from version ${nth(2)} (1,001 records) to the content of version ${nth(1)} (1,000 records), now live as version ${nth(3)}: 1 added, 0 changed, 2 removed`,
+      'products: scheduled imports are paused; "medref resume products" resumes them, and so does an import by hand that publishes',
+      '',
+    ]);
+  });
+
+  it('does nothing when the command is repeated: while paused, it asks for --to and names the kept versions', async () => {
+    for (const count of [10, 11, 12]) await importList(products(count));
+    await medref('rollback', 'products');
+    const before = await everything();
+    for (const more of [[], ['--dry-run'], ['--json']]) {
+      const { code, stdout, stderr } = await medref('rollback', 'products', ...more);
+      expect([code, stdout]).to.deep.equal([2, '']);
+      expect(stderr).to.match(
+        new RegExp(
+          `^products was rolled back to the content of version ${nth(2)} at [^ ]+Z, and imports are paused\\. To go back further, name the version with --to\\. Kept: ${nth(1)}, ${nth(2)}, ${nth(3)}, ${nth(4)} \\(live\\)\\. "medref resume products" ends the pause\\.\n$`,
+        ),
+      );
+      expect(await everything()).to.deep.equal(before);
+    }
+    expect((await medref('rollback', 'products', '--to', String(nth(1)), '--dry-run')).code).to.equal(0);
+    expect(await everything()).to.deep.equal(before);
+    expect((await medref('rollback', 'products', '--to', String(nth(1)))).code).to.equal(0);
+    expect((await contents())[0]).to.deep.equal([nth(5), nth(1), true]);
+  });
+
   it('rolls back once more to what was live before that content: a rollback lets no other content go', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
     settings = { ...settings, KEEP_VERSIONS: '2' }; // Lowered, which takes effect with the next import.
     await medref('rollback', 'products');
     expect((await contents())[0]).to.deep.equal([nth(4), nth(2), true]);
+    await medref('resume', 'products');
     await medref('rollback', 'products');
     expect((await contents())[0]).to.deep.equal([nth(5), nth(1), true]);
+    await medref('resume', 'products');
     const third = await medref('rollback', 'products');
     expect(third.code).to.equal(1);
     expect(third.stderr).to.match(/No version from before the content that is live is kept/);
