@@ -38,7 +38,7 @@ export interface MedrefClient {
  * for await (const { product } of products.search({ name: 'sakalmi' })) console.log(product.id);
  */
 export function createClient(options: ClientOptions, timing: Timing = usualTiming): MedrefClient {
-  const connection = new Connection(options, timing);
+  const connection = new Connection(options ?? {}, timing);
   return {
     products: new Collection(connection, 'products'),
     drugs: new Collection(connection, 'drugs'),

@@ -21,15 +21,15 @@ export interface ReadOptions extends Stoppable {
 /** What drugs and companies are searched by. */
 export interface NameSearch extends ReadOptions {
   /** The beginning of the name. */
-  readonly name?: string | undefined;
+  readonly name?: string;
 }
 
 /** What products are searched by: all that is given must hold. */
 export interface ProductSearch extends NameSearch {
   /** 12 or 13 digits, see `gtinOf`. */
-  readonly barcode?: string | undefined;
+  readonly barcode?: string;
   /** The id of a drug. */
-  readonly drug?: number | undefined;
+  readonly drug?: number;
 }
 
 /** Which page, of what. */
@@ -38,7 +38,7 @@ export interface PageOptions {
   /** 200 at most, and 200 where it is not given. */
   readonly perPage?: number | undefined;
   /** Up to 200 ids, in the order in which their records are to come; not with a search. */
-  readonly ids?: readonly number[] | undefined;
+  readonly ids?: readonly number[];
 }
 
 export interface ChangesOptions extends ReadOptions {
@@ -79,13 +79,16 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
 
   /**
    * A page of the list, of what a search finds, or of the records with some ids.
+   * @throws TypeError for a criterion that is present but `undefined` or `null`: it would be a page of the whole list
    * @example
    * const { data, meta } = await client.products.page({ name: 'sakalmi', perPage: 1 });
    * console.log(data[0]?.product.name, meta.totalCount); // SAKALMİX 10 MG/20 MG FİLM KAPLI TABLET, 30 ADET 3
    */
   async page(options?: PageOptions & Search): Promise<Page<Item>> {
-    const { page, perPage, ids, signal, ...others } = options ?? ({} as PageOptions & Search);
-    const query = { ...(others as Query), ids: ids?.join(), page, 'per-page': perPage };
+    const { page, perPage, signal, version: pinned, ...criteria } = options ?? ({} as PageOptions & Search);
+    requireCriteria(criteria, [...searchCriteria, 'ids']);
+    const { ids, ...others } = criteria as typeof criteria & Query;
+    const query = { ...others, ids: ids?.join(), version: pinned, page, 'per-page': perPage };
     const asked = { query, signal, isKept: true };
     const { version, body } = await this.#connection.json<ListBody<Item>>(this.#name, asked);
     return { data: body.data, links: body._links, meta: body._meta, version };
@@ -110,13 +113,18 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
 
   /**
    * All that a search finds, of one version.
+   * @throws TypeError without a criterion, and for one that is `undefined` or `null`: it would find the whole list
    * @example
    * for await (const { product } of client.products.search({ barcode: '8687873012778' }))
    *   console.log(product.id); // 1
    */
-  search({ signal, ...query }: Search): Versioned<Item> {
+  search(search: Search): Versioned<Item> {
+    const { signal, version, ...criteria } = search ?? ({} as Search);
+    requireCriteria(criteria, searchCriteria);
+    if (Object.keys(criteria).length === 0)
+      throw new TypeError(`search needs one of ${searchCriteria.join(', ')}; all() reads the whole list.`);
     return versioned(undefined, (read) =>
-      readPages<Item>(this.#connection, this.#name, { query: query as Query, read, signal }),
+      readPages<Item>(this.#connection, this.#name, { query: { ...criteria, version }, read, signal }),
     );
   }
 
@@ -171,6 +179,21 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    */
   mirror(options: MirrorOptions = {}): AsyncGenerator<MirrorStep<Item>, void, undefined> {
     return mirror<Item>(this.#connection, this.#name, options);
+  }
+}
+
+/** The names of what a search may be by. */
+const searchCriteria = ['name', 'barcode', 'drug'];
+
+/** @throws TypeError for a name that is no criterion, and for a criterion without a value */
+function requireCriteria(criteria: object, known: readonly string[]): void {
+  for (const [name, value] of Object.entries(criteria)) {
+    if (!known.includes(name))
+      throw new TypeError(`There is no option "${name}"; there are ${known.join(', ')}.`);
+    if (value === undefined || value === null)
+      throw new TypeError(
+        `${name} is ${value}. Leave it out, or give it a value: without it, every record would match.`,
+      );
   }
 }
 

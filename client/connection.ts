@@ -88,6 +88,9 @@ export class Connection {
 
   /** @throws TypeError where the address or the key cannot be one */
   constructor({ baseUrl, key, fetch: send, signal }: ClientOptions, timing: Timing) {
+    if (!baseUrl) throw new TypeError('baseUrl is missing: it is the address of the service.');
+    if (typeof key !== 'string' || key === '')
+      throw new TypeError('key is missing: the operator gives you one.');
     const url = new URL(baseUrl);
     if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
       throw new TypeError(

@@ -51,6 +51,15 @@ export function notTheVersion(collection: string, version: number | undefined): 
   );
 }
 
+/** A version that has another content than it had before. */
+export function otherContent(collection: string, version: number): MedrefError {
+  return new MedrefError(
+    200,
+    mismatch,
+    `Version ${version} of ${collection} has another digest than before: the address leads to another installation, or its data was replaced. The whole list is read again.`,
+  );
+}
+
 /** Whether it may be gone when the service is asked again. */
 export function isPassing(error: unknown): error is MedrefError {
   return error instanceof MedrefError && [0, 429, 502, 503, 504].includes(error.status);

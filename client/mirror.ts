@@ -4,7 +4,7 @@ import type { Change, ReadVersion } from './answers.ts';
 import { type Connection, growing, type Patience } from './connection.ts';
 import { type Digest, numberOf, SetDigest } from './digests.ts';
 import { readLines, recordIn } from './lines.ts';
-import { MedrefError, mismatch, notTheVersion } from './medref-error.ts';
+import { MedrefError, mismatch, notTheVersion, otherContent } from './medref-error.ts';
 import { readPages } from './pages.ts';
 import { type AnyRecord, idOf } from './records.ts';
 
@@ -72,6 +72,8 @@ class Follower<Item extends AnyRecord> {
   #version: number | undefined;
   /** Of a copy that began before this mirror, the records are not known. */
   #proof: CopyProof | undefined;
+  /** The set digest of this version, as the service sent it; `null` if it sent none. */
+  #digest: string | null = null;
   #canWait = true;
   /** Until when a process of the service may not know of the version yet. */
   #settlesAt = 0;
@@ -91,6 +93,7 @@ class Follower<Item extends AnyRecord> {
     this.#patience = { ...this.#patience, tries: Infinity };
     if (step) {
       this.#version = step.version;
+      this.#digest = step.digest?.set ?? null;
       this.#settlesAt = Date.now() + settling * this.#connection.timing.secondMs;
     }
     return step;
@@ -137,6 +140,11 @@ class Follower<Item extends AnyRecord> {
     }
     const { version, digest } = read as ProvenVersion;
     if (version === since) {
+      // Another installation may have given the same number to another content, such as behind an address that moved.
+      const set = digest?.set ?? null;
+      this.#digest ??= set;
+      if (set !== null && set !== this.#digest)
+        return this.#beginAgain(otherContent(this.#collection, version));
       const passed = (Date.now() - askedAt) / this.#connection.timing.secondMs;
       // A process that ends answers at once, and is not to be asked without pause.
       await this.#connection.pause(this.#canWait ? 1 - passed : this.#every, this.#patience);
@@ -166,6 +174,7 @@ class Follower<Item extends AnyRecord> {
     this.#patience.onTrouble?.(error);
     this.#version = undefined;
     this.#proof = undefined;
+    this.#digest = null;
   }
 }
 

@@ -50,6 +50,12 @@ async function errorOf(promise: Promise<unknown>): Promise<MedrefError> {
   return error as MedrefError;
 }
 
+/** A collection as JavaScript calls it. */
+interface Loose {
+  search(options?: object): unknown;
+  page(options?: object): Promise<unknown>;
+}
+
 describe('the client library', function () {
   this.timeout(30_000);
   const redis = useRedis();
@@ -441,6 +447,71 @@ describe('the client library', function () {
         return true;
       });
       expect(await errorOf(listed(relayed.products.all()))).to.include({ name: 'DigestMismatch' });
+    });
+  });
+
+  describe('throws a TypeError, and asks for nothing,', () => {
+    // As JavaScript, where nothing checks types.
+    const loose = (made: MedrefClient) => made.products as unknown as Loose;
+    const searches: [what: string, search: object | undefined, message: RegExp][] = [
+      [
+        'without a criterion',
+        {},
+        /^search needs one of name, barcode, drug; all\(\) reads the whole list\.$/,
+      ],
+      ['without options', undefined, /^search needs one of /],
+      ['by a version alone', { version: 20261122030000 }, /^search needs one of /],
+      ['by a barcode that is undefined', { barcode: undefined }, /^barcode is undefined\. /],
+      ['by a barcode that is null, as gtinOf returns it', { barcode: null }, /^barcode is null\. /],
+      ['by a name that is undefined, and a drug', { name: undefined, drug: 1 }, /^name is undefined\. /],
+      ['by a drug that is undefined', { drug: undefined }, /^drug is undefined\. /],
+      ['by a misspelt criterion', { barCode: undefined }, /^There is no option "barCode"; there are name, /],
+      ['by pages', { page: 2 }, /^There is no option "page"; /],
+    ];
+    for (const [what, search, message] of searches)
+      it(`for a search ${what}`, async () => {
+        const relayed = await spoilt(() => false);
+        expect(() => loose(relayed).search(search)).to.throw(TypeError, message);
+        expect(relayed.requests).to.deep.equal([]);
+      });
+
+    for (const [what, page, message] of [
+      [
+        'a barcode that is undefined',
+        { barcode: undefined },
+        /^barcode is undefined\. Leave it out, or give it a value/,
+      ],
+      ['a name that is null', { name: null }, /^name is null\. /],
+      ['ids that are undefined', { ids: undefined }, /^ids is undefined\. /],
+      ['a misspelt criterion', { barCode: undefined, page: 1 }, /^There is no option "barCode"; /],
+    ] as const)
+      it(`for a page with ${what}`, async () => {
+        const relayed = await spoilt(() => false);
+        const error = await loose(relayed)
+          .page(page)
+          .catch((it) => it);
+        expect(error).to.be.instanceOf(TypeError);
+        expect((error as Error).message).to.match(message);
+        expect(relayed.requests).to.deep.equal([]);
+      });
+
+    it('for no address and for no key, and says which', () => {
+      const made = createClient as unknown as (options?: object) => unknown;
+      const [baseUrl, key] = ['https://medref.example', 'key'];
+      for (const options of [undefined, {}, { key }, { baseUrl: undefined, key }, { baseUrl: '', key }])
+        expect(() => made(options)).to.throw(TypeError, /^baseUrl is missing: /);
+      for (const options of [
+        { baseUrl },
+        { baseUrl, key: undefined },
+        { baseUrl, key: null },
+        { baseUrl, key: '' },
+      ])
+        expect(() => made(options)).to.throw(TypeError, /^key is missing: /);
+    });
+
+    it('but not for a page number or a version that is undefined', async () => {
+      const options = { page: undefined, perPage: undefined, version: undefined, signal: undefined };
+      expect((await client.products.page(options)).data).to.have.length(200);
     });
   });
 

@@ -186,6 +186,40 @@ describe('a mirror', () => {
     expect(await next(mirror)).to.include({ kind: 'changes', version: 13 });
   });
 
+  for (const since of [undefined, 10])
+    it(`reads the whole list when the same version has other records than before${since ? ', also of a copy from before' : ''}`, async () => {
+      const mirror = mirrorOf({ since });
+      if (since === undefined) await next(mirror);
+      // The address leads to another installation from the fourth request on.
+      service.spoil = (_response, _request, nth) => {
+        if (nth === 4) service.records = [product(1), altered, product(3)];
+        return false;
+      };
+      expect(await next(mirror)).to.deep.include({ kind: 'snapshot', version: 10, records: service.records });
+      expect(troubles.map(({ name, message }) => [name, message])).to.deep.equal([
+        [
+          'DigestMismatch',
+          'Version 10 of products has another digest than before: the address leads to another installation, or its data was replaced. The whole list is read again.',
+        ],
+      ]);
+      expect(server.requests.length).to.be.within(5, 6);
+      publish(products(2), [{ id: 3, change: 'removed' }, changedOf(product(2))]);
+      expect(await next(mirror)).to.include({ kind: 'changes', version: 11 });
+    });
+
+  it('goes on if nothing changed, and a service sends no digest', async () => {
+    const mirror = mirrorOf({ since: 10 });
+    service.spoil = (response, _request, nth) => {
+      if (nth === 4) publish(service.records, []);
+      if (nth >= 4) return false;
+      const body = { data: [], _links: {}, _meta: { totalCount: 0 }, success: true };
+      response.writeHead(200, { 'medref-version': 10 }).end(JSON.stringify(body));
+      return true;
+    };
+    expect(await next(mirror)).to.include({ kind: 'changes', version: 11 });
+    expect(troubles).to.deep.equal([]);
+  });
+
   it('trusts changes of a version that has no digest of its set', async () => {
     const mirror = mirrorOf();
     await next(mirror);
