@@ -1,6 +1,6 @@
 // In: a machine with Node and npm. Out: the packages of the lock file, a Redis or Valkey server and a Chromium,
 // or one line that says what to do. Runs before there is a node_modules: nothing but Node's own modules.
-// `--demo`: a server that REDIS_URL names will do as well.
+// `--demo`: a server that REDIS_URL names will do as well. `--packages`: the packages alone.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -42,8 +42,10 @@ export function findChromium() {
 }
 
 function setUp(args) {
-  const forDemo = args.length === 1 && args[0] === '--demo';
-  if (args.length > 0 && !forDemo) stop(2, `bin/setup.mjs takes --demo or nothing, not "${args.join(' ')}".`);
+  const given = args.join(' ');
+  const forDemo = given === '--demo';
+  if (!['', '--demo', '--packages'].includes(given))
+    stop(2, `bin/setup.mjs takes --demo, --packages or nothing, not "${given}".`);
 
   const node = process.versions.node;
   if (!isAtLeast([node, ...node.split('.')], MINIMUM_NODE)) {
@@ -53,6 +55,7 @@ function setUp(args) {
     );
   }
   if (!packagesAreInstalled()) installPackages();
+  if (given === '--packages') return;
   if (!(forDemo && process.env.REDIS_URL) && findRedisServer() === undefined) installRedisServer(forDemo);
   if (!forDemo && findChromium() === undefined) installChromium();
 }
@@ -81,10 +84,14 @@ function readPackages(lockFile) {
 function installPackages() {
   say('installing the packages of package-lock.json (npm ci)');
   // Production machines leave out development packages, but those run the demo and the tests.
-  const npm = spawnSync('npm', ['ci', '--include=dev', '--loglevel=error', '--no-progress'], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-  });
+  const npm = spawnSync(
+    'npm',
+    ['ci', '--include=dev', '--ignore-scripts', '--loglevel=error', '--no-progress'],
+    {
+      cwd: root,
+      stdio: ['ignore', 2, 2],
+    },
+  );
   if (npm.status !== 0)
     stop(1, 'npm ci could not install the packages: see its message above, then run this again.');
 }

@@ -71,7 +71,7 @@ export interface SettingDefinition {
   readonly secret?: boolean;
 }
 
-/** A bad setting; the message is one line naming it, its value and what it takes. */
+/** Bad settings; the message has a line for each that names it, its value and what it takes. */
 export class SettingsError extends Error {}
 
 const port = Joi.number().integer().min(0).max(65_535);
@@ -157,8 +157,12 @@ export const settingDefinitions: readonly SettingDefinition[] = [
     {
       name: urlSetting(name),
       doc: `Where the ${name} come from; without it they are not imported.`,
-      takes: 'an http:, https: or file: URL without credentials or fragment',
-      rule: url(['http:', 'https:', 'file:'], plain),
+      takes:
+        'an http:, https: or file: URL without credentials or fragment; a file: URL has three slashes and no host',
+      rule: url(
+        ['http:', 'https:', 'file:'],
+        (it) => plain(it) && (it.protocol !== 'file:' || it.host === ''),
+      ),
     },
     {
       name: tokenSetting(name),
@@ -324,12 +328,23 @@ export const settingDefinitions: readonly SettingDefinition[] = [
 /**
  * Reads and checks all settings. A variable that is set to nothing counts as not set.
  * @param environment usually `process.env`
- * @throws SettingsError for the first bad setting
+ * @throws SettingsError for all bad settings, and for two that contradict each other
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const values = new Map(
-    settingDefinitions.map((definition) => [definition.name, readOne(definition, environment)]),
-  );
+  const values = new Map<string, unknown>();
+  const wrong: string[] = [];
+  for (const definition of settingDefinitions) {
+    const given = environment[definition.name];
+    if (!given) {
+      values.set(definition.name, definition.default);
+      continue;
+    }
+    const { value, error } = definition.rule.validate(given);
+    if (error) wrong.push(badSetting(definition, given));
+    else values.set(definition.name, value);
+  }
+  wrong.push(...contradictions(values));
+  if (wrong.length > 0) throw new SettingsError(wrong.join('\n'));
   const text = (name: string) => values.get(name) as string;
   const number = (name: string) => values.get(name) as number;
   const webhookUrl = values.get('WEBHOOK_URL') as string | undefined;
@@ -385,20 +400,27 @@ function upstreams(values: ReadonlyMap<string, unknown>): ReadonlyMap<string, Up
   return found;
 }
 
-function readOne(
-  definition: SettingDefinition,
-  environment: Readonly<Record<string, string | undefined>>,
-): unknown {
-  const given = environment[definition.name];
-  if (given === undefined || given === '') return definition.default;
-  const { value, error } = definition.rule.validate(given);
-  if (error) throw badSetting(definition, given);
-  return value;
+function badSetting(definition: SettingDefinition, value: string): string {
+  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutSecrets(value));
+  return `${definition.name} is ${shown}; it takes ${definition.takes}.`;
 }
 
-function badSetting(definition: SettingDefinition, value: string): SettingsError {
-  const shown = definition.secret ? '(not shown)' : JSON.stringify(withoutSecrets(value));
-  return new SettingsError(`${definition.name} is ${shown}; it takes ${definition.takes}.`);
+/** Settings that are right, but not together, as a sentence each. */
+function contradictions(values: ReadonlyMap<string, unknown>): string[] {
+  const [host, port, adminHost, adminPort] = ['API_HOST', 'API_PORT', 'ADMIN_HOST', 'ADMIN_PORT'].map(
+    (name) => values.get(name),
+  );
+  if (typeof host !== 'string' || typeof adminHost !== 'string') return [];
+  if (!port || port !== adminPort || !overlap(host, adminHost)) return [];
+  return [
+    `ADMIN_PORT is ${port}, and so is API_PORT; the listeners at ADMIN_HOST ${adminHost} and API_HOST ${host} need two ports.`,
+  ];
+}
+
+/** Whether two listeners at these addresses cannot have one port. */
+function overlap(...hosts: [string, string]): boolean {
+  const [one, other] = hosts.map((it) => (it.toLowerCase() === 'localhost' ? '127.0.0.1' : it.toLowerCase()));
+  return one === other || hosts.some((it) => it === '0.0.0.0' || /^[0:]+$/.test(it));
 }
 
 /** A value as an error may show it: without the credentials and the query of a URL. */

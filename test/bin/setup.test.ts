@@ -214,7 +214,7 @@ describe('The set-up script', () => {
     it('on an argument that it does not know', () => {
       const { status, stderr } = machine({ 'redis-server': redis('7.0.15') }).setUp(['--dmeo']);
       expect(status).to.equal(2);
-      expect(stderr).to.equal('bin/setup.mjs takes --demo or nothing, not "--dmeo".\n');
+      expect(stderr).to.equal('bin/setup.mjs takes --demo, --packages or nothing, not "--dmeo".\n');
     });
 
     it('on a Node that is too old', () => {
@@ -344,7 +344,7 @@ describe('The set-up script', () => {
       it(when, () => {
         const { status, stderr, log } = machine(good, { wanted, installed }).setUp();
         expect(status).to.equal(0);
-        expect(log).to.include('npm ci --include=dev --loglevel=error --no-progress');
+        expect(log).to.include('npm ci --include=dev --ignore-scripts --loglevel=error --no-progress');
         expect(stderr).to.equal('setup: installing the packages of package-lock.json (npm ci)\n');
       });
     }
@@ -352,7 +352,9 @@ describe('The set-up script', () => {
     it('when the folder of one was deleted', () => {
       const it = machine(good, { wanted, installed: asWanted });
       rmSync(join(it.folder, 'node_modules/b'), { recursive: true });
-      expect(it.setUp().log).to.include('npm ci --include=dev --loglevel=error --no-progress');
+      expect(it.setUp().log).to.include(
+        'npm ci --include=dev --ignore-scripts --loglevel=error --no-progress',
+      );
     });
 
     it('and stops when npm can not', () => {

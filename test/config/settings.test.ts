@@ -113,7 +113,13 @@ describe('settings', () => {
         '10.0.0.0/',
       ],
     ],
-    PRODUCTS_URL: ['products.json', 'ftp://a.test/p', 'https://u:p@a.test/p', 'https://a.test/p#x'],
+    PRODUCTS_URL: [
+      'products.json',
+      'file://data/products.json',
+      'ftp://a.test/p',
+      'https://u:p@a.test/p',
+      'https://a.test/p#x',
+    ],
     COMPANIES_URL: ['/tmp/companies.json'],
     PRODUCTS_TOKEN: ['two words', 'line\nbreak', 'ünïcode'],
     COMPANIES_TOKEN: [' '],
@@ -169,6 +175,43 @@ describe('settings', () => {
       });
       expect(refused, name).to.deep.equal(bad[name]).and.not.to.be.empty;
     }
+  });
+
+  it('are all refused at once, in a line each', () => {
+    const { message } = errorOf({ API_PORT: 'x', KEEP_VERSIONS: '1', ADMIN_TOKEN: 'a b', LOG_LEVEL: 'info' });
+    expect(message.split('\n').map((line) => line.split(' is ')[0])).to.deep.equal([
+      ...['API_PORT', 'ADMIN_TOKEN', 'KEEP_VERSIONS'],
+    ]);
+    const both = errorOf({ API_PORT: '3001', KEEP_VERSIONS: '1' }).message.split('\n');
+    expect(both.map((line) => line.split(' is ')[0])).to.deep.equal(['KEEP_VERSIONS', 'ADMIN_PORT']);
+  });
+
+  describe('refuse one port for both listeners', () => {
+    const same: Record<string, string>[] = [
+      { API_PORT: '3001' },
+      { ADMIN_PORT: '3000' },
+      { API_PORT: '8080', ADMIN_PORT: '8080', API_HOST: '0.0.0.0' },
+      { API_PORT: '8080', ADMIN_PORT: '8080', ADMIN_HOST: '::', API_HOST: '10.0.0.1' },
+      { API_PORT: '8080', ADMIN_PORT: '8080', API_HOST: 'LOCALHOST', ADMIN_HOST: '127.0.0.1' },
+      { API_PORT: '8080', ADMIN_PORT: '8080', API_HOST: 'api.internal', ADMIN_HOST: 'api.internal' },
+    ];
+    for (const settings of same)
+      it(JSON.stringify(settings), () => {
+        const { message } = errorOf(settings);
+        const { API_HOST: host = '127.0.0.1', ADMIN_HOST: adminHost = '127.0.0.1' } = settings;
+        const port = settings['API_PORT'] ?? settings['ADMIN_PORT'];
+        expect(message).to.equal(
+          `ADMIN_PORT is ${port}, and so is API_PORT; the listeners at ADMIN_HOST ${adminHost} and API_HOST ${host} need two ports.`,
+        );
+      });
+
+    it('but accept it at two addresses, and any free port for both', () => {
+      for (const settings of [
+        { API_PORT: '8080', ADMIN_PORT: '8080', API_HOST: '10.0.0.1' },
+        { API_PORT: '0', ADMIN_PORT: '0' },
+      ])
+        expect(() => read(settings)).not.to.throw();
+    });
   });
 
   it('never show a secret: neither a token nor a password in a URL', () => {

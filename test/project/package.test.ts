@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -80,6 +80,22 @@ describe('the package', function () {
     const examples = readdirSync(join(root, 'examples'));
     expect(files).to.include.members(examples.map((it) => `examples/${it}`));
     expect(files).to.include.members(documents.filter((it) => it.includes('.')).map((it) => `docs/${it}`));
+  });
+
+  it('holds the program when it is packed from a fresh clone, and prints no more than its name', async () => {
+    const clone = join(folder, 'clone');
+    await run('git', ['clone', '--quiet', '--no-hardlinks', root, clone]);
+    // What was not committed yet counts as well.
+    for (const file of ['package.json', '.npmrc', 'bin/setup.mjs'])
+      await copyFile(join(root, file), join(clone, file));
+    await symlink(join(root, 'node_modules'), join(clone, 'node_modules'));
+    const settings = { npm_config_ignore_scripts: 'false' };
+    const packed = await inShell(['npm', 'pack', '--json', '--pack-destination', folder], {
+      cwd: clone,
+      settings,
+    });
+    const [{ files: its }] = JSON.parse(packed) as [{ files: { path: string }[] }];
+    expect(its.map(({ path }) => path)).to.have.members([...files]);
   });
 
   it('holds what it serves of Swagger UI, with its licences, and nothing else of it', () => {

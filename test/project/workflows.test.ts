@@ -293,7 +293,13 @@ describe('the dependencies', () => {
   it('have no install script where they run in service, and in development none that is run', () => {
     const withScript = Object.entries(packages).filter(([, { hasInstallScript }]) => hasInstallScript);
     expect(withScript.filter(([, { dev }]) => !dev).map(([name]) => name)).to.deep.equal([]);
-    expect(read('.npmrc')).to.match(/^ignore-scripts=true$/m);
+    const files = ['README.md', 'docs/OPERATIONS.md', 'Dockerfile', '.github/workflows/test.yml'];
+    for (const file of [...files, '.github/workflows/prove.yml'])
+      for (const [command] of read(file).matchAll(/^.*\bnpm ci\b.*$/gm))
+        expect(command, file).to.include('npm ci --ignore-scripts');
+    expect(read('bin/setup.mjs')).to.include("'ci', '--include=dev', '--ignore-scripts'");
+    // Of @scarf/scarf, should somebody install without that.
+    expect(JSON.parse(read('package.json'))).to.deep.include({ scarfSettings: { enabled: false } });
   });
 
   it('are audited on each push', () => {
