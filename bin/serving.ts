@@ -1,6 +1,7 @@
 // In: settings. Out: what answers are read from, and the data listener that gives them; whoever opens them closes them.
 
-import type { AddressInfo } from 'node:net';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AccessLog } from '../api/admin/access-log.ts';
 import type { Metrics } from '../api/admin/metrics.ts';
@@ -35,6 +36,9 @@ const lookAtSetupEveryMs = 30_000;
 
 /** How long a first connection to Redis is waited for, in ms. */
 const attemptMs = 2_000;
+
+/** Open files that are kept for Redis, the admin listener and the process itself. */
+const reservedFiles = 64;
 
 /** Who is told what. */
 export interface Watchers {
@@ -138,6 +142,7 @@ export async function startDataListener(
     },
     onUnauthorized: metrics.countUnauthorized,
   });
+  limitConnections(server.listener, logger);
   keyring.listenTo(listener);
   await firstAttempt(redis);
   await server.start().catch((error) => {
@@ -152,6 +157,48 @@ export async function startDataListener(
       requests.endSecond();
     },
   };
+}
+
+/**
+ * Closes new connections while the process has few files left, so that it can still reach Redis, and logs that once a minute.
+ * Without this, the system closes them and reports it to nobody.
+ */
+function limitConnections(listener: Server, logger: Logger): void {
+  const limit = fileLimit();
+  if (limit === null) return;
+  const most = Math.max(1, limit - reservedFiles);
+  let open = 0;
+  let closed = 0;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  // Not maxConnections: with it, Node 20 hands a connection from worker to worker until one has room.
+  listener.on('connection', (socket: Socket) => {
+    if (open < most) {
+      open += 1;
+      socket.once('close', () => {
+        open -= 1;
+      });
+      return;
+    }
+    socket.destroy();
+    closed += 1;
+    if (performance.now() - loggedAt < 60_000) return;
+    logger.error(
+      { connections: most, fileLimit: limit, closed },
+      'New connections are closed: this process is near its limit of open files (EMFILE). Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.',
+    );
+    loggedAt = performance.now();
+    closed = 0;
+  });
+}
+
+/** Returns how many files this process may have open, or `null` if that is not known. */
+function fileLimit(): number | null {
+  try {
+    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return limit === undefined ? null : Number(limit);
+  } catch {
+    return null; // Not Linux.
+  }
 }
 
 function damageTold({ metrics, troubles }: Pick<Watchers, 'metrics' | 'troubles'>) {

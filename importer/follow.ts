@@ -54,7 +54,7 @@ export class Follower {
   readonly #watch: PublicationWatch;
   readonly #pauses: Pauses;
   #isAtRest = true;
-  #onEnd: (() => void)[] = [];
+  readonly #onEnd = new Set<() => void>();
   #announced: Announced | null = null;
   /** How often in a row it went wrong. */
   #troubles = 0;
@@ -103,8 +103,8 @@ export class Follower {
       await this.#pause();
       return this.#import(this.#announced.version);
     }
-    // No medref, or nothing was read of it so far: the next import may tell otherwise.
-    if (since === null) return this.#nextEnd();
+    // Upstream is no medref, or no import has read from it yet. The next import of this process or of another one may change that.
+    if (since === null) return this.#nextEnd(Math.min(shortMs, this.#pauses.longestMs));
     await this.#take(await this.#watch.next(since));
   }
 
@@ -165,13 +165,21 @@ export class Follower {
     await sleep(Math.max(ms, Math.min(atLeastMs, longestMs)), null, { signal }).catch(() => undefined);
   }
 
-  /** Waits until an import has ended, or the signal. */
-  async #nextEnd(): Promise<void> {
+  /** Waits until an import of this process has ended, or the signal, or the time in ms is over. */
+  async #nextEnd(atMostMs?: number): Promise<void> {
     if (this.#options.signal.aborted) return;
-    await new Promise<void>((resolve) => this.#onEnd.push(resolve));
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#onEnd.delete(end);
+        resolve();
+      };
+      const timer = atMostMs === undefined ? undefined : setTimeout(end, atMostMs);
+      this.#onEnd.add(end);
+    });
   }
 
   #wake(): void {
-    for (const wake of this.#onEnd.splice(0)) wake();
+    for (const end of [...this.#onEnd]) end();
   }
 }

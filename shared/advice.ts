@@ -2,6 +2,7 @@
 
 import type { CollectionState } from './collection-state.ts';
 import { urlSetting } from './collections/collection.ts';
+import { knownTime } from './dated-ahead.ts';
 import { ageText } from './figures.ts';
 
 /** Something that is wrong, and what to run about it, in this order. */
@@ -65,7 +66,7 @@ function isStale(state: CollectionState, { maxAgeSeconds, isImported }: Asked): 
   if (maxAgeSeconds === null) return null;
   const age = secondsSinceFound(state);
   if (age !== null) return age > maxAgeSeconds;
-  return isImported ? true : null;
+  return isImported || state.live !== null ? true : null;
 }
 
 function ofDamage({ collection, damage }: CollectionState): Advice[] {
@@ -85,6 +86,9 @@ function ofAge(state: CollectionState, asked: Asked): Advice[] {
   if (stale && age !== null) {
     const problem = `Upstream was last found as it is live ${ageText(age)}, longer than ${maxAgeOf} allows.`;
     return [{ problem, run: again }];
+  }
+  if (stale && live !== null) {
+    return [{ problem: 'It is not known when upstream was last checked.', run: again }];
   }
   if (live === null && isImported && lastEnded(state) === undefined) {
     return [{ problem: `Nothing is live; ${urlSetting(collection)} was not imported yet.`, run: again }];
@@ -123,8 +127,8 @@ function lastEnded({ lastImports }: CollectionState) {
   return lastImports.find(({ outcome }) => outcome !== 'locked' && outcome !== 'held');
 }
 
-/** `null` where nothing is live. */
+/** `null` if nothing is live, or all times are in the future. */
 function secondsSinceFound({ checkedAt, live }: CollectionState): number | null {
-  const foundAt = live && (checkedAt ?? live.publishedAt);
+  const foundAt = live && (checkedAt ?? knownTime(live.publishedAt));
   return foundAt === null ? null : Math.max(0, (Date.now() - Date.parse(foundAt)) / 1_000);
 }

@@ -1,7 +1,7 @@
 // In: a collection. Out: its state as Redis has it: what is live, its last imports, its lock, its hold, its damage.
 
 import type { ServedCollection } from './collections/collection.ts';
-import { datedAheadWarning } from './dated-ahead.ts';
+import { checkedAheadWarning, datedAheadWarning, knownTime } from './dated-ahead.ts';
 import { type HistoryEntry, readHistory } from './ended-imports.ts';
 import { servedKeys } from './keys.ts';
 import { type LockHolder, readLockHolder } from './lock-holder.ts';
@@ -18,7 +18,7 @@ export interface CollectionState {
   /** The collection whose imports these are; `null`: its own. */
   readonly derivedFrom: string | null;
   readonly live: (Omit<Version, 'profile' | 'derived'> & { readonly ageSeconds: number }) | null;
-  /** When upstream was last found to be as the live version, or was made so. */
+  /** When upstream was last found to be as the live version, or was made so; `null` if that is dated in the future. */
   readonly checkedAt: string | null;
   /** Latest first. */
   readonly lastImports: readonly HistoryEntry[];
@@ -37,7 +37,7 @@ export async function readState(
   served: ServedCollection,
 ): Promise<CollectionState> {
   const { keys } = servedKeys(keyPrefix, served);
-  const [found, checkedAt, history, lock, hold, marks] = await Promise.all([
+  const [found, checked, history, lock, hold, marks] = await Promise.all([
     readLiveVersion(redis, keys),
     redis.get(keys.checked),
     readHistory(redis, keys, lastImports),
@@ -49,8 +49,9 @@ export async function readState(
   return {
     collection: served.collection.name,
     derivedFrom: served.collection === served.source ? null : served.source.name,
-    ...{ live: live && withAge(live), checkedAt, lastImports: history, lock, hold },
-    ...{ damage: marks.sort(), warnings: live ? datedAheadWarning(live) : [] },
+    ...{ live: live && withAge(live), checkedAt: knownTime(checked), lastImports: history, lock, hold },
+    damage: marks.sort(),
+    warnings: [...(live ? datedAheadWarning(live) : []), ...checkedAheadWarning(checked)],
   };
 }
 

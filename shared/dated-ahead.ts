@@ -1,4 +1,4 @@
-// A version whose date lies ahead of the clock: how that is told.
+// Times that lie ahead of the clock: they were given by a clock that is or was wrong, and count as unknown.
 
 import type { Version } from './versions.ts';
 
@@ -15,5 +15,18 @@ export function datedAheadWarning({ version, publishedAt }: Version): string[] {
   if (!isDatedAhead({ publishedAt }, new Date())) return [];
   return [
     `Version ${version} is dated ${publishedAt}, which lies ahead: the clock was wrong as it was published, or is wrong now. The next version is dated by the clock again.`,
+  ];
+}
+
+/** Returns a time of ISO 8601, or `null` if it lies so far in the future that it is not known. */
+export function knownTime(time: string | null): string | null {
+  return time !== null && isDatedAhead({ publishedAt: time }, new Date()) ? null : time;
+}
+
+/** Returns the warning about a check of upstream that is dated in the future; none about others. */
+export function checkedAheadWarning(checkedAt: string | null): string[] {
+  if (checkedAt === knownTime(checkedAt)) return [];
+  return [
+    `The last upstream check is dated ${checkedAt}, which is in the future: a clock was wrong then, or is wrong now. Its time counts as unknown until the next import.`,
   ];
 }

@@ -2,6 +2,7 @@
 
 import { Gauge, type Registry } from 'prom-client';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
+import { knownTime } from '../../shared/dated-ahead.ts';
 import type { ImportOutcome } from '../../shared/ended-imports.ts';
 import { versionOf } from '../../shared/versions.ts';
 import type { Standing, Standings } from '../reads/standings.ts';
@@ -53,14 +54,14 @@ export function collectionMetrics(registry: Registry, { served, standings }: Col
   gauge('redis_up', 'Whether this scrape could be read from Redis: 1, else 0.', up, []);
 
   /** Of each collection that is served, also those that come and go with another one. */
-  const live = (name: string, help: string, figureOf: (version: LiveFigures) => number) =>
+  const live = (name: string, help: string, figureOf: (version: LiveFigures) => number | null) =>
     gauge(`live_${name}`, help, (all) => liveFigures(served, all ?? [], figureOf), ['collection']);
   live('version', 'Number of the live version.', ({ version }) => version);
   live('records', 'Records of the live version.', ({ totalCount }) => totalCount);
   live(
     'published_timestamp_seconds',
-    'When the live version became live.',
-    ({ publishedAt }) => seconds(publishedAt) as number,
+    'When the live version became live; absent if that is dated in the future.',
+    ({ publishedAt }) => seconds(knownTime(publishedAt)),
   );
 
   /** Of each collection that is imported. */
@@ -92,7 +93,7 @@ export function collectionMetrics(registry: Registry, { served, standings }: Col
     );
   each(
     'checked_timestamp_seconds',
-    'When upstream was last found to be as the live version; absent after a rollback.',
+    'When upstream was last found to be as the live version; absent after a rollback, and if that is dated in the future.',
     (it) => seconds(it.checkedAt),
   );
   each('last_import_timestamp_seconds', 'When the last import ended.', (it) =>
@@ -152,8 +153,8 @@ interface LiveFigures {
 function* liveFigures(
   served: readonly ServedCollection[],
   all: readonly Standing[],
-  figureOf: (version: LiveFigures) => number,
-): Generator<readonly [Labels, number]> {
+  figureOf: (version: LiveFigures) => number | null,
+): Generator<readonly [Labels, number | null]> {
   for (const it of served) {
     const live = all.find(({ source }) => source === it.source)?.live;
     const version = live && versionOf(it, live);

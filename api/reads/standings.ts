@@ -2,6 +2,7 @@
 // Read by the API, so that an importer that is dead is seen as well.
 
 import type { Collection } from '../../shared/collections/collection.ts';
+import { knownTime } from '../../shared/dated-ahead.ts';
 import {
   type HistoryEntry,
   historyCap,
@@ -26,7 +27,7 @@ export interface ImportsStanding {
 export interface Standing {
   readonly source: Collection;
   readonly live: Version | null;
-  /** When upstream was last found to be as the live version; ISO 8601. */
+  /** When upstream was last found to be as the live version; ISO 8601. `null` if that is dated in the future. */
   readonly checkedAt: string | null;
   readonly imports: ImportsStanding | null;
   /** Since when an import has the lock; ISO 8601. */
@@ -76,7 +77,7 @@ export class Standings {
       unlessDamaged(this.#since(keys.hold)),
       unlessDamaged(redis.hlen(keys.damaged)),
     ]);
-    return { source, live, checkedAt, imports, lockedSince, heldSince, damageMarks };
+    return { source, live, checkedAt: knownTime(checkedAt), imports, lockedSince, heldSince, damageMarks };
   }
 
   /** A lock and a hold both tell since when they are there. */

@@ -1,5 +1,6 @@
 // The history of a collection's imports and the rejects of the last one: written as an import ends, read by operators.
 
+import { knownTime } from '../../shared/dated-ahead.ts';
 import { type HistoryEntry, historyCap, readHistory } from '../../shared/ended-imports.ts';
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Reject, RejectsHeader } from '../../shared/last-rejects.ts';
@@ -75,7 +76,7 @@ export async function readLastImportSince(
   since: Date,
 ): Promise<HistoryEntry | null> {
   const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
-  const began = history.filter(({ startedAt }) => startedAt >= since.toISOString());
+  const began = history.filter(({ startedAt }) => (knownTime(startedAt) ?? '') >= since.toISOString());
   return began.find(({ outcome }) => !['failed', 'locked', 'rolled-back'].includes(outcome)) ?? null;
 }
 

@@ -51,7 +51,18 @@ export async function takeLock(
   const current = taken === 'OK' ? token : await redis.get(keys.lock);
   // The first reply may have been lost, and the repetition refused by our own token.
   if (current === token) return heldLock(redis, keys, token, times);
-  return current === null ? takeLock(redis, keys, times) : holderOf(current, keys.lock);
+  if (current === null) return takeLock(redis, keys, times);
+  await shortenLifetime(redis, keys, times);
+  return holderOf(current, keys.lock);
+}
+
+/**
+ * Lets a lock expire on time although the clock of Redis was put back, or a copy of it was restored: Redis keeps the time at
+ * which a key expires, not how long it has left. A holder that lives renews its lock.
+ */
+async function shortenLifetime(redis: Redis, { lock }: CollectionKeys, { lockMs }: Lifetimes): Promise<void> {
+  const left = await redis.pttl(lock); // -1: for ever, -2: the lock is free by now.
+  if (left > lockMs || left === -1) await redis.pexpire(lock, lockMs);
 }
 
 function heldLock(redis: Redis, keys: CollectionKeys, token: string, times: Lifetimes): ImportLock {

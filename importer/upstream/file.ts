@@ -76,5 +76,7 @@ const fileFailures: Record<string, string> = {
   ENOTDIR: 'does not exist. Check the path',
   EACCES: 'may not be read by this user. Check its permissions',
   EPERM: 'may not be read by this user. Check its permissions',
+  EMFILE:
+    'cannot be opened: this process has reached its limit of open files (EMFILE). Raise it with "ulimit -n"',
   ERR_INVALID_FILE_URL_HOST: 'names a host. A file on this machine is written file:///path',
 };

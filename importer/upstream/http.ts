@@ -288,6 +288,10 @@ const requestFailures: Record<string, [what: string, advice: string]> = {
   EAI_AGAIN: ['has a host name that cannot be looked up now', networkAdvice],
   EHOSTUNREACH: ['cannot be reached over the network', networkAdvice],
   ENETUNREACH: ['cannot be reached over the network', networkAdvice],
+  EMFILE: [
+    'was not asked: this process has reached its limit of open files (EMFILE)',
+    'Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.',
+  ],
   ETIMEDOUT: ['did not accept a connection in time', runningAdvice],
 };
 

@@ -58,8 +58,17 @@ const refusals: Readonly<Record<string, string>> = {
 /** What Redis replied, in the message of an error: alone, or behind the words of one that could not connect. */
 const replied = /^(Redis at \S+ cannot be used: )?(ERR DB index|ERR value is out of range|[A-Z]+)\b/;
 
+/** What to do about a limit of open files, by the code that Node names in its message. */
+const fileLimits: Readonly<Record<string, string>> = {
+  EMFILE:
+    'This process has reached its limit of open files (EMFILE). Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.',
+  ENFILE: 'This machine has reached its limit of open files (ENFILE). Raise fs.file-max.',
+};
+
 /** What an error means, in a plain sentence; an error that is not of Redis says so itself. */
 export function plainReason(error: Error): string {
+  const [code] = /\b(EMFILE|ENFILE)\b/.exec(error.message) ?? [];
+  if (code && !error.message.includes('limit of open files')) return fileLimits[code] as string;
   const [, where = '', word = ''] = replied.exec(error.message) ?? [];
   const refusal = refusals[word];
   if (refusal && (error.name === 'ReplyError' || where)) return where + refusal;

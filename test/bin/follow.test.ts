@@ -14,6 +14,7 @@ import { readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { aheadOfClock, importRecords } from '../support/importing.ts';
 import { productKeys } from '../support/keys.ts';
+import { medref } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { type Answer, upstreamServers } from '../support/upstream-server.ts';
@@ -131,6 +132,23 @@ describe('a schedule that follows', () => {
     expect(await schedule.stop()).to.equal(0);
     expect(performance.now() - from, 'it stops at once').to.be.below(2_000);
     expect(api.waiting()).to.equal(0);
+  });
+
+  it('follows also if another process made the first import from that upstream', async () => {
+    // Something is live, from elsewhere, so that nothing is imported at the start.
+    await importRecords(products(3), productCollection, { redisUrl: server().url, keyPrefix: 'mirror' });
+    await startOnApi();
+    await sleep(200);
+    expect(api.waiting()).to.equal(0);
+    const { code, stdout } = await medref(['import', '--force'], {
+      ...{ REDIS_URL: server().url, KEY_PREFIX: 'mirror', UPSTREAM_TOKEN: api.key },
+      PRODUCTS_URL: `${api.origin}/products`,
+    });
+    expect(code, stdout).to.equal(0);
+    expect(await settled(2)).to.deep.equal(['published', 'published']);
+    await publish();
+    expect(await settled(3)).to.deep.equal(['published', 'published', 'published']);
+    expect(new Set(await checksums())).to.have.length(1);
   });
 
   it('goes on from a later version with the same content, of which upstream says that nothing has changed', async () => {

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -13,6 +14,7 @@ import { productKeys as keys } from '../support/keys.ts';
 import { medref, medrefProcess, startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
+import { withUser } from '../support/redis-users.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
@@ -185,4 +187,44 @@ describe('the built command line', function () {
     expect(stderr.match(/waits for another import/g)).to.have.length(1);
     expect(await redis.xlen(keys.imports), 'the history has what was published alone').to.equal(1);
   });
+
+  for (const workers of ['1', '2'])
+    it(`logs that serve is at its limit of open files, and keeps some for Redis, with WORKERS=${workers}`, async () => {
+      await importList(3);
+      const made = await medref(['keys', 'create', '--client', 'x', '--json'], settings);
+      const { key } = made.json<{ key: string }>();
+      const env = { ...process.env, ...settings, API_PORT: '0', ADMIN_PORT: '0', WORKERS: workers };
+      const child = spawn('sh', ['-c', `ulimit -n 200; exec "${process.execPath}" "${entry}" serve --json`], {
+        ...{ env: { ...env, REDIS_URL: withUser(server().url, 'api') }, stdio: ['ignore', 'pipe', 'pipe'] },
+      });
+      let log = '';
+      child.stderr.on('data', (text) => {
+        log += text;
+      });
+      const clients: Socket[] = [];
+      try {
+        const [printed] = (await once(child.stdout, 'data')) as [Buffer];
+        const { port } = new URL(JSON.parse(printed.toString()).address);
+        for (let n = 0; n < 180 * Number(workers); n += 1) {
+          clients.push(connect(Number(port), '127.0.0.1').on('error', () => undefined));
+          if (n % 20 === 0) await sleep(20); // The process that deals connections out has the same limit.
+        }
+        while (!log.includes('near its limit of open files')) await sleep(20);
+        await sleep(200);
+        const open = clients.find((it) => !it.closed && it.readyState === 'open') as Socket;
+        expect(clients.filter((it) => it.closed).length, 'closed').to.be.above(20);
+        await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        await sleep(500);
+        open.write(`GET /products/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+        const [reply] = (await once(open, 'data')) as [Buffer];
+        expect(reply.toString()).to.match(/^HTTP\/1\.1 200 /);
+        const line = log.split('\n').find((it) => it.includes('near its limit of open files')) ?? '';
+        expect(JSON.parse(line)).to.deep.include({ level: 50, connections: 136, fileLimit: 200 });
+        expect(log.split('near its limit').length - 1, 'lines of it').to.be.at.most(Number(workers));
+      } finally {
+        for (const client of clients) client.destroy();
+        child.kill('SIGTERM');
+        await once(child, 'close');
+      }
+    });
 });

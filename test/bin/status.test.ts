@@ -255,6 +255,31 @@ describe('medref status', function () {
       expect((await ended('1h'))[0]).to.equal(0);
     });
 
+    it('counts a check that is dated in the future as unknown, and from the publication instead', async () => {
+      await importList();
+      const future = new Date(Date.now() + 9 * 86_400_000).toISOString();
+      await date(hoursAgo(5), future);
+      expect(await ended('6h')).to.deep.equal([0, false, false, null]);
+      expect(await ended('4h')).to.deep.equal([1, true, true, null]);
+      const [state] = (await statusOf()).collections;
+      expect(state).to.have.property('checkedAt', null);
+      expect(state?.warnings).to.deep.equal([
+        `The last upstream check is dated ${future}, which is in the future: a clock was wrong then, or is wrong now. Its time counts as unknown until the next import.`,
+      ]);
+      await date(future, future);
+      expect(await ended('9999d')).to.deep.equal([1, true, true, null]);
+      expect((await adviceOf(['--max-age', '1d']))?.[0]).to.deep.equal({
+        ...{ problem: 'It is not known when upstream was last checked.', run: ['medref import products'] },
+      });
+      expect((await statusOf()).collections[0]?.stale, 'without --max-age').to.equal(null);
+    });
+
+    it('accepts a clock that is ten minutes ahead', async () => {
+      await importList();
+      await date(hoursAgo(100), new Date(Date.now() + 590_000).toISOString());
+      expect(await ended('1h')).to.deep.equal([0, false, false, null]);
+    });
+
     it('counts from a rollback, after which upstream is not as it is live', async () => {
       await importList(products(10));
       await importList(products(11));

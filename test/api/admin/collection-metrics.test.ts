@@ -8,6 +8,7 @@ import { rollBack } from '../../../importer/rollback.ts';
 import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { documentOf, parseVersion } from '../../../shared/versions.ts';
 import { importRecords, importText } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
 import { product, products } from '../../support/records.ts';
@@ -120,6 +121,19 @@ describe('the metrics of collections', function () {
       of('checked_timestamp_seconds'),
     );
     expect(outcomeOf(figures)).to.deep.equal(['rolled-back']);
+  });
+
+  it('leave out times in the future, so that an alert on their age cannot wait until then', async () => {
+    await importList(products(50));
+    const future = new Date(Date.now() + 86_400_000).toISOString();
+    await redis.set(productKeys.checked, future);
+    expect(await scrape()).not.to.have.property(of('checked_timestamp_seconds'));
+    expect(await scrape()).to.have.property(of('live_published_timestamp_seconds'));
+    const live = parseVersion(productKeys.live, (await redis.get(productKeys.live)) ?? '');
+    await redis.set(productKeys.live, documentOf({ ...live, publishedAt: future }));
+    const figures = await scrape();
+    expect(figures).not.to.have.property(of('live_published_timestamp_seconds'));
+    expect(figures).to.have.property(of('live_version'));
   });
 
   it('have nothing of a key that holds something else, and all the rest', async () => {

@@ -53,6 +53,21 @@ describe('the import lock', () => {
     await lock.release();
   });
 
+  for (const [what, left] of [
+    ['whose expiry grew because the clock of Redis was put back', 3_600_000],
+    ['without an expiry', null],
+  ] as const)
+    it(`is free 30 s after somebody wants it, if it is one ${what}`, async () => {
+      const dead = JSON.stringify({ holder: 'process 1 on a', since: new Date().toISOString(), token: 't' });
+      await redis.set(keys.lock, dead);
+      if (left !== null) await redis.pexpire(keys.lock, left);
+      expect(await takeLock(redis, keys)).to.have.property('holder', 'process 1 on a');
+      expect(await redis.pttl(keys.lock)).to.be.within(29_000, 30_000);
+      await sleep(50);
+      await takeLock(redis, keys);
+      expect(await redis.pttl(keys.lock), 'and is not made longer').to.be.below(29_960);
+    });
+
   it('is of its own collection alone', async () => {
     const lock = (await takeLock(redis, keys)) as ImportLock;
     const other = (await takeLock(redis, companyKeys)) as ImportLock;

@@ -82,6 +82,23 @@ describe('a refusal of Redis', () => {
     expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than its min-replicas-to-write\. Mend/);
   });
 
+  it('names the limit of open files, also in the words of what could not connect', () => {
+    const limit =
+      'This process has reached its limit of open files (EMFILE). Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.';
+    for (const message of [
+      'connect EMFILE 127.0.0.1:6379 - Local (undefined:undefined)',
+      "EMFILE: too many open files, open '/opt/medref/dist/x.js'",
+      'Redis at h:6379 cannot be used: connect EMFILE h:6379. Start it, or set REDIS_URL.',
+    ])
+      expect(plainReason(Object.assign(new Error(message), { syscall: 'connect' }))).to.equal(limit);
+    expect(plainReason(new Error('ENFILE: file table overflow'))).to.match(
+      /^This machine has .* fs\.file-max\.$/,
+    );
+    const list =
+      'file:///a cannot be opened: this process has reached its limit of open files (EMFILE). Raise it.';
+    expect(plainReason(new Error(list)), 'what names it already').to.equal(list);
+  });
+
   it('is none, where the connection failed', () => {
     const gone = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' });
     expect([refusalKind(gone), isRedisUnavailable(gone)]).to.deep.equal([null, true]);
