@@ -191,9 +191,7 @@ function requireCriteria(criteria: object, known: readonly string[]): void {
     if (!known.includes(name))
       throw new TypeError(`There is no option "${name}"; there are ${known.join(', ')}.`);
     if (value === undefined || value === null)
-      throw new TypeError(
-        `${name} is ${value}. Leave it out, or give it a value: without it, every record would match.`,
-      );
+      throw new TypeError(`${name} is ${value}. Without a value, every record would match.`);
   }
 }
 

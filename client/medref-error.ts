@@ -56,7 +56,7 @@ export function otherContent(collection: string, version: number): MedrefError {
   return new MedrefError(
     200,
     mismatch,
-    `Version ${version} of ${collection} has another digest than before: the address leads to another installation, or its data was replaced. The whole list is read again.`,
+    `Version ${version} of ${collection} has another digest than before: another installation answers, or its data was replaced.`,
   );
 }
 

@@ -479,7 +479,7 @@ describe('the client library', function () {
       [
         'a barcode that is undefined',
         { barcode: undefined },
-        /^barcode is undefined\. Leave it out, or give it a value/,
+        /^barcode is undefined\. Without a value, every record would match\.$/,
       ],
       ['a name that is null', { name: null }, /^name is null\. /],
       ['ids that are undefined', { ids: undefined }, /^ids is undefined\. /],

@@ -199,7 +199,7 @@ describe('a mirror', () => {
       expect(troubles.map(({ name, message }) => [name, message])).to.deep.equal([
         [
           'DigestMismatch',
-          'Version 10 of products has another digest than before: the address leads to another installation, or its data was replaced. The whole list is read again.',
+          'Version 10 of products has another digest than before: another installation answers, or its data was replaced.',
         ],
       ]);
       expect(server.requests.length).to.be.within(5, 6);

@@ -127,7 +127,7 @@ describe('before anything is published', () => {
     const number = (await send(api(), '/products')).headers['medref-version'];
     expect(status).to.equal(200);
     expect(body.toString()).to.equal(
-      `{"data":{"status":"ready","versions":{"products":${number},"drugs":${number},"companies":null}},"success":true}`,
+      `{"data":{"status":"ready","versions":{"products":${number},"drugs":${number},"companies":null},"warnings":[]},"success":true}`,
     );
   });
 
