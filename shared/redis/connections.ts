@@ -2,7 +2,7 @@
 // Whoever opens a connection closes it.
 
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
-import { RedisUnavailableError } from './failures.ts';
+import { RedisUnavailableError, replyOf } from './failures.ts';
 import { lasting, lastingByCluster, lastingBySentinels } from './lasting-client.ts';
 import { describeServer, parseServers, type Servers } from './server-url.ts';
 
@@ -317,7 +317,7 @@ function notToReplica(isResent: boolean): NonNullable<RedisOptions['reconnectOnE
 }
 
 function isReadOnly(message: string): boolean {
-  return message.startsWith('READONLY');
+  return replyOf({ message }).startsWith('READONLY');
 }
 
 function credentialsOf({ username, password }: Exclude<Servers, { kind: 'one' }>): ServerOptions {

@@ -11,11 +11,19 @@ const passing =
 const unreached =
   /^(Command timed out|Connection is closed|Stream isn't writeable|Connection not |Too many Cluster redirections|Cluster is |Cluster isn't ready|None of startup nodes|All sentinels are unreachable)/;
 
+/**
+ * Returns what Redis replied: Redis 6.2 puts the reply to a command of a script behind words of its own, such as
+ * "ERR Error running script (call to f_1): @user_script:3: @user_script: 3: -OOM command not allowed".
+ */
+export function replyOf({ message }: Pick<Error, 'message'>): string {
+  return message.replace(/^ERR Error running script .*@user_script: ?\d+: -(?=[A-Z]+ )/, '');
+}
+
 /** Whether an error of a command means that Redis is away, or not able to answer for a while: asked again, it may answer. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name === 'ReplyError') {
-    return passing.test(error.message);
+    return passing.test(replyOf(error));
   }
   return (
     error.name === 'MaxRetriesPerRequestError' ||
@@ -32,8 +40,8 @@ export type RefusalKind = 'forbidden' | 'full' | 'refused';
 /** Of which kind a refusal is that asking again does not help against; `null` for any other error. */
 export function refusalKind(error: unknown): RefusalKind | null {
   if (!(error instanceof Error) || error.name !== 'ReplyError' || isRedisUnavailable(error)) return null;
-  if (/^(NOPERM|NOAUTH|WRONGPASS)\b/.test(error.message)) return 'forbidden';
-  return /^(OOM|MISCONF)\b/.test(error.message) ? 'full' : 'refused';
+  if (/^(NOPERM|NOAUTH|WRONGPASS)\b/.test(replyOf(error))) return 'forbidden';
+  return /^(OOM|MISCONF)\b/.test(replyOf(error)) ? 'full' : 'refused';
 }
 
 /** Why Redis did not do what it was asked, by the first word of its reply. */
@@ -69,7 +77,7 @@ const fileLimits: Readonly<Record<string, string>> = {
 export function plainReason(error: Error): string {
   const [code] = /\b(EMFILE|ENFILE)\b/.exec(error.message) ?? [];
   if (code && !error.message.includes('limit of open files')) return fileLimits[code] as string;
-  const [, where = '', word = ''] = replied.exec(error.message) ?? [];
+  const [, where = '', word = ''] = replied.exec(replyOf(error)) ?? [];
   const refusal = refusals[word];
   if (refusal && (error.name === 'ReplyError' || where)) return where + refusal;
   if (isRedisUnavailable(error))

@@ -82,6 +82,21 @@ describe('a refusal of Redis', () => {
     expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than its min-replicas-to-write\. Mend/);
   });
 
+  it('is found behind the words that Redis 6.2 puts before it in a script', () => {
+    const inScript = (reply: string) =>
+      Object.assign(
+        new Error(`ERR Error running script (call to f_9f36): @user_script:35: @user_script: 35: -${reply}`),
+        { name: 'ReplyError' },
+      );
+    const oom = inScript("OOM command not allowed when used memory > 'maxmemory'.");
+    expect([refusalKind(oom), isRedisUnavailable(oom)]).to.deep.equal(['full', false]);
+    expect(plainReason(oom)).to.match(/^Redis has reached its maxmemory\./);
+    const readOnly = inScript("READONLY You can't write against a read only replica.");
+    expect([refusalKind(readOnly), isRedisUnavailable(readOnly)]).to.deep.equal([null, true]);
+    const ours = inScript('ERR value is not an integer or out of range');
+    expect([refusalKind(ours), isRedisUnavailable(ours)]).to.deep.equal(['refused', false]);
+  });
+
   it('names the limit of open files, also in the words of what could not connect', () => {
     const limit =
       'This process has reached its limit of open files (EMFILE). Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.';
