@@ -35,13 +35,27 @@ export interface KeyOptions {
   readonly collections?: readonly string[];
 }
 
+/** Runs a command on API keys, which not every Redis user may read. */
+async function withKeys<Result>(
+  { settings }: CommandContext,
+  run: (redis: Redis) => Promise<Result>,
+): Promise<Result> {
+  return withRedis(settings, run).catch((error: Error) => {
+    if (!error.message.startsWith('NOPERM')) throw error;
+    const [, user = 'default'] = /^[^/]+\/\/([^:@/]+)[:@]/.exec(settings.redisUrl) ?? [];
+    throw new Error(
+      `Redis user "${user}" may not read and change API keys. Run this with the REDIS_URL of the user "operator".`,
+    );
+  });
+}
+
 /** Makes a key and prints it, this once; one that could not be printed is revoked again. @returns the exit code */
 export async function createKey(
   context: CommandContext,
   { client, expires, rate, collections, json }: OutputOptions & KeyOptions,
 ): Promise<number> {
   context.mindResults();
-  return withRedis(context.settings, async (redis) => {
+  return withKeys(context, async (redis) => {
     const { keyPrefix } = context.settings;
     const terms = { client, expiresAt: expires ?? null, rate: rate ?? null, collections };
     const made = await createApiKey(redis, keyPrefix, terms);
@@ -69,7 +83,7 @@ export async function createKey(
 
 /** Prints what is known of all keys. @returns the exit code */
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
-  return withRedis(context.settings, async (redis) => {
+  return withKeys(context, async (redis) => {
     const { keyPrefix, defaultRate } = context.settings;
     const [keys, events] = await Promise.all([
       listApiKeys(redis, keyPrefix),
@@ -95,7 +109,7 @@ export async function revokeKey(
   id: string,
   options: OutputOptions,
 ): Promise<number> {
-  return withRedis(context.settings, async (redis) => {
+  return withKeys(context, async (redis) => {
     const { keyPrefix } = context.settings;
     const key = await findApiKey(redis, keyPrefix, id);
     if (!key) throw unknownKey(id);
@@ -121,7 +135,7 @@ export async function rotateKey(
   { overlap = usualOverlapS, json }: OutputOptions & { overlap?: number },
 ): Promise<number> {
   context.mindResults();
-  return withRedis(context.settings, async (redis) => {
+  return withKeys(context, async (redis) => {
     const rotation = await rotateApiKey(redis, context.settings.keyPrefix, { id, overlapS: overlap });
     if (!rotation) throw unknownKey(id);
     const { made, old } = rotation;

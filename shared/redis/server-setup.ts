@@ -83,7 +83,7 @@ const replayed = [
 async function replayWarnings(server: Server, keyPrefix: string): Promise<string[]> {
   const keys = [`${keyPrefix}:{products}:live`, `${keyPrefix}:keys`];
   const commands = keys.flatMap((key) => replayed.map(([name = '', ...others]) => [name, key, ...others]));
-  const asked = [['SELECT', '0'], ...commands].map(async (command) => ({
+  const asked = [...commands, ['SELECT', '0']].map(async (command) => ({
     command,
     reply: await unlessRefused(server.call('ACL', 'DRYRUN', 'default', ...command)),
   }));
@@ -91,7 +91,7 @@ async function replayWarnings(server: Server, keyPrefix: string): Promise<string
   // Redis 6.2 has no DRYRUN.
   if (replies.some(({ reply }) => reply === null)) return replayWarningsByRules(server);
   const refused = replies.find(({ reply }) => reply !== 'OK');
-  return refused ? [mayNotReplay(`run ${refused.command[0]} on ${refused.command[1]}`)] : [];
+  return refused ? [mayNotReplay(`run ${refused.command.slice(0, 2).join(' ')}`)] : [];
 }
 
 /** The same from the rules of the user, of which all rights are expected. */

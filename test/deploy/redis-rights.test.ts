@@ -152,6 +152,17 @@ describe('the users of Redis', function () {
     ]);
   });
 
+  it('are named by the commands on keys, which only the operator may run', async () => {
+    for (const args of ['keys list', 'keys create --client x', 'keys revoke x', 'keys rotate x']) {
+      const { code, stdout, stderr } = await medref(args.split(' '), importer());
+      expect([code, stdout, stderr], args).to.deep.equal([
+        1,
+        '',
+        'Redis user "importer" may not read and change API keys. Run this with the REDIS_URL of the user "operator".\n',
+      ]);
+    }
+  });
+
   it('let nobody empty Redis, look for keys or change how it is set up', async () => {
     const common = [
       ...[['FLUSHALL'], ['FLUSHDB'], ['KEYS', '*'], ['GET', 'other:key'], ['SET', 'other:key', 'x']],
