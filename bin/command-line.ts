@@ -4,7 +4,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readSettings, SettingsError } from '../config/settings.ts';
-import { importedCollections, servedCollections } from '../shared/collections/collections.ts';
 import { plainReason, RedisUnavailableError } from '../shared/redis/failures.ts';
 import {
   parseClient,
@@ -14,7 +13,6 @@ import {
   parseRate,
   parseVersion,
 } from './arguments.ts';
-import { type Choice, type CommandOutline, shells } from './completion.ts';
 import { examplesText } from './examples.ts';
 import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
 import type { CommandContext, Surroundings } from './surroundings.ts';
@@ -157,17 +155,6 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       ),
     );
 
-  command('completion', 'a script by which a shell completes what you type after medref')
-    .argument('<shell>', shells.join(', '))
-    .action((shell: string, options) =>
-      perform(async (context) =>
-        (await import('./commands/completion.ts')).completionCommand(context, shell, {
-          ...options,
-          outlines: outlinesOf(program),
-        }),
-      ),
-    );
-
   const keys = program.command('keys').description('API keys').addHelpText('after', examplesText('keys'));
 
   command('create', 'make a key; it is printed this once', keys)
@@ -205,33 +192,6 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
     );
 
   return program;
-}
-
-/** What can be typed after medref, command by command; arguments that are collections are known by name. */
-function outlinesOf(command: Command, path = ''): CommandOutline[] {
-  const help = command.createHelp();
-  const below = help.visibleCommands(command).filter((it) => it.name() !== 'help');
-  const choices = below.map((it) => ({ word: it.name(), what: it.description() }));
-  const globals = help.visibleGlobalOptions(command).filter(({ long }) => long !== '--version');
-  const options = [...help.visibleOptions(command), ...(path === '' ? [] : globals)].map((option) => ({
-    ...{ word: option.long ?? '', what: option.description, takesValue: option.required },
-  }));
-  const words = [...choices, ...command.registeredArguments.flatMap((it) => argumentWords(path, it.name()))];
-  const outline: CommandOutline = { path, words, options };
-  return [
-    outline,
-    ...below.flatMap((it) => outlinesOf(it, path === '' ? it.name() : `${path} ${it.name()}`)),
-  ];
-}
-
-/** What an argument may be, where that is known. */
-function argumentWords(path: string, argument: string): Choice[] {
-  const named = (names: readonly string[]) => names.map((word) => ({ word, what: argument }));
-  if (argument === 'shell') return named(shells);
-  if (argument !== 'collection') return [];
-  const isOfVersions = path === 'versions' || path === 'diff';
-  const all = isOfVersions ? servedCollections.map(({ collection }) => collection) : importedCollections;
-  return named(all.map(({ name }) => name));
 }
 
 /** The version of the package: of package.json beside the folder of the sources, or beside dist/. */

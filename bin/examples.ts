@@ -41,11 +41,6 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
     ['medref rejects products', 'see what was rejected, and why'],
     ['medref rejects products --json > rejects.json', 'send it to who runs upstream'],
   ],
-  completion: [
-    ['eval "$(medref completion bash)"', 'in ~/.bashrc'],
-    ['eval "$(medref completion zsh)"', 'in ~/.zshrc, after compinit'],
-    ['medref completion fish | source', 'in ~/.config/fish/config.fish'],
-  ],
   keys: [['medref keys list', 'see who has a key, and who uses it']],
   'keys create': [
     ['medref keys create --client "Pharmacy 7"', 'make a key'],

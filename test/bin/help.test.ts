@@ -10,10 +10,17 @@ function argumentsOf(line: string): string[] {
   return [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 }
 
-/** The paths of all commands, as completion knows them. */
+/** The commands that a help lists below one. */
+async function commandsIn(path: readonly string[]): Promise<string[]> {
+  const { stdout } = await medref([...path, '--help'], {});
+  const [, list = ''] = stdout.split('Commands:\n');
+  return [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+}
+
+/** The paths of all commands, that of medref itself included. */
 async function commandPaths(): Promise<string[]> {
-  const { stdout } = await medref(['completion', 'bash'], {});
-  return [...stdout.matchAll(/^ {4}'([\w ]*)'\) words=/gm)].map(([, path = '']) => path);
+  const ofKeys = await commandsIn(['keys']);
+  return ['', ...(await commandsIn([])), ...ofKeys.map((name) => `keys ${name}`)];
 }
 
 describe('the help', () => {

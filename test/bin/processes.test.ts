@@ -49,7 +49,6 @@ describe('the built command line', function () {
     ['import', 'refused', () => importList(10).then(() => (list = products(5)))],
     ['import', 'locked', () => redis.set(keys.lock, '{"holder":"another","since":"now"}')],
     ['status', 'done', () => importList(1)],
-    ['completion bash', 'done', async () => undefined],
     ['versions products', 'done', () => importList(1)],
     ['diff products', 'done', () => importList(1).then(() => importList(2))],
     ['rollback products', 'done', () => importList(1).then(() => importList(2))],
