@@ -6,7 +6,7 @@ export type AllowedOrigins = '*' | readonly string[];
 
 /** What a page may read besides the fields that every page may. */
 const exposed = [
-  ...['Medref-Version', 'Medref-Digest', 'Repr-Digest', 'ETag', 'Last-Modified', 'Content-Length'],
+  ...['Medref-Version', 'Medref-Digest', 'ETag', 'Last-Modified', 'Content-Length'],
   ...['Retry-After', 'RateLimit', 'RateLimit-Policy', 'WWW-Authenticate', 'X-Request-Id'],
 ].join(', ');
 

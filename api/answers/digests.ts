@@ -23,8 +23,3 @@ export function digestFields(version: Version): string[] {
   const { list, set } = digestsOf(version);
   return ['medref-digest', `list=:${list}:${set === null ? '' : `, set=:${set}:`}`];
 }
-
-/** `Repr-Digest` (RFC 9530) of the lines of a version as they are, not compressed. */
-export function reprDigestFields(version: Version): string[] {
-  return ['repr-digest', `sha-256=:${digestsOf(version).list}:`];
-}

@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { prefersToJson } from '../requests/media-types.ts';
 import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
 import { onTheFly } from './body.ts';
-import { digestFields, reprDigestFields } from './digests.ts';
+import { digestFields } from './digests.ts';
 import { requestIdOf } from './traced-response.ts';
 
 const mediaType = 'application/x-ndjson';
@@ -37,11 +37,8 @@ export function answerLines(
     ...['x-accel-buffering', 'no'],
   ];
   if (isGzip) fields.push('content-encoding', 'gzip');
-  else {
-    fields.push(...reprDigestFields(version));
-    // A stream that was cut is told by it, also where the end of the connection is the end of the body.
-    if (version.linesLength !== undefined) fields.push('content-length', String(version.linesLength));
-  }
+  // It shows that a stream was cut, also if the end of the connection is the end of the body.
+  else if (version.linesLength !== undefined) fields.push('content-length', String(version.linesLength));
   res.writeHead(200, fields);
   if (request.method === 'head') {
     res.end();

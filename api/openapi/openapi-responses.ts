@@ -55,11 +55,6 @@ const unbuffered = {
   schema: { type: 'string', const: 'no' },
 };
 
-const reprDigest = {
-  description: 'SHA-256 of lines that are not compressed (RFC 9530).',
-  schema: { type: 'string', pattern: `^sha-256=:${base64}:$` },
-};
-
 /** Of answers to keys that have a rate (draft-ietf-httpapi-ratelimit-headers-10). */
 const rateHeaders = {
   'RateLimit-Policy': {
@@ -82,10 +77,7 @@ export function dataResponses(
   errors: readonly ErrorStatus[],
 ): Part {
   const encoded = { 'Content-Encoding': contentEncoding };
-  const ofLines = digests === 'with lines' && {
-    'Repr-Digest': reprDigest,
-    'X-Accel-Buffering': unbuffered,
-  };
+  const ofLines = digests === 'with lines' && { 'X-Accel-Buffering': unbuffered };
   return {
     200: {
       description,

@@ -139,7 +139,6 @@ describe('the digests of a version', () => {
       const lines = await send(service.api(), path, { headers: identity });
       expect(sha256(lines.body.toString()).toString('base64'), path).to.equal(expected.list);
       expect(lines.headers['medref-digest'], path).to.equal(digest(expected));
-      expect(lines.headers['repr-digest'], path).to.equal(`sha-256=:${expected.list}:`);
       const held = { ...identity, 'if-none-match': lines.headers.etag as string };
       const again = await send(service.api(), path, { headers: held });
       expect([again.status, again.headers['medref-digest']], path).to.deep.equal([304, digest(expected)]);
@@ -153,11 +152,8 @@ describe('the digests of a version', () => {
       headers: { accept, 'accept-encoding': 'gzip' },
     });
     expect(compressed.headers['medref-digest']).to.equal(digest(digestOf(listed)));
-    expect(compressed.headers).not.to.have.any.keys('repr-digest', 'content-length');
-    expect((await send(service.api(), '/products')).headers).not.to.have.any.keys(
-      'medref-digest',
-      'repr-digest',
-    );
+    expect(compressed.headers).not.to.have.property('content-length');
+    expect((await send(service.api(), '/products')).headers).not.to.have.property('medref-digest');
   });
 
   it('come with the length of the lines, with HEAD too, so that over HTTP/1.0 lines that were cut are told', async () => {
