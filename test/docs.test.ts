@@ -137,23 +137,6 @@ describe('the documentation', () => {
     expect(documented.sort()).to.deep.equal(built.sort());
   });
 
-  it('maps every source file, and none that is not there', () => {
-    const map = read('docs/ARCHITECTURE.md');
-    const mapped = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
-    for (const path of mapped) expect(existsSync(join(root, path)), path).to.equal(true);
-    const sources = ['api', 'bench', 'bin', 'client', 'config', 'demo', 'importer', 'shared'].flatMap(
-      (folder) =>
-        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-          .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.endsWith('.d.mts'))
-          .map((file) => `${folder}/${file}`),
-    );
-    const folders = mapped.filter((path) => path.endsWith('/'));
-    const unmapped = sources.filter(
-      (file) => !mapped.includes(file) && !folders.some((it) => file.startsWith(it)),
-    );
-    expect(unmapped).to.deep.equal([]);
-  });
-
   it('shows a record of the demo as it is', () => {
     const [first] = sampleProducts({ seed: 868_869, count: 1 });
     expect(readme).to.include(`\n${JSON.stringify({ data: first, success: true })}\n`);

@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { sectionsOf } from '../../bench/page-sections.ts';
 import { serverKnowsWaitaof } from '../support/redis-server.ts';
-import { mutants } from './mutant-list.ts';
 import { parseChoice, WrongArgument } from './proof-choice.ts';
 import { reliabilityPage, sectionText, withSeen } from './reliability-page.ts';
 
@@ -97,18 +96,5 @@ describe('npm run prove', () => {
     expect(files).to.include('test/importer/upstream/upstream-faults.test.ts');
     for (const file of files)
       expect(existsSync(new URL(`../../${file}`, import.meta.url)), file).to.equal(true);
-  });
-
-  it('breaks the product at places that are there, for tests that are', async () => {
-    const root = new URL('../../', import.meta.url);
-    expect(mutants.length).to.be.at.least(60);
-    for (const { file, from, to, tests } of mutants) {
-      expect(
-        (await readFile(new URL(file, root), 'utf8')).split(from).length - 1,
-        `${file}: ${from}`,
-      ).to.equal(1);
-      expect(to).not.to.equal(from);
-      for (const test of tests) expect(existsSync(new URL(test, root)), test).to.equal(true);
-    }
   });
 });

@@ -72,10 +72,6 @@ const proofs: Readonly<Record<string, Proof>> = {
     heading: 'Clients who mean harm',
     run: async ({ seed }, say) => (await import('./hostile-days.ts')).proveSecurity(seed, say),
   },
-  mutants: {
-    heading: 'A product that is broken on purpose',
-    run: async (_, say) => (await import('./mutants.ts')).proveMutants(say),
-  },
   many: {
     heading: 'A thousand imports',
     run: async (_, say) => (await import('./many-imports.ts')).proveManyImports(say),
