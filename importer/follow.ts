@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SeenVersion } from './job/import-history.ts';
 import type { RunEnd } from './schedule.ts';
-import { type PublicationWatch, type Watched, watchPublications } from './upstream/publication-watch.ts';
+import { type PublicationWatch, type Watched, watchPublications } from './upstream/watch.ts';
 
 /** What the history of imports tells. */
 export interface FollowedHistory {

@@ -14,6 +14,7 @@ import { type ImportReport, startReport } from './job/import-report.ts';
 import { knownValidators, storedValidators } from './job/known-validators.ts';
 import { requireAtRest } from './job/list-at-rest.ts';
 import { untilItHolds } from './job/restarts.ts';
+import { readRecords } from './parse/pages.ts';
 import { awaitAcknowledgement } from './publishing/acknowledgement.ts';
 import { findLive } from './publishing/live-content.ts';
 import { mendKeys } from './publishing/mended-keys.ts';
@@ -22,8 +23,7 @@ import { retainVersions } from './publishing/retention.ts';
 import { sweepStaged } from './publishing/sweep.ts';
 import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { requireWhole } from './publishing/wholeness.ts';
-import { readRecords } from './reader/record-reader.ts';
-import { medrefVersion, type Validators } from './upstream/document.ts';
+import { medrefVersion, type Validators } from './upstream/body.ts';
 import { createUpstream } from './upstream/upstream.ts';
 import { type StagedVersion, unknownMembersWarning, VersionWriter } from './writing/version-writer.ts';
 

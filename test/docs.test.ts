@@ -11,7 +11,7 @@ import { exitCodes } from '../bin/exit-codes.ts';
 import { settingDefinitions } from '../config/settings.ts';
 import { sampleProducts } from '../demo/sample-catalogue.ts';
 import type { Check } from '../importer/checks/check.ts';
-import { readerLimits } from '../importer/reader/record-reader.ts';
+import { readerLimits } from '../importer/parse/pages.ts';
 import { upstreamLimits } from '../importer/upstream/access.ts';
 import { maxRejects } from '../importer/writing/version-writer.ts';
 import { servedCollections } from '../shared/collections/collections.ts';

@@ -1,6 +1,6 @@
 // Refuses a version when too large a share of what was read had to be rejected.
 
-import { recordCount, wasOrWere } from '../reader/record-count.ts';
+import { recordCount, wasOrWere } from '../parse/record-count.ts';
 import { type Check, exceeds, percentText } from './check.ts';
 
 export const rejects: Check = {

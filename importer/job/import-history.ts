@@ -10,7 +10,7 @@ import { plainReason } from '../../shared/redis/failures.ts';
 import { amend } from '../scripts/amend.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Held } from '../scripts/held.ts';
-import type { Validators } from '../upstream/document.ts';
+import type { Validators } from '../upstream/body.ts';
 import type { ImportReport } from './import-report.ts';
 
 /** What a report does not say of its import. */

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type { LiveVersion } from '../../shared/versions.ts';
-import type { Validators } from '../upstream/document.ts';
+import type { Validators } from '../upstream/body.ts';
 import type { ImportJob } from './import-job.ts';
 
 /**

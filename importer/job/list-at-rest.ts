@@ -1,8 +1,8 @@
 // Whether a list of pages stood still while it was walked, told by what came again, and by what the walk before found.
 
-import { recordCount } from '../reader/record-count.ts';
-import { UpstreamChangedError } from '../reader/record-reader.ts';
-import { urlText } from '../upstream/upstream-error.ts';
+import { UpstreamChangedError } from '../parse/pages.ts';
+import { recordCount } from '../parse/record-count.ts';
+import { urlText } from '../upstream/error.ts';
 import type { StagedVersion } from '../writing/version-writer.ts';
 import type { ImportJob } from './import-job.ts';
 

@@ -1,6 +1,6 @@
 // An import that starts again: when upstream changed under it, or Redis lost a part of what it needs.
 
-import { UpstreamChangedError } from '../reader/record-reader.ts';
+import { UpstreamChangedError } from '../parse/pages.ts';
 import { NotPublishedError } from '../scripts/publish.ts';
 import type { ImportJob } from './import-job.ts';
 import type { ImportReport } from './import-report.ts';

@@ -4,8 +4,8 @@ import { open, realpath, stat } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Access } from './access.ts';
-import { documentOf, hasLinesExtension, type UpstreamDocument } from './document.ts';
-import { codeOf, UpstreamError, urlText } from './upstream-error.ts';
+import { documentOf, hasLinesExtension, type UpstreamDocument } from './body.ts';
+import { codeOf, UpstreamError, urlText } from './error.ts';
 
 /** Opens files. */
 export interface FileClient {

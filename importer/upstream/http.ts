@@ -6,12 +6,12 @@ import { unescape as percentDecoded } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
+import { documentOf, type Found, hasLinesExtension, type Validators } from './body.ts';
 import { failingOnReset } from './connection-reset.ts';
 import { passingOverContinue } from './continue-answers.ts';
-import { documentOf, type Found, hasLinesExtension, type Validators } from './document.ts';
+import { codeOf, quoted, seconds, slowAdvice, UpstreamError, urlText } from './error.ts';
 import { isLinkLocal, refusingLinkLocal } from './link-local.ts';
 import { maxUrlLength, namedUrl } from './named-url.ts';
-import { codeOf, quoted, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** Asks http(s) servers, over connections that it keeps until it is closed. */
 export interface HttpClient {

@@ -2,7 +2,7 @@
 // they are not those that the digest is of.
 
 import { createHash } from 'node:crypto';
-import { UpstreamError } from './upstream-error.ts';
+import { UpstreamError } from './error.ts';
 
 /** What is told of a list. */
 interface Told {

@@ -1,7 +1,7 @@
 // In: the URL of a document, http(s) or file. Out: its decoded bytes, or one plain sentence that says why there are none.
 
 import { type Access, type UpstreamLimits, upstreamLimits } from './access.ts';
-import type { Found, Validators } from './document.ts';
+import type { Found, Validators } from './body.ts';
 import { createFileClient } from './file.ts';
 import { createHttpClient } from './http.ts';
 

@@ -2,7 +2,7 @@
 // where a list moved while it was walked, and where it holds a record twice.
 
 import { createHash } from 'node:crypto';
-import type { RecordBatch } from '../reader/record-reader.ts';
+import type { RecordBatch } from '../parse/pages.ts';
 
 /** What came again on a later page. */
 export interface Repeats {

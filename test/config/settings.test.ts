@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { readSettings, SettingsError, settingDefinitions } from '../../config/settings.ts';
-import { readerLimits } from '../../importer/reader/record-reader.ts';
+import { readerLimits } from '../../importer/parse/pages.ts';
 import { upstreamLimits } from '../../importer/upstream/access.ts';
 
 const read = (environment: Record<string, string>) => readSettings(environment);

@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { UpstreamDocument, Validators } from '../../../importer/upstream/document.ts';
+import type { UpstreamDocument, Validators } from '../../../importer/upstream/body.ts';
+import { UpstreamError, urlText } from '../../../importer/upstream/error.ts';
 import { createUpstream, type Upstream, type UpstreamOptions } from '../../../importer/upstream/upstream.ts';
-import { UpstreamError, urlText } from '../../../importer/upstream/upstream-error.ts';
 import {
   type Answer,
   closedPort,

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { RecordBatch } from '../../../importer/reader/record-reader.ts';
+import type { RecordBatch } from '../../../importer/parse/pages.ts';
 import { VersionWriter } from '../../../importer/writing/version-writer.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { oneServer } from '../../support/one-server.ts';

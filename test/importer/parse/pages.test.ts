@@ -11,10 +11,10 @@ import {
   type SourceRecord,
   UpstreamChangedError,
   type Walk,
-} from '../../../importer/reader/record-reader.ts';
-import type { UpstreamDocument } from '../../../importer/upstream/document.ts';
+} from '../../../importer/parse/pages.ts';
+import type { UpstreamDocument } from '../../../importer/upstream/body.ts';
+import { UpstreamError } from '../../../importer/upstream/error.ts';
 import { createUpstream, type Upstream } from '../../../importer/upstream/upstream.ts';
-import { UpstreamError } from '../../../importer/upstream/upstream-error.ts';
 import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
 import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';
 

@@ -1,8 +1,8 @@
 // In: the text of one upstream document, in pieces. Out: its records, each with its flaw and its text, and what the
 // envelope around them says. An array, an envelope and JSON Lines are told apart here.
 
-import { quoted } from '../upstream/upstream-error.ts';
-import { createTokenizer, type Flaw, type Token, ValueAssembler, writeTokens } from './json-values.ts';
+import { quoted } from '../upstream/error.ts';
+import { createTokenizer, type Flaw, type Token, ValueAssembler, writeTokens } from './values.ts';
 
 /** One element of the upstream's list, as it came. */
 export interface SourceRecord {

@@ -2,9 +2,9 @@
 // it is asked to wait for one.
 
 import { upstreamLimits } from './access.ts';
-import { medrefVersion } from './document.ts';
+import { medrefVersion } from './body.ts';
+import { UpstreamError, urlText } from './error.ts';
 import { createHttpClient } from './http.ts';
-import { UpstreamError, urlText } from './upstream-error.ts';
 
 /** How long upstream is asked to wait, in s: proxies usually give up an answer after 60. */
 const waitSeconds = 50;

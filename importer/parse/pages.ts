@@ -3,14 +3,14 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { shortened } from '../../shared/shortened.ts';
-import type { Arrival, UpstreamDocument, Validators } from '../upstream/document.ts';
+import type { Arrival, UpstreamDocument, Validators } from '../upstream/body.ts';
+import { quoted, UpstreamError, urlText } from '../upstream/error.ts';
 import { maxUrlLength, namedUrl } from '../upstream/named-url.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import { quoted, UpstreamError, urlText } from '../upstream/upstream-error.ts';
-import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './json-records.ts';
 import { recordCount, wasOrWere } from './record-count.ts';
+import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './records.ts';
 
-export type { Flaw } from './json-values.ts';
+export type { Flaw } from './values.ts';
 export type { SourceRecord };
 
 /** The upstream's list became another one during the walk; a walk from the start may find it at rest. */

@@ -4,8 +4,8 @@ import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
 import { ConnectionReset } from './connection-reset.ts';
+import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './error.ts';
 import { proven } from './told-digest.ts';
-import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './upstream-error.ts';
 
 /** What lets a later import ask whether a document has changed. */
 export interface Validators {
