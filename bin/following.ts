@@ -1,7 +1,7 @@
 // In: a collection, its upstream and its schedule. Out: the collection is imported also as soon as upstream publishes.
 
 import { Follower, type FollowOptions } from '../importer/follow.ts';
-import { readLastImportSince, readSeenVersion } from '../importer/job/import-history.ts';
+import { readLastImportSince, readSeenVersion } from '../importer/report.ts';
 import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { Logger } from './logger.ts';

@@ -1,8 +1,8 @@
 // In: collections and a connection. Out: the reports of their imports, which went on one after the other.
 
-import { importCollection } from '../importer/import-cycle.ts';
-import { type ImportReport, startReport } from '../importer/job/import-report.ts';
-import type { Webhook } from '../importer/notices/webhook.ts';
+import { importCollection } from '../importer/import.ts';
+import { type ImportReport, startReport } from '../importer/report.ts';
+import type { Webhook } from '../importer/webhook.ts';
 import type { Collection } from '../shared/collections/collection.ts';
 import { urlSetting } from '../shared/collections/collection.ts';
 import type { Redis } from '../shared/redis/connections.ts';

@@ -1,6 +1,6 @@
 // In: how far an import has come. Out: a line on a terminal that keeps up; elsewhere a line of the log now and then.
 
-import type { ImportProgress } from '../importer/job/import-job.ts';
+import type { ImportProgress } from '../importer/import.ts';
 import { age, count, counted } from '../shared/figures.ts';
 import type { Logger } from './logger.ts';
 import type { CommandContext } from './surroundings.ts';

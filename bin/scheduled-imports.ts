@@ -1,7 +1,6 @@
 // In: a collection that is due. Out: it was imported, by this process or by another one; or it is to be tried again.
 
-import { readLastImportSince } from '../importer/job/import-history.ts';
-import { startReport } from '../importer/job/import-report.ts';
+import { readLastImportSince, startReport } from '../importer/report.ts';
 import type { RunEnd } from '../importer/schedule.ts';
 import type { Collection } from '../shared/collections/collection.ts';
 import { collectionKeys } from '../shared/keys.ts';

@@ -2,7 +2,7 @@
 // wait for that; an import that fails is the schedule's to try again.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SeenVersion } from './job/import-history.ts';
+import type { SeenVersion } from './report.ts';
 import type { RunEnd } from './schedule.ts';
 import { type PublicationWatch, type Watched, watchPublications } from './upstream/watch.ts';
 

@@ -16,15 +16,14 @@ import {
   type StoredContent,
   type Version,
 } from '../shared/versions.ts';
-import { type ImportLock, takeLock } from './job/import-lock.ts';
+import { Lease } from './lease.ts';
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { contentDamage } from './publishing/content-damage.ts';
 import { mendKeys, readKeyDamage } from './publishing/mended-keys.ts';
 import { graceMs } from './publishing/retention.ts';
-import { sweepStaged } from './publishing/sweep.ts';
 import { sizesOf } from './publishing/wholeness.ts';
-import { discard } from './scripts/discard.ts';
+import { discard, discardAll } from './scripts/discard.ts';
 import { forgetChanges } from './scripts/forget-changes.ts';
 import type { BegunVersion } from './scripts/held.ts';
 import { replaceChanges } from './scripts/replace-changes.ts';
@@ -57,7 +56,7 @@ interface Repair {
   readonly redis: Redis;
   readonly keys: CollectionKeys;
   readonly collection: Collection;
-  readonly lock: ImportLock;
+  readonly lock: Lease;
 }
 
 /** Looks for damage under the lock of a collection, makes anew what can be, and looks again. */
@@ -66,14 +65,14 @@ export async function repair(
   { redis, keyPrefix }: { redis: Redis; keyPrefix: string },
 ): Promise<RepairResult> {
   const keys = collectionKeys(keyPrefix, collection);
-  const lock = await takeLock(redis, keys);
-  if ('holder' in lock) return { outcome: 'locked', lock };
+  const lock = await Lease.take(redis, keys);
+  if (!(lock instanceof Lease)) return { outcome: 'locked', lock };
   try {
     const held = { keys, token: lock.token };
     const { damage } = await readKeyDamage(redis, keys);
     // These first: what they have lost sight of may hold a content that is damaged, too.
     const mended = await mendKeys(redis, held);
-    await sweepStaged(redis, held);
+    await discardAll(redis, held);
     const found = { ...(await verify(redis, keys, collection)), keys: damage };
     const done = [...mended, ...(await makeAnew({ redis, keys, collection, lock }, found))];
     return { found, done, left: await verify(redis, keys, collection) };

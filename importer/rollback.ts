@@ -7,16 +7,15 @@ import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { type Hold, readHold } from '../shared/schedule-hold.ts';
 import * as versions from '../shared/versions.ts';
-import { amendHistory, conclusionOf } from './job/import-history.ts';
-import { type ImportLock, takeLock } from './job/import-lock.ts';
-import { type ImportReport, startReport } from './job/import-report.ts';
-import { awaitAcknowledgement } from './publishing/acknowledgement.ts';
+import { awaitDurability } from './durability.ts';
+import { Lease } from './lease.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { firstDamage } from './publishing/live-content.ts';
+import { requireIntactKeys } from './publishing/mended-keys.ts';
 import { publishVersion } from './publishing/publish-version.ts';
-import { sweepStaged } from './publishing/sweep.ts';
 import { maxNumberWaitMs } from './publishing/version-number.ts';
-import { discard } from './scripts/discard.ts';
+import { conclusionOf, type ImportReport, startReport } from './report.ts';
+import { discard, discardAll } from './scripts/discard.ts';
 
 /** What a rollback works with. */
 export interface RollbackContext {
@@ -26,8 +25,6 @@ export interface RollbackContext {
   readonly to: number | null;
   /** Compares and reports, and changes nothing. */
   readonly dryRun?: boolean | undefined;
-  /** As of an import. */
-  readonly waitReplicas?: number | undefined;
   /** See version-number.ts; tests do not wait. */
   readonly maxNumberWaitMs?: number | undefined;
 }
@@ -64,20 +61,22 @@ export type RollbackResult =
  */
 export async function rollBack(collection: Collection, context: RollbackContext): Promise<RollbackResult> {
   const keys = collectionKeys(context.keyPrefix, collection);
-  const lock = await takeLock(context.redis, keys);
-  if ('holder' in lock) return { outcome: 'locked', lock };
+  const lease = await Lease.take(context.redis, keys);
+  if (!(lease instanceof Lease)) return { outcome: 'locked', lock: lease };
   try {
-    return await publishAgain(collection, context, { keys, lock });
+    await requireIntactKeys(context.redis, collection.name, keys);
+    return await publishAgain(collection, context, lease);
   } finally {
-    await lock.release().catch(() => undefined); // It expires by itself.
+    await lease.release().catch(() => undefined); // It expires by itself.
   }
 }
 
 async function publishAgain(
   collection: Collection,
   { redis, to, dryRun = false, ...context }: RollbackContext,
-  { keys, lock }: { keys: CollectionKeys; lock: ImportLock },
+  lease: Lease,
 ): Promise<RollbackResult> {
+  const { keys } = lease;
   const startedAt = new Date();
   const draft = startReport(collection.name);
   const live = await versions.readLiveVersion(redis, keys);
@@ -93,8 +92,8 @@ async function publishAgain(
   const damage = await firstDamage(redis, keys, target);
   if (damage !== null) throw notWhole(target, damage);
 
-  await sweepStaged(redis, { keys, token: lock.token });
-  const begun = await lock.begin(dryRun ? `dry-run-${randomUUID()}` : '');
+  await discardAll(redis, lease);
+  const begun = await lease.begin(dryRun ? `dry-run-${randomUUID()}` : '');
   const { changeSets, ...diff } = await compareVersions(redis, begun, {
     before: comparable ? live : null,
     after: target,
@@ -129,9 +128,7 @@ async function publishAgain(
       },
       concluded,
     );
-    const awaited = { keys, version: number, replicas: context.waitReplicas };
-    const warnings = await awaitAcknowledgement(redis, awaited);
-    return rolledBack([...warnings, ...(await amendHistory(redis, begun, concluded, warnings))]);
+    return rolledBack(await awaitDurability(redis, { keys, version: number }));
   } catch (error) {
     if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);
     throw error;
@@ -172,4 +169,9 @@ function notWhole({ version }: versions.Version, damage: string): RollbackError 
   return new RollbackError(
     `Version ${version} is not whole in Redis, so it cannot be made live again; name another one with --to, or run medref verify --repair. ${damage}`,
   );
+}
+
+/** Ends the pause of a collection. @returns whether there was one */
+export async function liftHold(redis: Redis, keys: CollectionKeys): Promise<boolean> {
+  return (await redis.del(keys.hold)) === 1;
 }

@@ -4,12 +4,11 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { takeLock } from '../importer/job/import-lock.ts';
-import type { ImportOutcome } from '../importer/job/import-report.ts';
+import { Lease } from '../importer/lease.ts';
 import type { SourceRecord } from '../importer/parse/pages.ts';
 import { compareVersions } from '../importer/publishing/compare-versions.ts';
-import { liftHold } from '../importer/publishing/hold.ts';
-import { RollbackError, rollBack, VersionRequiredError } from '../importer/rollback.ts';
+import type { ImportOutcome } from '../importer/report.ts';
+import { liftHold, RollbackError, rollBack, VersionRequiredError } from '../importer/rollback.ts';
 import { contentKeys } from '../importer/scripts/key-lists.ts';
 import { VersionWriter } from '../importer/writing/version-writer.ts';
 import type { Drug } from '../shared/collections/drug.ts';
@@ -272,7 +271,7 @@ async function dieImporting(
   list: readonly Element[],
   death: Death,
 ): Promise<void> {
-  const lock = await takeLock(redis, keys);
+  const lock = await Lease.take(redis, keys);
   if ('holder' in lock) throw new Error(`The lock is held by ${lock.holder}.`);
   try {
     if (death === 'locked') return;
@@ -574,7 +573,7 @@ const deaths = fc
 const lockedOut = upstreamList.map((list) =>
   command(`import ${signs(list)} and rollback while another holds the lock`, async (model, real) => {
     const { redis, redisUrl } = real;
-    const lock = await takeLock(redis, keys);
+    const lock = await Lease.take(redis, keys);
     if ('holder' in lock) throw new Error(`The lock is held by ${lock.holder}.`);
     try {
       const values = list.map(({ value }) => value);

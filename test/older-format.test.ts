@@ -3,9 +3,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { ImportJob } from '../importer/job/import-job.ts';
-import { storedValidators } from '../importer/job/known-validators.ts';
 import { repair } from '../importer/repair.ts';
+import { storedValidators } from '../importer/validators.ts';
 import { isDamaged, verify } from '../importer/verify.ts';
 import { storedRecord } from '../importer/writing/content-writer.ts';
 import type { Product } from '../shared/collections/product.ts';
@@ -249,8 +248,8 @@ function aboutFormat(format: number): void {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(last));
     });
     try {
-      const source = { context: { upstream: { url: upstream.url() } } } as ImportJob;
-      const validators = storedValidators(source, { etag: '"last"', lastModified: null });
+      const source = { url: upstream.url(), collection: productCollection };
+      const validators = storedValidators({ etag: '"last"', lastModified: null }, source);
       await service.redis().set(keys.validators, validators as string);
       const importIt = () => importFrom(upstream.url(), productCollection, { redisUrl: service.redisUrl() });
       expect((await importIt()).outcome).to.equal('published');

@@ -1,6 +1,6 @@
 // The report of an import as lines for people.
 
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import { printable } from '../../shared/escapes.ts';
 import { count } from '../../shared/figures.ts';
 

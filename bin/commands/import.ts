@@ -1,9 +1,9 @@
 // medref import: imports collections now, one after the other.
 
 import type { Settings } from '../../config/settings.ts';
-import { type ImportOutcome, type ImportReport, startReport } from '../../importer/job/import-report.ts';
-import { createWebhook } from '../../importer/notices/webhook.ts';
+import { type ImportOutcome, type ImportReport, startReport } from '../../importer/report.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
+import { createWebhook } from '../../importer/webhook.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { urlSetting } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';

@@ -1,6 +1,6 @@
 // medref keys: API keys, from their making to their end.
 
-import { awaitDisk } from '../../importer/publishing/disk.ts';
+import { awaitDisk } from '../../importer/durability.ts';
 import {
   createApiKey,
   findApiKey,
@@ -178,7 +178,7 @@ async function onDisk(
   { what, logger }: { readonly what: string; readonly logger: Logger },
 ): Promise<void> {
   const { keys: key } = apiKeyKeys(settings.keyPrefix);
-  for (const warning of await awaitDisk(redis, { key, what })) logger.warn(warning);
+  for (const warning of await awaitDisk(redis, key, what)) logger.warn(warning);
 }
 
 /** A key that was made, for programs. */

@@ -1,13 +1,13 @@
 // medref rollback and medref resume: an older content is made live again, and the schedule held until it is lifted.
 
-import { createWebhook } from '../../importer/notices/webhook.ts';
-import { liftHold } from '../../importer/publishing/hold.ts';
 import {
+  liftHold,
   type RollbackResult,
   type RolledBack,
   rollBack,
   VersionRequiredError,
 } from '../../importer/rollback.ts';
+import { createWebhook } from '../../importer/webhook.ts';
 import { count } from '../../shared/figures.ts';
 import { collectionKeys } from '../../shared/keys.ts';
 import { exitCodes, LockedError, UsageError } from '../exit-codes.ts';
@@ -25,12 +25,12 @@ export async function rollbackCommand(
   options: OutputOptions & { to?: number; dryRun?: boolean },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
-  const { keyPrefix, waitReplicas } = context.settings;
+  const { keyPrefix } = context.settings;
   const { to = null, dryRun = false } = options;
   const logger = createLogger(context).child({ by: operator(), collection: name });
   logger.info({ to, dryRun }, 'A rollback begins.');
   const result = await withRedis(context.settings, (redis) =>
-    rollBack(collection, { redis, keyPrefix, to, dryRun, waitReplicas }),
+    rollBack(collection, { redis, keyPrefix, to, dryRun }),
   ).catch((error: Error) => {
     throw error instanceof VersionRequiredError ? new UsageError(error.message) : error;
   });

@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UpstreamSettings } from '../../config/settings.ts';
 import type { Follower, Pauses } from '../../importer/follow.ts';
-import { createWebhook } from '../../importer/notices/webhook.ts';
 import { startSchedule, type Waits } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
+import { createWebhook } from '../../importer/webhook.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';

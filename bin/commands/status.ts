@@ -1,7 +1,7 @@
 // medref status: what is live, how old it is, how the last imports ended, who imports now, and what to do next.
 
 import { settingWarnings } from '../../config/setting-warnings.ts';
-import { diskWarnings } from '../../importer/publishing/disk.ts';
+import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
 import { judged } from '../../shared/advice.ts';
 import { readState } from '../../shared/collection-state.ts';

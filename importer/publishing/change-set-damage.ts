@@ -15,7 +15,8 @@ export interface DamagedChanges {
 
 /** Reads all change sets by which changes are told: of each version but the oldest one. What is let go is not told of. */
 export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promise<DamagedChanges[]> {
-  const numbers = (await redis.zrange(keys.changeSets, 0, '-1')).map(Number);
+  const isSortedSet = (await redis.type(keys.changeSets)) === 'zset'; // Another type is reported with the keys.
+  const numbers = isSortedSet ? (await redis.zrange(keys.changeSets, 0, '-1')).map(Number) : [];
   const damaged: DamagedChanges[] = [];
   for (const [n, version] of numbers.entries()) {
     const previous = numbers[n - 1];

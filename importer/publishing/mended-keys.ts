@@ -3,7 +3,7 @@
 
 import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { isWrongType, parseStored } from '../../shared/redis/damage.ts';
+import { DamagedKeyError, isWrongType, parseStored } from '../../shared/redis/damage.ts';
 import { parseVersion } from '../../shared/versions.ts';
 import type { Held } from '../scripts/held.ts';
 import { type Mending, mend } from '../scripts/mend.ts';
@@ -48,6 +48,17 @@ export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
   if (damage.length > 0) await mend(redis, held, mending);
   if (lost.versions.length > 0) await retain(redis, held, lost, graceMs);
   return damage.map((it) => `${it} It was mended.`);
+}
+
+/** Ends an import or a rollback that meets a damaged key. @throws DamagedKeyError that says what to run */
+export async function requireIntactKeys(
+  redis: Redis,
+  collection: string,
+  keys: CollectionKeys,
+): Promise<void> {
+  const [damage] = (await readKeyDamage(redis, keys)).damage;
+  if (damage !== undefined)
+    throw new DamagedKeyError(`${damage} Run "medref verify ${collection} --repair".`);
 }
 
 /** Looks for damaged keys. */

@@ -16,9 +16,13 @@ export interface UnpublishedEnd {
   readonly name: ContentName | '';
   /** ISO 8601 when upstream was found to be as the live version; `''` when it was not. */
   readonly checkedAt: string;
-  /** JSON text of the upstream's validators; `''` deletes them, `'keep'` leaves them. */
-  readonly validators: string;
+  readonly validators: KeptValidators;
 }
+
+/** What becomes of the upstream's validators. */
+export type KeptValidators =
+  | { readonly kind: 'keep' | 'delete' }
+  | { readonly kind: 'set'; readonly text: string };
 
 /**
  * Ends an import that published nothing: drops what it staged, keeps its report and its rejects. May be repeated.
@@ -29,9 +33,12 @@ export interface UnpublishedEnd {
 export async function conclude(
   redis: Redis,
   { keys, token }: Held,
-  end: UnpublishedEnd,
+  { validators, ...end }: UnpublishedEnd,
   { rejects, ...entry }: Conclusion,
 ): Promise<Dropped> {
+  const stored = { keep: 'keep', delete: '', set: 'text' in validators ? validators.text : '' }[
+    validators.kind
+  ];
   const reply = await evaluate(
     redis,
     script,
@@ -39,7 +46,7 @@ export async function conclude(
       ...[keys.lock, keys.staged, keys.imports, keys.rejects, keys.checked, keys.validators, keys.versions],
       ...(end.name === '' ? [] : stagedKeys(keys, end.name)),
     ],
-    [JSON.stringify({ token, ...end, ...entry }), ...rejects],
+    [JSON.stringify({ token, ...end, ...entry, validators: stored }), ...rejects],
   );
   return dropped(reply);
 }

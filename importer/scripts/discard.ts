@@ -21,3 +21,8 @@ export async function discard(redis: Redis, { keys, token }: Held, name: Content
 export function dropped(reply: unknown): Dropped {
   return heldReply(reply) === 2 ? 'published' : 'dropped';
 }
+
+/** Deletes what imports that died have staged; the caller holds the lock. @throws LockLostError */
+export async function discardAll(redis: Redis, held: Held): Promise<void> {
+  for (const name of await redis.smembers(held.keys.staged)) await discard(redis, held, name);
+}

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { readLastImportSince, readSeenVersion } from '../../importer/job/import-history.ts';
+import { readLastImportSince, readSeenVersion } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { readHistory } from '../../shared/ended-imports.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createProgress } from '../../bin/progress.ts';
-import type { ImportProgress } from '../../importer/job/import-job.ts';
+import type { ImportProgress } from '../../importer/import.ts';
 
 const erase = '\r\x1b[K';
 

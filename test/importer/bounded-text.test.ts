@@ -1,7 +1,7 @@
 // What an upstream sends is bounded where it is repeated: in reasons, warnings, rejects and the history.
 
 import { expect } from 'chai';
-import { startReport } from '../../importer/job/import-report.ts';
+import { startReport } from '../../importer/report.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { importFrom } from '../support/importing.ts';

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { pino } from 'pino';
-import { importCollection } from '../../importer/import-cycle.ts';
+import { importCollection } from '../../importer/import.ts';
 import { products } from '../../shared/collections/product.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 

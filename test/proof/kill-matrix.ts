@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { expect } from 'chai';
-import type { ImportOutcome } from '../../importer/job/import-report.ts';
+import type { ImportOutcome } from '../../importer/report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';

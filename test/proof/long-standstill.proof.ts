@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import { readLiveVersion } from '../../shared/versions.ts';
 import { importFrom } from '../support/importing.ts';
 import { holdUp, productSubject } from './generations.ts';

@@ -6,7 +6,7 @@ import { constants, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import { connectForListening, connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi } from '../support/api.ts';
 import { aheadOfClock } from '../support/importing.ts';

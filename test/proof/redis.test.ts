@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { lifetimes } from '../../importer/job/import-lock.ts';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import { lifetimes } from '../../importer/lease.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import { stagedKeys } from '../../importer/scripts/key-lists.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
 import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';

@@ -1,9 +1,8 @@
 // Imports for tests: real ones, from a real HTTP upstream into a real Redis.
 
 import { pino } from 'pino';
-import { importCollection } from '../../importer/import-cycle.ts';
-import type { ImportContext } from '../../importer/job/import-job.ts';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import { type ImportOptions, importCollection } from '../../importer/import.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { oneServer } from './one-server.ts';
@@ -17,7 +16,7 @@ import { startUpstreamServer } from './upstream-server.ts';
 export const aheadOfClock = 99991231000000;
 
 /** What may differ from the usual import. */
-export type ImportChanges = Partial<Omit<ImportContext, 'redis'>> & {
+export type ImportChanges = Partial<Omit<ImportOptions, 'redis'>> & {
   /** For how long the connection to Redis may be silent, in ms. */
   readonly silenceMs?: number | undefined;
   /** For how long a reply of Redis is waited for, in ms. */

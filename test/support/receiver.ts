@@ -2,7 +2,7 @@
 
 import { createHmac } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import type { Notice } from '../../importer/notices/notice.ts';
+import type { Notice } from '../../importer/webhook.ts';
 import { type Answer, upstreamServers } from './upstream-server.ts';
 
 /** A request as it came. */

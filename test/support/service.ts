@@ -1,7 +1,7 @@
 // A Redis and an API on it, both as new for each test of a suite. Out: versions that are published, and seen by readers.
 
 import { expect } from 'chai';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';

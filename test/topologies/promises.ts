@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Redis as OneServer } from 'ioredis';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import {
   connectForListening,
   connectForWriting,

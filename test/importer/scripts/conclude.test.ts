@@ -14,7 +14,7 @@ describe('conclude.lua', () => {
     conclude(
       redis(),
       held,
-      { name, checkedAt: '', validators: 'keep', ...facts },
+      { name, checkedAt: '', validators: { kind: 'keep' }, ...facts },
       { report: `{"outcome":"failed","name":${name}}`, historyCap: 3, rejects: ['{"total":1}', 'one'] },
     );
 
@@ -28,11 +28,11 @@ describe('conclude.lua', () => {
 
   it('stores, keeps or deletes the validators, and when upstream was checked', async () => {
     for (const number of [1, 2, 3]) await stageWhole(redis(), number, [record(1, 1)]);
-    await end(1, { checkedAt: 'today', validators: '{"etag":"x"}' });
+    await end(1, { checkedAt: 'today', validators: { kind: 'set', text: '{"etag":"x"}' } });
     expect(await redis().mget(keys.checked, keys.validators)).to.deep.equal(['today', '{"etag":"x"}']);
     await end(2);
     expect(await redis().mget(keys.checked, keys.validators)).to.deep.equal(['today', '{"etag":"x"}']);
-    await end(3, { validators: '' });
+    await end(3, { validators: { kind: 'delete' } });
     expect(await redis().mget(keys.checked, keys.validators)).to.deep.equal(['today', null]);
   });
 
@@ -64,7 +64,7 @@ describe('conclude.lua', () => {
     expect(await redis().xlen(keys.imports)).to.equal(0);
     await redis().mset(keys.checked, 'before', keys.validators, 'before');
     const entry = { report: '{"outcome":"locked"}', historyCap: 3, rejects: ['{"total":1}', 'one'] };
-    const facts = { name: '', checkedAt: 'now', validators: '' };
+    const facts = { name: '', checkedAt: 'now', validators: { kind: 'delete' } } as const;
     await conclude(redis(), { keys, token: '' }, facts, entry);
     expect(await redis().xlen(keys.imports)).to.equal(1);
     expect(await redis().get(keys.lock)).to.equal('another token');

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { createGzip, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { ImportOutcome } from '../../../importer/job/import-report.ts';
+import type { ImportOutcome } from '../../../importer/report.ts';
 import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { readLastRejects } from '../../../shared/last-rejects.ts';

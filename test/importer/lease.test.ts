@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type ImportLock, lifetimes, takeLock } from '../../../importer/job/import-lock.ts';
-import { contentKeys, workspaceKeys } from '../../../importer/scripts/key-lists.ts';
-import { readLockHolder } from '../../../shared/lock-holder.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { companyKeys, productKeys as keys } from '../../support/keys.ts';
-import { startRedisProxy, strikeOnce } from '../../support/redis-proxy.ts';
-import { useRedis } from '../../support/redis-server.ts';
+import { Lease, lifetimes } from '../../importer/lease.ts';
+import { contentKeys, workspaceKeys } from '../../importer/scripts/key-lists.ts';
+import { readLockHolder } from '../../shared/lock-holder.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { companyKeys, productKeys as keys } from '../support/keys.ts';
+import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import { useRedis } from '../support/redis-server.ts';
 
 describe('the import lock', () => {
   const server = useRedis();
@@ -19,8 +19,8 @@ describe('the import lock', () => {
 
   it('is held by one at a time, and others are told by whom and since when', async () => {
     const start = new Date().toISOString();
-    const lock = (await takeLock(redis, keys)) as ImportLock;
-    const other = await takeLock(redis, keys);
+    const lock = (await Lease.take(redis, keys)) as Lease;
+    const other = await Lease.take(redis, keys);
     expect(other).to.deep.equal(await readLockHolder(redis, keys));
     expect(other).to.have.property('holder').that.includes(String(process.pid));
     const { since } = other as { since: string };
@@ -34,7 +34,7 @@ describe('the import lock', () => {
     const proxy = await startRedisProxy(server().port, cut);
     const unlucky = await connectForWriting(proxy.url);
     try {
-      const lock = (await takeLock(unlucky, keys)) as ImportLock;
+      const lock = (await Lease.take(unlucky, keys)) as Lease;
       expect(lock.token).to.equal(await redis.get(keys.lock));
       await lock.release();
     } finally {
@@ -44,7 +44,7 @@ describe('the import lock', () => {
   });
 
   it('is free 30 s after its holder’s death at the latest', async () => {
-    const lock = (await takeLock(redis, keys)) as ImportLock;
+    const lock = (await Lease.take(redis, keys)) as Lease;
     expect(
       await redis.pttl(keys.lock),
       'not much earlier either, when its holder only stands still',
@@ -61,23 +61,23 @@ describe('the import lock', () => {
       const dead = JSON.stringify({ holder: 'process 1 on a', since: new Date().toISOString(), token: 't' });
       await redis.set(keys.lock, dead);
       if (left !== null) await redis.pexpire(keys.lock, left);
-      expect(await takeLock(redis, keys)).to.have.property('holder', 'process 1 on a');
+      expect(await Lease.take(redis, keys)).to.have.property('holder', 'process 1 on a');
       expect(await redis.pttl(keys.lock)).to.be.within(29_000, 30_000);
       await sleep(50);
-      await takeLock(redis, keys);
+      await Lease.take(redis, keys);
       expect(await redis.pttl(keys.lock), 'and is not made longer').to.be.below(29_960);
     });
 
   it('is of its own collection alone', async () => {
-    const lock = (await takeLock(redis, keys)) as ImportLock;
-    const other = (await takeLock(redis, companyKeys)) as ImportLock;
+    const lock = (await Lease.take(redis, keys)) as Lease;
+    const other = (await Lease.take(redis, companyKeys)) as Lease;
     expect(other.token).to.be.a('string');
     await lock.release();
     await other.release();
   });
 
   it('is renewed, with what is staged under it, while its holder lives', async () => {
-    const lock = (await takeLock(redis, keys, { ...lifetimes, lockMs: 300, renewEveryMs: 50 })) as ImportLock;
+    const lock = (await Lease.take(redis, keys, { ...lifetimes, lockMs: 300, renewEveryMs: 50 })) as Lease;
     const { name } = await lock.begin('');
     const staged = [...contentKeys(keys, name), ...workspaceKeys(keys, name)];
     for (const key of staged) await redis.set(key, 'x', 'PX', 300);
@@ -89,7 +89,7 @@ describe('the import lock', () => {
   });
 
   it('tells its holder when another has taken it over, and is not given back by the one who lost it', async () => {
-    const lock = (await takeLock(redis, keys, { ...lifetimes, renewEveryMs: 30 })) as ImportLock;
+    const lock = (await Lease.take(redis, keys, { ...lifetimes, renewEveryMs: 30 })) as Lease;
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     await sleep(200);
     expect(lock.signal.aborted).to.equal(true);
@@ -99,7 +99,7 @@ describe('the import lock', () => {
   });
 
   it('counts as lost when it could not be renewed for its whole lifetime', async () => {
-    const lock = (await takeLock(redis, keys, { ...lifetimes, lockMs: 200, renewEveryMs: 50 })) as ImportLock;
+    const lock = (await Lease.take(redis, keys, { ...lifetimes, lockMs: 200, renewEveryMs: 50 })) as Lease;
     server().pause();
     try {
       while (!lock.signal.aborted) await sleep(20);

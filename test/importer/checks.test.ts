@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { exceeds, percentText } from '../../../importer/checks/check.ts';
+import { exceeds, percentText } from '../../importer/checks.ts';
 
 describe('a percentage, as a check says it', () => {
   it('has one decimal', () => {

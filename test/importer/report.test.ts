@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { readLastImportSince } from '../../../importer/job/import-history.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { productKeys as keys } from '../../support/keys.ts';
-import { useRedis } from '../../support/redis-server.ts';
+import { readLastImportSince } from '../../importer/report.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { useRedis } from '../support/redis-server.ts';
 
 describe('the history of imports', () => {
   const server = useRedis();

@@ -1,33 +1,54 @@
-// In: reports. Out: a webhook is told of them, tried again where it did not take them; what it never took is in the log.
-// Nobody waits for it but the end of a command, and that not for long.
+// Notifies a webhook of publications, refusals and failures, and retries; a notice that was never accepted is in the log.
 
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { ImportReport } from '../job/import-report.ts';
-import { type Notice, noticeOf } from './notice.ts';
+import type { ImportOutcome, ImportReport } from './report.ts';
+
+/** What a webhook is notified of; a rollback is a publication. */
+export type NoticeEvent = 'published' | 'refused' | 'failed';
+
+/** What a webhook is sent, in this order of members. */
+export interface Notice {
+  /** The same at each attempt, so that the receiver can recognize a repetition. */
+  readonly id: string;
+  readonly event: NoticeEvent;
+  readonly collection: string;
+  /** The version that was published; `null` if none was. */
+  readonly version: number | null;
+  /** When it happened, ISO 8601. */
+  readonly time: string;
+  readonly report: ImportReport;
+}
+
+const events: Partial<Record<ImportOutcome, NoticeEvent>> = {
+  published: 'published',
+  'rolled-back': 'published',
+  refused: 'refused',
+  failed: 'failed',
+};
 
 /** Where notices go. */
 export interface WebhookSettings {
-  /** `undefined`: nobody is told anything. */
+  /** `undefined`: there is no webhook. */
   readonly webhookUrl: URL | undefined;
-  /** What notices are signed with; `undefined`: they are not signed. */
+  /** Signs the notices; `undefined`: they are not signed. */
   readonly webhookSecret: string | undefined;
 }
 
-/** What a webhook is allowed. */
+/** Limits of a webhook. */
 export interface WebhookLimits {
-  /** Until a try is answered, in ms. */
+  /** Until an attempt is answered, in ms. */
   readonly tryMs: number;
-  /** Before each further try, in ms; when they have been waited for, the notice is given up. */
+  /** Before each further attempt, in ms; after the last one the notice is given up. */
   readonly waitsMs: readonly number[];
-  /** How long the end of a command waits for what is under way, in ms. */
+  /** How long the end of a command waits for notices in progress, in ms. */
   readonly finishMs: number;
-  /** Notices that may be under way at once. */
+  /** Notices that may be in progress at once. */
   readonly underWay: number;
 }
 
-/** The limits that hold outside of tests. */
+/** The limits that are used outside of tests. */
 export const webhookLimits: WebhookLimits = Object.freeze({
   tryMs: 10_000,
   waitsMs: [1_000, 2_000, 10_000, 60_000, 300_000],
@@ -35,11 +56,11 @@ export const webhookLimits: WebhookLimits = Object.freeze({
   underWay: 100,
 });
 
-/** Tells a webhook of what happens. */
+/** Notifies a webhook. */
 export interface Webhook {
-  /** Begins to tell it of a publication, a refusal or a failure; of anything else, nothing. Never throws, never waits. */
+  /** Starts to send a publication, a refusal or a failure, and ignores other outcomes. Never throws, never waits. */
   tell(report: ImportReport): void;
-  /** Waits a little for what is under way, and gives up the rest. To be called at the end of a command. */
+  /** Waits a little for notices in progress, then gives up the rest. To be called at the end of a command. */
   finish(): Promise<void>;
 }
 
@@ -49,28 +70,31 @@ export function createWebhook(
   logger: Logger,
   limits: WebhookLimits = webhookLimits,
 ): Webhook {
-  const underWay = new Set<Promise<void>>();
+  const sending = new Set<Promise<void>>();
   const ending = new AbortController();
   return {
     tell: (report) => {
-      const notice = url && noticeOf(report);
-      if (!notice) return;
-      const log = logger.child({ webhook: url.origin, notice: factsOf(notice) });
-      if (underWay.size >= limits.underWay) {
+      const event = events[report.outcome];
+      if (!url || !event) return;
+      const { collection, version } = report;
+      const facts = { id: randomUUID(), event, collection, version };
+      const notice: Notice = { ...facts, time: new Date().toISOString(), report };
+      const log = logger.child({ webhook: url.origin, notice: facts });
+      if (sending.size >= limits.underWay) {
         log.error('A notice was not sent to the webhook: too many others are waiting for it.');
         return;
       }
       const delivery = deliver({ url, secret, notice, log, limits, ending: ending.signal });
-      underWay.add(delivery);
-      void delivery.finally(() => underWay.delete(delivery));
+      sending.add(delivery);
+      void delivery.finally(() => sending.delete(delivery));
     },
     finish: async () => {
       const grace = new AbortController();
-      const late = sleep(limits.finishMs, null, { signal: grace.signal }).catch(() => undefined);
-      await Promise.race([Promise.all(underWay), late]);
+      const timeout = sleep(limits.finishMs, null, { signal: grace.signal }).catch(() => undefined);
+      await Promise.race([Promise.all(sending), timeout]);
       grace.abort();
       ending.abort();
-      await Promise.all(underWay);
+      await Promise.all(sending);
     },
   };
 }
@@ -85,7 +109,7 @@ interface Delivery {
   readonly ending: AbortSignal;
 }
 
-/** Tries until the webhook takes it, or there is no further try. Never rejects. */
+/** Sends a notice until the webhook accepts it, or there is no further attempt. Never rejects. */
 async function deliver({ url, secret, notice, log, limits, ending }: Delivery): Promise<void> {
   const body = JSON.stringify(notice);
   const headers = {
@@ -112,12 +136,12 @@ async function deliver({ url, secret, notice, log, limits, ending }: Delivery): 
   }
 }
 
-/** `sha256=` and the HMAC of the body under the secret, in hexadecimal digits. */
+/** Returns `sha256=` and the HMAC of the body under the secret, in hexadecimal digits. */
 function signatureOf(body: string, secret: string): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
 
-/** Sends a notice once. @returns why it was not taken, as a sentence; `null` where it was */
+/** Sends a notice once. @returns why it was not accepted, as a sentence; `null` if it was */
 async function post(
   url: URL,
   {
@@ -142,11 +166,7 @@ async function post(
   }
 }
 
-/** Node's own code of what went wrong, which fetch has in the cause of its error. No text of an error: it may have the URL. */
+/** Returns Node's own error code, which fetch has in the cause of its error. No message of an error: it may contain the URL. */
 function codeOf({ name, cause }: Error): string {
   return (cause as { code?: string } | undefined)?.code ?? name;
-}
-
-function factsOf({ id, event, collection, version }: Notice): object {
-  return { id, event, collection, version };
 }

@@ -2,7 +2,7 @@ import { pbkdf2 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { ImportReport } from '../../importer/job/import-report.ts';
+import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { contentKeys, workspaceKeys } from '../../importer/scripts/key-lists.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
@@ -507,16 +507,6 @@ describe('an import', () => {
       expect(report).to.deep.include({ outcome: 'published', read: 11, added: 1, changed: 0, reason: null });
     });
 
-    it('tells what was mended before all the same, and each of the others once', async () => {
-      await redis.set(keys.undone, 'no set');
-      const report = await importLosing([{ ...product(1), more: 1 }]);
-      expect(report).to.deep.include({ outcome: 'published', read: 1, written: 1 });
-      expect(report.warnings).to.deep.equal([
-        `The Redis key ${keys.undone} was a string where a set belongs. It was mended.`,
-        'Unknown members were left out: $.more (1 record).',
-      ]);
-    });
-
     it('counts nothing of the walk before where it fails before the next one begins', async () => {
       await importProducts([...products(100), {}]);
       const rejects = await readLastRejects(redis, keys);
@@ -531,88 +521,6 @@ describe('an import', () => {
       expect(last).to.deep.include({ read: 0, validators: null });
       expect(last, 'what upstream is').not.to.have.property('upstreamVersion');
       expect(await readLastRejects(redis, keys)).to.deep.equal(rejects);
-    });
-  });
-
-  describe('of pages with a total count that stays', () => {
-    const pageSize = 110;
-    let list: unknown[];
-    let asked: number;
-    let url: URL;
-    /** What becomes of the list after its first page was sent. */
-    let afterFirstPage: () => void;
-    beforeEach(async () => {
-      [list, asked, afterFirstPage] = [products(220), 0, () => undefined];
-      const upstream = await startUpstream((response, request) => {
-        asked += 1;
-        const from = Number(new URL(request.url ?? '', 'http://x').searchParams.get('from') ?? 0);
-        const next = from + pageSize < list.length ? { next: { href: `?from=${from + pageSize}` } } : {};
-        const data = list.slice(from, from + pageSize);
-        response.end(JSON.stringify({ data, _links: next, _meta: { totalCount: list.length } }));
-        if (from === 0) afterFirstPage();
-      });
-      url = upstream.url('/list');
-    });
-    const importPages = () => importFrom(url, productCollection, { redisUrl: server().url });
-    /** One comes at the front and one leaves at the end: the last of the first page is the first of the second, too. */
-    const moveOn = () => {
-      list = [product(1_000 + asked), ...list.slice(0, -1)];
-    };
-
-    it('starts again when a record comes again, the same, on a later page, until the list is at rest', async () => {
-      afterFirstPage = () => asked === 1 && moveOn();
-      const report = await importPages();
-      expect(report).to.deep.include({
-        outcome: 'published',
-        read: 220,
-        written: 220,
-        rejected: 0,
-        warnings: [],
-      });
-      expect(await liveRecords()).to.deep.equal(list);
-      expect(asked).to.equal(4);
-    });
-
-    it('fails when the list never comes to rest', async () => {
-      afterFirstPage = moveOn;
-      const report = await importPages();
-      expect(report.outcome).to.equal('failed');
-      expect(report.reason).to.contain(
-        '/list changed during the walk: the record at position 110 came again on a later page, at position 111.',
-      );
-      expect(asked).to.equal(8);
-      expect(await live()).to.equal(null);
-    });
-
-    it('fails when records come again at the same places, of a list that is another one each time', async () => {
-      afterFirstPage = () => {
-        list = products(220).map((it, i) =>
-          i === 110 ? product(110) : i === 7 ? product(2_000 + asked) : it,
-        );
-      };
-      list[110] = product(110);
-      expect(await importPages()).to.deep.include({ outcome: 'failed', version: null });
-      expect(asked).to.equal(8);
-    });
-
-    it('rejects what is twice in a list at rest, when a second walk finds it again, and says so', async () => {
-      list = [...products(219), product(7)];
-      const report = await importPages();
-      expect(report).to.deep.include({ outcome: 'published', read: 220, written: 219, rejected: 1 });
-      expect(report.warnings).to.deep.equal([
-        '1 record came again on a later page, the first from position 7 at position 220. Two walks found the same list, ' +
-          'so that it holds them twice; the later ones are rejected as duplicates.',
-      ]);
-      const { rejects } = await readLastRejects(redis, keys);
-      expect(rejects[0]?.reason).to.equal('is a duplicate of the record at position 7');
-      expect(asked).to.equal(4);
-    });
-
-    it('walks once where a duplicate is on the same page, or is another record of the same id', async () => {
-      list = [...products(218), product(219, { published: false }), product(219, { published: false })];
-      list[150] = product(7, { published: false });
-      expect(await importPages()).to.deep.include({ outcome: 'published', rejected: 2, warnings: [] });
-      expect(asked).to.equal(2);
     });
   });
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { type ImportOutcome, type ImportReport, startReport } from '../../../importer/job/import-report.ts';
-import { createWebhook, type WebhookLimits, webhookLimits } from '../../../importer/notices/webhook.ts';
-import { expectedSignature, receivers } from '../../support/receiver.ts';
-import { closedPort, refusing } from '../../support/upstream-server.ts';
+import { type ImportOutcome, type ImportReport, startReport } from '../../importer/report.ts';
+import { createWebhook, type WebhookLimits, webhookLimits } from '../../importer/webhook.ts';
+import { expectedSignature, receivers } from '../support/receiver.ts';
+import { closedPort, refusing } from '../support/upstream-server.ts';
 
 const secret = 'a-secret-that-no-log-has';
 

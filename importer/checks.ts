@@ -1,0 +1,139 @@
+// The checks that a staged version must pass before it is published, in the order in which they are reported.
+
+import type { LiveVersion } from '../shared/versions.ts';
+import { recordCount, wasOrWere } from './parse/record-count.ts';
+import type { DiffCounts } from './publishing/compare-versions.ts';
+import type { StagedVersion } from './writing/version-writer.ts';
+
+/** What the checks judge. */
+export interface Candidate {
+  readonly staged: StagedVersion;
+  readonly live: LiveVersion | null;
+  readonly diff: DiffCounts;
+  /** Whether an operator rolled back from this content. */
+  readonly undone: boolean;
+  readonly maxShrinkPercent: number;
+  readonly maxRejectPercent: number;
+  readonly maxChangePercent: number;
+}
+
+/** One rule. */
+interface Check {
+  readonly name: string;
+  /** Whether `--force` skips it. */
+  readonly forceable: boolean;
+  /** Returns why the candidate is refused, as a sentence with its numbers; `null` if it passes. */
+  readonly refusal: (candidate: Candidate) => string | null;
+}
+
+/** A member that is filled in at least this share of the live records is expected to stay so. */
+const filledPercent = 95;
+
+export const checks: readonly Check[] = [
+  {
+    name: 'not-empty',
+    forceable: false,
+    refusal: ({ staged: { read, written, rejected } }) =>
+      written > 0 ? null : `Upstream has no valid record: ${read} read, ${rejected} rejected.`,
+  },
+  {
+    name: 'rejects',
+    forceable: true,
+    refusal: ({ staged: { read, rejected }, maxRejectPercent }) => {
+      if (!exceeds(rejected, read, maxRejectPercent)) return null;
+      const share = percentText((rejected * 100) / read, maxRejectPercent);
+      return (
+        `${rejected} of the ${recordCount(read)} read ${wasOrWere(rejected)} rejected (${share}); ` +
+        `MAX_REJECT_PERCENT allows ${maxRejectPercent} %.`
+      );
+    },
+  },
+  {
+    name: 'shrink',
+    forceable: true,
+    refusal: ({ diff: { removed }, live, maxShrinkPercent }) => {
+      if (!live || !exceeds(removed, live.totalCount, maxShrinkPercent)) return null;
+      const share = percentText((removed * 100) / live.totalCount, maxShrinkPercent);
+      return (
+        `${removed} of the ${live.totalCount} live ids ${removed === 1 ? 'is' : 'are'} absent (${share}); ` +
+        `MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`
+      );
+    },
+  },
+  {
+    name: 'change',
+    forceable: true,
+    refusal: ({ diff: { changed, removed }, live, maxChangePercent }) => {
+      const staying = (live?.totalCount ?? 0) - removed;
+      if (!exceeds(changed, staying, maxChangePercent)) return null;
+      const share = percentText((changed * 100) / staying, maxChangePercent);
+      return (
+        `${changed} of the ${staying} live ids that stay ${changed === 1 ? 'has' : 'have'} another record (${share}); ` +
+        `MAX_CHANGE_PERCENT allows ${maxChangePercent} %.`
+      );
+    },
+  },
+  {
+    name: 'filled',
+    forceable: true,
+    refusal: ({ staged, live, maxShrinkPercent }) => {
+      if (!live || staged.written === 0) return null;
+      const fallen = Object.entries(live.profile.filled).flatMap(([path, count]) => {
+        const before = (count * 100) / live.totalCount;
+        const now = ((staged.profile.filled[path] ?? 0) * 100) / staged.written;
+        if (before < filledPercent || !exceeds(before - now, 100, maxShrinkPercent)) return [];
+        return [
+          `${path} was filled in ${percentText(before, -1)} of the live records and is in ${percentText(now, -1)}`,
+        ];
+      });
+      if (fallen.length === 0) return null;
+      return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows to fall by ${maxShrinkPercent} points.`;
+    },
+  },
+  {
+    name: 'elements',
+    forceable: true,
+    refusal: ({ staged, live, maxShrinkPercent }) => {
+      const fallen = Object.entries(live?.profile.elements ?? {}).flatMap(([path, before]) => {
+        const now = staged.profile.elements[path] ?? 0;
+        const lost = before - now;
+        if (!exceeds(lost, before, maxShrinkPercent)) return [];
+        const share = percentText((lost * 100) / before, maxShrinkPercent);
+        return [`${path} fell from ${before} elements in all to ${now} (by ${share})`];
+      });
+      if (fallen.length === 0) return null;
+      return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;
+    },
+  },
+  {
+    name: 'rolled-back',
+    forceable: true,
+    refusal: ({ undone }) =>
+      undone
+        ? 'Upstream still has, or has again, the very content that was rolled back from; --force publishes it.'
+        : null,
+  },
+];
+
+/** Runs every check and returns all refusals; none means that the candidate may be published. */
+export function refusalsOf(candidate: Candidate, { force }: { force: boolean }): string[] {
+  return checks
+    .filter((check) => !(force && check.forceable))
+    .map((check) => check.refusal(candidate))
+    .filter((refusal) => refusal !== null);
+}
+
+/** Returns whether a part is more than so many percent of the whole; a part exactly at the limit is not. */
+export function exceeds(part: number, whole: number, percent: number): boolean {
+  return part * 100 > percent * whole * (1 + 1e-12);
+}
+
+/** Formats a percentage with one decimal, or with more if one would not show that it exceeds a limit. */
+export function percentText(percent: number, limit: number): string {
+  let decimals = 1;
+  while (decimals < maxDecimals && Number(percent.toFixed(decimals)) <= limit && percent > limit)
+    decimals += 1;
+  return `${percent.toFixed(decimals)} %`;
+}
+
+const maxDecimals = 10;

@@ -1,0 +1,142 @@
+// Whether a publication is on the replicas and on the disk of Redis. Redis does both after it has replied, so a failover or a
+// crash can lose what was reported.
+
+import type { Logger } from 'pino';
+import type { CollectionKeys } from '../shared/keys.ts';
+import { beside, mastersOf, type Redis, replicasOf } from '../shared/redis/connections.ts';
+import { plainReason } from '../shared/redis/failures.ts';
+import { NotPublishedError } from './scripts/publish.ts';
+
+/** How long replicas are waited for, in ms. */
+const replicasMs = 1_000;
+
+/** How long the disk is waited for, in ms: with `everysec`, a flush begins within a second. */
+const diskMs = 2_000;
+
+/** Sends a command to the server that holds a key. */
+type Ask = (command: [name: string, ...args: (string | number)[]]) => Promise<unknown>;
+
+/** When Redis flushes its append-only file: `appendfsync`, or `none` if there is no such file. */
+type Flushes = 'always' | 'everysec' | 'no' | 'none';
+
+/**
+ * Waits until all replicas and the disk have a publication, and logs a warning if they do not.
+ * @returns the warnings, as sentences
+ * @throws NotPublishedError if the publication is lost already
+ */
+export async function awaitDurability(
+  redis: Redis,
+  { keys, version, logger }: { keys: CollectionKeys; version: number; logger?: Logger | undefined },
+): Promise<string[]> {
+  const warnings = await Promise.all([
+    awaitReplicas(redis, keys, version).catch((error: Error) => [
+      `Whether replicas have version ${version} is not known: ${plainReason(error)}`,
+    ]),
+    awaitDisk(redis, keys.live, `version ${version}`),
+  ]);
+  if ((await redis.zscore(keys.versions, version)) === null)
+    throw new NotPublishedError(
+      `Version ${version} was published, and a failover or a crash has lost it. Run it again.`,
+    );
+  for (const warning of warnings.flat()) logger?.warn({ version }, warning);
+  return warnings.flat();
+}
+
+async function awaitReplicas(redis: Redis, { live }: CollectionKeys, version: number): Promise<string[]> {
+  const wanted = await replicasOf(redis, live);
+  if (wanted === 0) return [];
+  const acknowledged = Number(await beside(redis, live, ['WAIT', wanted, replicasMs]));
+  if (acknowledged >= wanted) return [];
+  return [
+    `${acknowledged} of ${wanted} replicas had version ${version} within ${replicasMs / 1_000} s. A failover to one that does not ` +
+      'have it loses this version: see INFO replication. If medref status shows an older version, import again.',
+  ];
+}
+
+/**
+ * Waits until what this connection has written is on the disk of Redis (WAITAOF, Redis 7.2), for two seconds at most. It
+ * returns at once if Redis wrote before it replied, or does not write at all.
+ * @param key that was written: its server is asked
+ * @param what was written, as a sentence names it
+ * @returns warnings, as sentences
+ */
+export async function awaitDisk(redis: Redis, key: string, what: string): Promise<string[]> {
+  const ask: Ask = (command) => beside(redis, key, command);
+  try {
+    const flushes = await flushesOf(ask);
+    if (flushes === 'none' || flushes === 'always') return [];
+    const found = await askWhetherWritten(ask);
+    if (found === 'written' || found === 'no file') return [];
+    if (found === 'late')
+      return [
+        `Redis did not have ${what} on its disk within ${diskMs / 1_000} s. If its machine crashes now, that may be lost. ${late(flushes)}`,
+      ];
+    return flushes === null
+      ? []
+      : [`Whether ${what} is on the disk of Redis is not known. ${tooOld(flushes)}`];
+  } catch (error) {
+    return [`Whether ${what} is on the disk of Redis is not known: ${plainReason(error as Error)}`];
+  }
+}
+
+/** Returns which servers may lose by a crash what was reported, as sentences. */
+export async function diskWarnings(redis: Redis): Promise<string[]> {
+  const found = await Promise.all(
+    mastersOf(redis).map(async (server) => {
+      const ask: Ask = ([name, ...args]) => server.call(name, ...args);
+      const flushes = await flushesOf(ask);
+      if (flushes === 'no') return late(flushes);
+      return flushes === 'everysec' && !(await knowsWaitaof(ask)) ? tooOld(flushes) : null;
+    }),
+  );
+  return [...new Set(found.filter((warning) => warning !== null))];
+}
+
+/** @returns `null` if Redis does not say */
+async function flushesOf(ask: Ask): Promise<Flushes | null> {
+  // One pattern for both: Redis 6.2 accepts no second one.
+  const settings = (await unlessRefused(ask(['CONFIG', 'GET', 'append*']))) as string[] | null;
+  if (settings === null) return null;
+  const settingOf = (name: string) => settings[settings.indexOf(name) + 1];
+  return settingOf('appendonly') === 'yes' ? (settingOf('appendfsync') as Flushes) : 'none';
+}
+
+async function askWhetherWritten(ask: Ask): Promise<'written' | 'late' | 'no file' | 'unknown command'> {
+  try {
+    const [here] = (await ask(['WAITAOF', 1, 0, diskMs])) as [here: number, onReplicas: number];
+    return here === 1 ? 'written' : 'late';
+  } catch (error) {
+    const { message } = error as Error;
+    if (message.includes('appendonly is disabled')) return 'no file';
+    if (message.startsWith('ERR unknown command')) return 'unknown command';
+    throw error;
+  }
+}
+
+async function knowsWaitaof(ask: Ask): Promise<boolean> {
+  const [known] = ((await unlessRefused(ask(['COMMAND', 'INFO', 'WAITAOF']))) ?? []) as unknown[];
+  return Array.isArray(known);
+}
+
+/** Not every user may read the configuration, and not every rented Redis shows it. */
+async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
+  try {
+    return await reply;
+  } catch (error) {
+    if (/^(NOPERM|ERR unknown)\b/.test((error as Error).message)) return null;
+    throw error;
+  }
+}
+
+function tooOld(flushes: Flushes): string {
+  return (
+    `This Redis is set to appendfsync ${flushes} and cannot report when it has written to its disk, as Redis 7.2 can: ` +
+    'a crash of its machine may lose what was reported. Set appendfsync to always, or use a newer Redis.'
+  );
+}
+
+function late(flushes: Flushes | null): string {
+  return flushes === 'no'
+    ? 'With appendfsync no, Redis leaves it to its system when it writes to its disk: set it to everysec or always.'
+    : 'See INFO persistence, and whether its disk is busy.';
+}

@@ -1,0 +1,370 @@
+// The import of one collection: reads upstream, stages a version, checks it against the live one and publishes it.
+
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Collection } from '../shared/collections/collection.ts';
+import { currentFormat } from '../shared/formats/content-format.ts';
+import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
+import type { LockHolder } from '../shared/lock-holder.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { plainReason } from '../shared/redis/failures.ts';
+import { readHold } from '../shared/schedule-hold.ts';
+import { readLiveVersion, type StoredContent } from '../shared/versions.ts';
+import { refusalsOf } from './checks.ts';
+import { awaitDurability } from './durability.ts';
+import { Lease, type Lifetimes } from './lease.ts';
+import { type ReaderLimits, readRecords, UpstreamChangedError } from './parse/pages.ts';
+import {
+  compareVersions,
+  emptyChangeSets,
+  isSame,
+  type VersionDiffCounts,
+} from './publishing/compare-versions.ts';
+import { type FoundLive, findLive } from './publishing/live-content.ts';
+import { requireIntactKeys } from './publishing/mended-keys.ts';
+import { publishVersion } from './publishing/publish-version.ts';
+import { retainVersions } from './publishing/retention.ts';
+import { maxNumberWaitMs } from './publishing/version-number.ts';
+import { requireWhole } from './publishing/wholeness.ts';
+import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from './report.ts';
+import { conclude, type KeptValidators } from './scripts/conclude.ts';
+import type { Conclusion } from './scripts/conclusion.ts';
+import { discard, discardAll } from './scripts/discard.ts';
+import { type BegunVersion, LockLostError } from './scripts/held.ts';
+import { NotPublishedError } from './scripts/publish.ts';
+import type { UpstreamLimits } from './upstream/access.ts';
+import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
+import { createUpstream } from './upstream/upstream.ts';
+import { readValidators, storedValidators } from './validators.ts';
+import { type StagedVersion, unknownMembersWarning, VersionWriter } from './writing/version-writer.ts';
+
+/** What an import works with. */
+export interface ImportOptions {
+  readonly redis: Redis;
+  readonly keyPrefix: string;
+  readonly upstream: { readonly url: URL; readonly token: string | undefined };
+  readonly maxShrinkPercent: number;
+  readonly maxRejectPercent: number;
+  readonly maxChangePercent: number;
+  readonly keepVersions: number;
+  /** Skips the checks and the memory of rollbacks; a version without a valid record is refused even so. */
+  readonly force: boolean;
+  /** Does everything up to publishing, and leaves nothing behind. */
+  readonly dryRun: boolean;
+  /** Whether the schedule imports; it leaves a paused collection alone. */
+  readonly scheduled: boolean;
+  readonly logger: Logger;
+  /** Ends the import early, as failed. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called after each batch of records. */
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+  /** Of the lock and of what is staged; tests shorten them. */
+  readonly lifetimes?: Lifetimes | undefined;
+  /** How long a publication waits for the second of its number to end; tests do not wait. */
+  readonly maxNumberWaitMs?: number | undefined;
+  /** Limits on waiting and size; tests shorten them. */
+  readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
+  /** Limits on the list; tests shorten them. */
+  readonly readerLimits?: Partial<ReaderLimits> | undefined;
+}
+
+/** How far an import has come. */
+export interface ImportProgress {
+  /** Records. */
+  readonly read: number;
+  /** How much of the document has arrived; `null` for a list of pages, whose length is not known. */
+  readonly arrival: Arrival | null;
+}
+
+/** How often an import starts again if upstream changed during the walk, or Redis lost what was staged. */
+const maxRestarts = 3;
+
+/** How many rejects a dry run shows, since it stores none. */
+const shownRejects = 3;
+
+/**
+ * Imports one collection: publishes a new version or reports why not. The live version stays unless it publishes.
+ * @returns the report; a failure is an outcome in it and never thrown
+ */
+export async function importCollection(
+  collection: Collection,
+  options: ImportOptions,
+): Promise<ImportReport> {
+  const keys = collectionKeys(options.keyPrefix, collection);
+  const start = { date: new Date(), time: performance.now() };
+  const { redis, logger } = options;
+  try {
+    const lease = await Lease.take(redis, keys, options.lifetimes);
+    if (!(lease instanceof Lease)) return await reportLocked(collection, options, { keys, lease });
+    try {
+      for (let restarts = 0; ; restarts += 1) {
+        const attempt = new Attempt(collection, options, { lease, start });
+        try {
+          return await attempt.run();
+        } catch (error) {
+          const mayPass = error instanceof UpstreamChangedError || error instanceof NotPublishedError;
+          if (!mayPass || restarts === maxRestarts) return await attempt.fail(error as Error);
+          logger.warn({ collection: collection.name, reason: error.message }, 'The import starts again.');
+          await attempt.settle();
+        }
+      }
+    } finally {
+      await lease
+        .release()
+        .catch((err) => logger.warn({ err }, 'The lock could not be released; it expires.'));
+    }
+  } catch (error) {
+    logger.error({ collection: collection.name, err: error }, 'The import failed.');
+    return startReport(collection.name, start.time).end('failed', { reason: plainReason(error as Error) });
+  }
+}
+
+/** One pass from upstream to the live version, under a lease. An import that starts again makes another one. */
+class Attempt {
+  readonly #collection: Collection;
+  readonly #options: ImportOptions;
+  readonly #lease: Lease;
+  readonly #startedAt: Date;
+  readonly #report;
+  #begun: BegunVersion | null = null;
+  #writer: VersionWriter | null = null;
+  #validators: Validators | null = null;
+  /** The version of a medref that was read, `null` for any other upstream; `undefined` before that is known. */
+  #upstreamVersion: string | null | undefined;
+
+  constructor(
+    collection: Collection,
+    options: ImportOptions,
+    { lease, start }: { lease: Lease; start: { date: Date; time: number } },
+  ) {
+    this.#collection = collection;
+    this.#options = options;
+    this.#lease = lease;
+    this.#startedAt = start.date;
+    this.#report = startReport(collection.name, start.time);
+  }
+
+  /** Stages what upstream has, checks it against what is live, and publishes it. */
+  async run(): Promise<ImportReport> {
+    const { redis, keepVersions, dryRun, scheduled, upstream, logger } = this.#options;
+    const { keys } = this.#lease;
+    await requireIntactKeys(redis, this.#collection.name, keys);
+    const pause = scheduled ? await readHold(redis, keys) : null;
+    if (pause) {
+      const reason = `Held since ${pause.since}, after a rollback to version ${pause.version}.`;
+      return this.#conclude('held', { reason }, { kind: 'keep' });
+    }
+    if (!dryRun) await retainVersions(redis, this.#lease, keepVersions);
+    const found = await findLive(redis, keys);
+    const version = found.live?.version ?? null;
+    this.#report.note({ previousVersion: version });
+    this.#report.warn(...found.warnings);
+    for (const warning of found.warnings) logger.warn({ collection: this.#collection.name }, warning);
+
+    await discardAll(redis, this.#lease);
+    const staged = await this.#stage(found);
+    if (!staged) return this.#conclude('unchanged', { version }, { kind: 'keep' });
+    const { isLive, changeSets, refusal } = await this.#judge(staged, found);
+    if (dryRun) return this.#endDryRun(refusal);
+    if (refusal) return this.#conclude('refused', { reason: refusal }, { kind: 'delete' });
+    const text = storedValidators(this.#validators, { url: upstream.url, collection: this.#collection });
+    if (isLive)
+      return this.#conclude('unchanged', { version }, text ? { kind: 'set', text } : { kind: 'delete' });
+    return this.#publish(staged, { live: found.live, changeSets, validators: text });
+  }
+
+  /** Stages the records of upstream until there are no more. @returns `null` if upstream says that its list is unchanged */
+  async #stage({ current }: FoundLive): Promise<StagedVersion | null> {
+    const {
+      redis,
+      upstream: source,
+      dryRun,
+      force,
+      upstreamLimits,
+      readerLimits,
+      onProgress,
+    } = this.#options;
+    const [collection, lease] = [this.#collection, this.#lease];
+    const isAskable = current !== null && !force && !dryRun;
+    const known = isAskable ? await readValidators(redis, lease.keys, { url: source.url, collection }) : null;
+    const signal = AbortSignal.any([lease.signal, ...(this.#options.signal ? [this.#options.signal] : [])]);
+    const upstream = createUpstream({ token: source.token, signal, limits: upstreamLimits });
+    try {
+      this.#begun = await lease.begin(dryRun ? `dry-run-${randomUUID()}` : '');
+      const writer = new VersionWriter(redis, this.#begun, collection);
+      this.#writer = writer;
+      const walk = readRecords({ url: source.url, upstream, validators: known, limits: readerLimits });
+      for (;;) {
+        const { done, value } = await walk.next();
+        signal.throwIfAborted();
+        if (!done) {
+          await writer.write(value);
+          onProgress?.({ read: writer.counts.read, arrival: value.page === 1 ? value.arrival : null });
+          continue;
+        }
+        this.#report.warn(...value.warnings);
+        this.#upstreamVersion = medrefVersion(value.version);
+        this.#validators = value.notModified ? known : value.validators;
+        if (value.notModified) return null;
+        const staged = await writer.finish();
+        await requireWhole(redis, lease.keys, this.#contentOf(staged));
+        this.#report.warn(...unknownMembersWarning(staged), ...staged.warnings);
+        return staged;
+      }
+    } finally {
+      await upstream.close();
+    }
+  }
+
+  /** Compares what was staged with what is live, and runs the checks. */
+  async #judge(staged: StagedVersion, { live, whole, current }: FoundLive) {
+    const { redis } = this.#options;
+    const { read, written, rejected } = staged;
+    const after = this.#contentOf(staged);
+    this.#report.note({ read, written, rejected });
+    const { changeSets, ...diff } = await this.#compare(after, { live, whole });
+    this.#report.note(diff);
+    const { checksum } = after;
+    const undone =
+      checksum !== live?.checksum && (await redis.sismember(this.#lease.keys.undone, checksum)) === 1;
+    const refusals = refusalsOf({ ...this.#options, staged, live, diff, undone }, this.#options);
+    const isLive = current !== null && isSame(current, after);
+    return { isLive, changeSets, refusal: refusals.join(' ') || null };
+  }
+
+  /**
+   * Compares what was staged with what is live. If a part of that is lost or damaged, records cannot be compared: then the
+   * difference of both lengths counts as added or removed, unless both are known to be the same.
+   */
+  async #compare(
+    after: StoredContent,
+    { live, whole }: Pick<FoundLive, 'live' | 'whole'>,
+  ): Promise<VersionDiffCounts> {
+    if (live && isSame(live, after))
+      return { added: 0, changed: 0, removed: 0, changeSets: emptyChangeSets(live, after) };
+    const counts = await compareVersions(this.#options.redis, this.#staging, { before: whole, after });
+    if (!live || whole) return counts;
+    const more = after.totalCount - live.totalCount;
+    return { ...counts, added: Math.max(0, more), removed: Math.max(0, -more) };
+  }
+
+  async #publish(
+    staged: StagedVersion,
+    next: Pick<FoundLive, 'live'> & Pick<VersionDiffCounts, 'changeSets'> & { validators: string | null },
+  ): Promise<ImportReport> {
+    const { redis, logger, force, keepVersions } = this.#options;
+    const { keys } = this.#lease;
+    const number = this.#staging.name as number;
+    const report = this.#report.end('published', { version: number });
+    const version = {
+      ...this.#contentOf(staged),
+      ...next,
+      number,
+      content: number,
+      profile: staged.profile,
+      forced: force,
+      keepVersions,
+      hold: null,
+      undone: null,
+      maxNumberWaitMs: this.#options.maxNumberWaitMs ?? maxNumberWaitMs,
+    };
+    await publishVersion(redis, this.#lease, version, this.#conclusion(report));
+    this.#report.warn(...(await awaitDurability(redis, { keys, version: number, logger })));
+    return this.#report.end('published', { version: number });
+  }
+
+  /** Ends a dry run with the reason for which the checks would refuse, or none. */
+  async #endDryRun(reason: string | null): Promise<ImportReport> {
+    for (const { position, path, reason: why } of (this.#writer?.rejects ?? []).slice(0, shownRejects))
+      this.#report.warn(`The record at position ${position} would be rejected: ${path} ${why}.`);
+    await discard(this.#options.redis, this.#lease, this.#staging.name);
+    return this.#report.end('dry-run', { reason });
+  }
+
+  /**
+   * Ends an import that publishes nothing: deletes what it staged and writes its report into the history.
+   * @returns the report; of a publication, if that took place after all and only its reply was lost
+   */
+  async #conclude(
+    outcome: ImportOutcome,
+    facts: Partial<ImportReport>,
+    validators: KeptValidators,
+  ): Promise<ImportReport> {
+    const report = this.#report.end(outcome, facts);
+    const name = this.#begun?.name ?? '';
+    const checkedAt = outcome === 'unchanged' ? new Date().toISOString() : '';
+    const end = { name, checkedAt, validators };
+    const { redis } = this.#options;
+    const ended = await conclude(redis, this.#lease, end, this.#conclusion(report)).catch((error) => {
+      if (outcome !== 'failed' || !(error instanceof LockLostError)) throw error;
+      return conclude(redis, { keys: this.#lease.keys, token: '' }, end, this.#conclusion(report));
+    });
+    if (ended === 'dropped') return report;
+    return this.#report.end('published', { ...this.#writer?.counts, version: name as number });
+  }
+
+  /** Ends an import that an error stopped; the reason is reported even if Redis cannot store it. */
+  async fail(error: Error): Promise<ImportReport> {
+    const { logger, dryRun, redis } = this.#options;
+    const collection = this.#collection.name;
+    logger.error({ collection, err: error }, 'The import failed.');
+    // What was read and not yet written is judged and counted too, if Redis is available.
+    await this.#writer?.flush().catch(() => undefined);
+    const counts = { ...this.#writer?.counts, added: 0, changed: 0, removed: 0 };
+    const facts = { ...counts, reason: plainReason(error) };
+    try {
+      if (!dryRun) return await this.#conclude('failed', facts, { kind: 'keep' });
+      if (this.#begun) await discard(redis, this.#lease, this.#begun.name);
+    } catch (err) {
+      logger.error({ collection, err }, 'What the failed import staged could not be deleted; it expires.');
+    }
+    return this.#report.end('failed', facts);
+  }
+
+  /** Waits for the writes in progress, so that nothing is staged while the next attempt deletes what this one staged. */
+  async settle(): Promise<void> {
+    await this.#writer?.settle();
+  }
+
+  /** Returns what the import leaves in the history; one that read nothing leaves the rejects of the import before. */
+  #conclusion(report: ImportReport): Conclusion {
+    return conclusionOf(report, {
+      startedAt: this.#startedAt,
+      forced: this.#options.force,
+      rejects: report.read === 0 ? null : (this.#writer?.rejects ?? []),
+      validators: this.#validators,
+      upstreamVersion: this.#upstreamVersion,
+    });
+  }
+
+  get #staging(): BegunVersion {
+    if (!this.#begun) throw new Error('Nothing has been staged yet.');
+    return this.#begun;
+  }
+
+  #contentOf({ content, derived }: StagedVersion): StoredContent {
+    return { stored: this.#staging.name, format: currentFormat, ...content, derived };
+  }
+}
+
+/**
+ * Ends an import that another one locks out. An import by hand enters the history; the schedule asks again until the lock
+ * is free, and a dry run leaves nothing behind.
+ */
+async function reportLocked(
+  collection: Collection,
+  { redis, dryRun, force, scheduled }: ImportOptions,
+  { keys, lease: { holder, since } }: { keys: CollectionKeys; lease: LockHolder },
+): Promise<ImportReport> {
+  const live = await readLiveVersion(redis, keys);
+  const reason = `The lock is held by ${holder} since ${since}.`;
+  const report = startReport(collection.name).end('locked', {
+    previousVersion: live?.version ?? null,
+    reason,
+  });
+  if (dryRun || scheduled) return report;
+  const facts = { startedAt: new Date(), forced: force, rejects: null, validators: null };
+  const end = { name: '', checkedAt: '', validators: { kind: 'keep' } } as const;
+  await conclude(redis, { keys, token: '' }, end, conclusionOf(report, facts));
+  return report;
+}

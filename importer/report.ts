@@ -1,0 +1,138 @@
+// The report of one import: how it is made, how it enters the import history, and what the history says later.
+
+import { knownTime } from '../shared/dated-ahead.ts';
+import {
+  type HistoryEntry,
+  historyCap,
+  type ImportOutcome,
+  type ImportReport,
+  readHistory,
+} from '../shared/ended-imports.ts';
+import type { CollectionKeys } from '../shared/keys.ts';
+import type { Reject, RejectsHeader } from '../shared/last-rejects.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { isWrongType } from '../shared/redis/damage.ts';
+import { shortened } from '../shared/shortened.ts';
+import type { Conclusion } from './scripts/conclusion.ts';
+import type { Validators } from './upstream/body.ts';
+
+export type { ImportOutcome, ImportReport } from '../shared/ended-imports.ts';
+
+/** How much of a reason and of a warning is kept, and how many warnings: the history has a hundred reports. */
+const maxSentenceLength = 2_000;
+const maxWarnings = 100;
+
+/** A report in progress: facts are noted when they become known, and `end` makes the report. */
+export interface ReportDraft {
+  note(facts: Partial<ImportReport>): void;
+  /** Adds plain sentences about what is odd but no reason to fail; a repeated sentence is added once. */
+  warn(...warnings: string[]): void;
+  end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
+}
+
+/** Starts the report of an import. @param startedAt by `performance.now()` */
+export function startReport(collection: string, startedAt: number = performance.now()): ReportDraft {
+  let known: Partial<ImportReport> = {};
+  const odd = new Set<string>();
+  let leftOut = 0;
+  return {
+    note: (facts) => {
+      known = { ...known, ...facts };
+    },
+    warn: (...warnings) => {
+      for (const warning of warnings) {
+        const sentence = shortened(warning, maxSentenceLength);
+        if (odd.size < maxWarnings || odd.has(sentence)) odd.add(sentence);
+        else leftOut += 1;
+      }
+    },
+    end: (outcome, facts) => {
+      const report: ImportReport = {
+        collection,
+        outcome,
+        version: null,
+        previousVersion: null,
+        read: 0,
+        written: 0,
+        rejected: 0,
+        added: 0,
+        changed: 0,
+        removed: 0,
+        durationMs: Math.round(performance.now() - startedAt),
+        reason: null,
+        warnings: leftOut === 0 ? [...odd] : [...odd, `${leftOut} further warnings were left out.`],
+        ...known,
+        ...facts,
+      };
+      return { ...report, reason: report.reason && shortened(report.reason, maxSentenceLength) };
+    },
+  };
+}
+
+/** What a report does not say of its import. */
+export interface ConclusionFacts {
+  readonly startedAt: Date;
+  readonly forced: boolean;
+  /** `null`: nothing was read, so those of the import before stay. */
+  readonly rejects: readonly Reject[] | null;
+  readonly validators: Validators | null;
+  /** See {@link HistoryEntry}. */
+  readonly upstreamVersion?: string | null | undefined;
+}
+
+/** Returns what an import leaves in the history: its report, and its rejects behind a header with their true total. */
+export function conclusionOf(
+  report: ImportReport,
+  { startedAt, forced, rejects, validators, upstreamVersion }: ConclusionFacts,
+): Conclusion {
+  const entry: HistoryEntry = {
+    ...report,
+    startedAt: startedAt.toISOString(),
+    endedAt: new Date().toISOString(),
+    forced,
+    validators,
+    ...(upstreamVersion !== undefined && { upstreamVersion }),
+  };
+  const header: RejectsHeader = { total: report.rejected, endedAt: entry.endedAt };
+  return {
+    report: JSON.stringify(entry),
+    historyCap,
+    rejects: rejects ? [header, ...rejects].map((it) => JSON.stringify(it)) : [],
+  };
+}
+
+/**
+ * Returns the last import of a collection that began at a time or later and ended well, be it by a refusal; `null` if there
+ * is none. An import that failed or was locked out, and a rollback, did not learn what upstream has.
+ */
+export async function readLastImportSince(
+  redis: Redis,
+  keys: CollectionKeys,
+  since: Date,
+): Promise<HistoryEntry | null> {
+  const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
+  const began = history.filter(({ startedAt }) => (knownTime(startedAt) ?? '') >= since.toISOString());
+  return began.find(({ outcome }) => !['failed', 'locked', 'rolled-back'].includes(outcome)) ?? null;
+}
+
+/** The version of a medref that an import has read. */
+export interface SeenVersion {
+  /** `null`: the upstream is no medref. */
+  readonly version: string | null;
+  /** When that import began. */
+  readonly startedAt: string;
+}
+
+/** Returns the version of upstream that was read last; `null` if no import of the history has read one. */
+export async function readSeenVersion(redis: Redis, keys: CollectionKeys): Promise<SeenVersion | null> {
+  const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
+  for (const { upstreamVersion, startedAt } of history)
+    if (upstreamVersion !== undefined) return { version: upstreamVersion, startedAt };
+  return null;
+}
+
+/** A key of another type holds no history; the import says how to repair it. */
+function noneOfWrongType(error: unknown): HistoryEntry[] {
+  if (isWrongType(error)) return [];
+  throw error;
+}
