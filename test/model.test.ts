@@ -16,6 +16,7 @@ import { type Product, products as productCollection } from '../shared/collectio
 import { currentFormat } from '../shared/formats/content-format.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import { readKeptVersions, readLiveVersion } from '../shared/versions.ts';
+import { isFull } from './proof/proof.ts';
 import { type ApiAnswer, startApi, type TestApi } from './support/api.ts';
 import { type ImportChanges, importRecords } from './support/importing.ts';
 import { productKeys as keys } from './support/keys.ts';
@@ -630,7 +631,7 @@ describe('the service and its model', function () {
   this.timeout(600_000);
   const server = useRedis();
   /** How many sequences of commands; `npm run prove` runs more of them. */
-  const numRuns = process.env['PROOF'] === 'whole' ? 200 : 4;
+  const numRuns = isFull ? 200 : 4;
   let redis: Redis;
   before(async () => {
     redis = await connectForWriting(server().url);

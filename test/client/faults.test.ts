@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { FollowedService, mirrorPlans } from '../proof/client-mirrors.ts';
+import { isFull, noteCounts, seed } from '../proof/proof.ts';
 
 describe('a mirror by the client library', function () {
-  this.timeout(60_000);
+  this.timeout(isFull ? 0 : 60_000);
   let service: FollowedService;
   before(async () => {
     service = await FollowedService.start();
@@ -12,7 +13,8 @@ describe('a mirror by the client library', function () {
   it('is the version that it says after each step, whatever breaks in between', async () => {
     await fc.assert(
       fc.asyncProperty(mirrorPlans, (plan) => service.run(plan)),
-      { numRuns: 8, endOnFailure: true },
+      { numRuns: isFull ? 300 : 8, seed, endOnFailure: true },
     );
+    noteCounts(service.counts);
   });
 });

@@ -1,9 +1,6 @@
 // Mirrors by the client library that follow a service through faults of every connection, and of the service itself.
 // Out: whether each step was the version that it said, and whether the copy came to be what is live.
 
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import fc from 'fast-check';
 import {
   createClient,
@@ -23,8 +20,6 @@ import { importRecords } from '../support/importing.ts';
 import { productKeys } from '../support/keys.ts';
 import { product } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
-import { startLongList } from './long-list.ts';
-import { type Finding, inDigits, type Table } from './reliability-page.ts';
 
 /** What the service goes through while it is followed. */
 const events = ['change', 'same list', 'rollback', 'restart', 'loss of everything'] as const;
@@ -225,62 +220,4 @@ class Copy {
     }
     this.version = version;
   }
-}
-
-/** How many runs `npm run prove` makes. */
-const runs = 300;
-
-const text = `A mirror by the client library follows a service through random publications, rollbacks, restarts and losses of all data, while its
-connections are cut at random bytes, reset, or answered with 429, 502 and 503. After each step the copy is proven by the digest of the
-step and compared with the list that was imported as that version; the mirror is ended and begun anew between steps. In the end the copy
-has to be what is live.`;
-
-/** Follows a service through many plans. @param seed of all that is random */
-export async function proveClientMirrors(seed: number, say: (progress: string) => void): Promise<Finding> {
-  const service = await FollowedService.start();
-  let done = 0;
-  try {
-    const property = fc.asyncProperty(mirrorPlans, async (plan) => {
-      await service.run(plan);
-      done += 1;
-      if (done % 50 === 0) say(`${done} runs`);
-    });
-    const { failed, errorInstance, counterexample } = await fc.check(property, {
-      ...{ seed, numRuns: runs, endOnFailure: true },
-    });
-    const fault = `${(errorInstance as Error)?.message} ${JSON.stringify(counterexample)}`;
-    return {
-      text: `${text} The seed was ${seed}: \`npm run prove -- only=client seed=${seed}\`. ${inDigits(done)} runs.`,
-      tables: [
-        { head: ['What', 'Times'], rows: [...service.counts].sort(([a], [b]) => (a < b ? -1 : 1)) },
-        await memoryTable(),
-      ],
-      faults: failed ? [fault] : [],
-    };
-  } finally {
-    await service.stop();
-  }
-}
-
-/** What `all()` takes of memory, by the length of the list: a process for each. */
-async function memoryTable(): Promise<Table> {
-  const rows: [number, number][] = [];
-  for (const length of [10_000, 100_000, 1_000_000]) {
-    const list = await startLongList(length);
-    try {
-      const reader = fileURLToPath(new URL('long-list-reader.ts', import.meta.url));
-      const { stdout } = await promisify(execFile)(process.execPath, [
-        '--import',
-        'tsx',
-        reader,
-        list.origin,
-      ]);
-      const { count, maxRss } = JSON.parse(stdout) as { count: number; maxRss: number };
-      if (count !== length) throw new Error(`all() gave ${count} of ${length} records.`);
-      rows.push([length, Math.round(maxRss / 1024)]);
-    } finally {
-      await list.close();
-    }
-  }
-  return { head: ['Records that `all()` read', 'Peak memory of the process, MiB'], rows };
 }

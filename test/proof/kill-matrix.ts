@@ -1,6 +1,5 @@
 // Kills a command of medref at a Redis command of its choice, while readers read, and judges what is left.
 
-import { readdirSync, readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { expect } from 'chai';
 import type { ImportOutcome } from '../../importer/report.ts';
@@ -10,10 +9,17 @@ import { startApi, type TestApi } from '../support/api.ts';
 import { bundled } from '../support/bundle.ts';
 import { aheadOfClock, importFrom } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
-import { type ProxiedCommand, type Strike, startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
+import {
+  type ProxiedCommand,
+  type Strike,
+  scriptTexts,
+  startRedisProxy,
+  strikeOnce,
+} from '../support/redis-proxy.ts';
 import { proofSetUp, startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import { type GenerationUpstream, type Subject, startGenerations } from './generations.ts';
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
+import { isFull } from './proof.ts';
 import { pauses, startReaders } from './readers.ts';
 
 /** All that one series of kills works on; series of different lanes do not meet. */
@@ -29,7 +35,10 @@ export interface Lane {
 }
 
 /** Starts a lane; whoever calls this calls `close`. */
-export async function startLane(subject: Subject, pauseMs = pauses.proof): Promise<Lane> {
+export async function startLane(
+  subject: Subject,
+  pauseMs = isFull ? pauses.proof : pauses.suite,
+): Promise<Lane> {
   const server = await startTestRedis(proofSetUp());
   const redis = await connectForWriting(server.url);
   await redis.set(keysOf(subject.collection.name).next, aheadOfClock);
@@ -170,12 +179,6 @@ interface Kill {
   readonly untilFree?: () => Promise<void>;
 }
 
-/** Means the `nth` command of a run. */
-export const nthCommand =
-  (wanted: number) =>
-  ({ nth }: ProxiedCommand): boolean =>
-    nth === wanted;
-
 /**
  * Kills one run of a scenario at one of its Redis commands, and judges all that is promised for that.
  * @returns `null` when the run ended before that command
@@ -237,37 +240,27 @@ export async function killOnce(
   }
 }
 
-/** Kills runs of a scenario at each of their Redis commands, from the first to the last. */
+/**
+ * Kills runs of a scenario at each of their Redis commands, from the first to the last.
+ * @param names instead: kills at the first command of each of these names
+ */
 export async function killAtEach(
   lane: Lane,
   scenario: Scenario,
   moment: Strike['moment'],
+  names: readonly string[] | null,
 ): Promise<KillPoint[]> {
   const points: KillPoint[] = [];
-  for (let nth = 1; ; nth++) {
-    const point = await killOnce(lane, scenario, { isMeant: nthCommand(nth), moment });
+  for (const name of names ?? []) {
+    const point = await killOnce(lane, scenario, { isMeant: (command) => command.name === name, moment });
+    if (point) points.push(point);
+  }
+  if (names) return points;
+  for (let wanted = 1; ; wanted++) {
+    const point = await killOnce(lane, scenario, { isMeant: ({ nth }) => nth === wanted, moment });
     if (!point) return points;
     points.push(point);
   }
-}
-
-/** Kills runs of a scenario, each at the first run of another one of these scripts. */
-export async function killAtEachScript(
-  lane: Lane,
-  scenario: Scenario,
-  moment: Strike['moment'],
-  scripts: readonly string[],
-): Promise<KillPoint[]> {
-  const points: KillPoint[] = [];
-  for (const script of scripts) {
-    // The first time that Redis does not know a script, it is asked twice: the second time it runs.
-    let asked = scenario.first ? -1 : 0;
-    const isMeant = ({ name }: ProxiedCommand) => name === script && ++asked === 1;
-    const point = await killOnce(lane, scenario, { isMeant, moment });
-    expect(point?.command).to.equal(script);
-    points.push(point as KillPoint);
-  }
-  return points;
 }
 
 /** The names of the Redis commands that an undisturbed run sends. */
@@ -286,12 +279,9 @@ export async function undisturbedCommands(lane: Lane, scenario: Scenario): Promi
   return commands;
 }
 
-/** Has Redis know all scripts, so that none is sent as text. */
-export async function loadScripts(redis: Redis): Promise<void> {
-  const folder = new URL('../../importer/scripts/', import.meta.url);
-  for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
-    await redis.script('LOAD', readFileSync(new URL(file, folder), 'utf8'));
-  }
+/** Loads all scripts into Redis, so that no command is sent twice. */
+async function loadScripts(redis: Redis): Promise<void> {
+  for (const text of scriptTexts.values()) await redis.script('LOAD', text);
 }
 
 async function importTwice(lane: Lane): Promise<void> {

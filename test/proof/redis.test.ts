@@ -29,29 +29,27 @@ import {
   startGenerations,
 } from './generations.ts';
 import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
+import { isFull, note } from './proof.ts';
 import { pauses, type Readers, startReaders } from './readers.ts';
 
-/** `npm run prove` strikes at each command and lets time pass as it does; `npm test` strikes at each script, and is quick. */
-const isWhole = process.env['PROOF'] === 'whole';
-
 /** What is struck, each in turn. */
-const unit = isWhole ? 'command' : 'script';
+const unit = isFull ? 'command' : 'script';
 
 /** How long locks and what is staged live, and how long a late reply and an absence take beside that, in ms. */
-const slow = isWhole
+const slow = isFull
   ? { lifetimes, silenceMs: undefined, late: 9_000, away: 13_000 }
   : {
       lifetimes: { lockMs: 6_000, stagedMs: 2_000, renewEveryMs: 300 },
       ...{ silenceMs: 1_000, late: 700, away: 3_000 },
     };
 
-const products = productSubject(isWhole ? 1_200 : 450);
+const products = productSubject(isFull ? 1_200 : 450);
 const companies = companySubject(30);
 
 const ownScripts: ReadonlySet<string> = new Set(scriptNames.values());
 
 describe('a Redis that fails', function () {
-  this.timeout(120_000);
+  this.timeout(isFull ? 0 : 120_000);
   let server: TestRedis;
   let redis: Redis;
   let api: TestApi;
@@ -115,7 +113,7 @@ describe('a Redis that fails', function () {
   }
 
   function read(subject: Subject, { unavailable }: { unavailable: boolean }): Readers {
-    const readers = startReaders(api, subject, { unavailable }, isWhole ? pauses.proof : pauses.suite);
+    const readers = startReaders(api, subject, { unavailable }, isFull ? pauses.proof : pauses.suite);
     open.push(readers);
     return readers;
   }
@@ -212,7 +210,7 @@ describe('a Redis that fails', function () {
     strike: Strike,
     tolerance: { unavailable: boolean },
   ): Promise<void> {
-    const scripts = isWhole ? [] : await scriptsOfImport();
+    const scripts = isFull ? [] : await scriptsOfImport();
     let points = 0;
     const counted: Strike = {
       ...strike,
@@ -224,16 +222,16 @@ describe('a Redis that fails', function () {
     for (let nth = 1, before = -1; before < points; nth++) {
       before = points;
       const readers = read(companies, tolerance);
-      const fates = isWhole
+      const fates = isFull
         ? [strikeOnce(nthOfImport(nth), counted)]
         : scripts.map((script) => strikeOnce(named(script), counted));
       const report = await importThrough(companies, (command) => firstOf(fates, command));
       await expectPublished(companies, report, readers);
       await readers.stop(); // Else there were two more of them with each command.
-      if (!isWhole) break;
+      if (!isFull) break;
     }
-    expect(points).to.be.at.least(isWhole ? 15 : 8);
-    if (!isWhole) expect(points).to.equal(scripts.length);
+    expect(points).to.be.at.least(isFull ? 15 : 8);
+    if (!isFull) expect(points).to.equal(scripts.length);
   }
 
   for (const moment of ['before', 'after'] as const) {
@@ -313,7 +311,7 @@ describe('a Redis that fails', function () {
     await expectOldLive(companies, live, readers);
   });
 
-  for (const seconds of isWhole ? [3, 10] : [2]) {
+  for (const seconds of isFull ? [3, 10] : [2]) {
     it(`that stands still for ${seconds} s during an import and reads: 503, then 200, and the import publishes`, async () => {
       const readers = read(products, { unavailable: true });
       const { halfway, goOn, report } = importHeldUp(products);
@@ -327,21 +325,50 @@ describe('a Redis that fails', function () {
     });
   }
 
+  if (isFull) {
+    for (const seconds of [35, 65]) {
+      it(`that stands still for ${seconds} s, longer than a lock lives: the import publishes or fails with a plain reason, nothing it staged stays, and the next one publishes`, async () => {
+        const readers = read(products, { unavailable: true });
+        const keys = keysOf('products');
+        const before = await liveDocument(products);
+        const { halfway, goOn, report } = importHeldUp(products);
+        await halfway;
+        server.pause();
+        goOn();
+        await sleep(seconds * 1_000);
+        server.resume();
+        await expectRecovery(readers);
+        const { outcome, reason } = await report;
+        note(`${outcome}: ${reason}`);
+        if (outcome === 'failed') {
+          expect(reason).to.match(/^(Redis |Cannot reach Redis|The import lost its lock).*\.$/);
+          expect(await liveDocument(products)).to.equal(before);
+        } else expect(outcome).to.equal('published');
+        for (const deadline = Date.now() + 61_000; (await redis.exists(keys.lock, keys.staged)) > 0; ) {
+          expect(Date.now(), 'the lock and what was staged are gone within 61 s').to.be.below(deadline);
+          await sleep(250);
+        }
+        await expectPublished(products, await importNext(products), readers);
+      });
+    }
+  }
+
   it('that reaches its maxmemory during an import: failed with a plain reason, and reads go on', async () => {
     const readers = read(products, { unavailable: false });
+    const sent: string[] = [];
+    await importThrough(products, ({ name }) => void sent.push(name));
+    const beforePublication = sent.indexOf('publish') - sent.indexOf('SET');
     const live = await liveDocument(products);
-    for (const script of ['begin', 'stage-records', 'compare']) {
+    for (const nth of [1, 2].map((third) => Math.floor((beforePublication * third) / 3))) {
       const report = await importThrough(
         products,
-        strikeOnce(({ name }) => name === script, {
+        strikeOnce(nthOfImport(nth), {
           moment: 'before',
           act: () => redis.config('SET', 'maxmemory', '1mb'),
         }),
       );
-      expect(report.outcome, script).to.equal('failed');
-      expect(report.reason).to.equal(
-        'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again.',
-      );
+      expect(report.outcome, `struck at command ${nth}`).to.equal('failed');
+      expect(report.reason).to.match(/^Redis has reached its maxmemory\. .*try again\.$/);
       await readers.more(50);
       const refused = await importNext(products);
       expect([refused.outcome, refused.reason]).to.deep.equal(['failed', report.reason]);

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { basename } from 'node:path';
 
 /** A command on its way to Redis. */
 export interface ProxiedCommand {
@@ -173,15 +174,20 @@ function commandName(frame: Buffer): string {
   return scriptNames.get(sha1(frame.subarray(from, from + Number(text?.[1])))) ?? command;
 }
 
-const scriptFolder = new URL('../../importer/scripts/', import.meta.url);
+/** The texts of our scripts by name. */
+export const scriptTexts: ReadonlyMap<string, string> = new Map(
+  ['importer', 'shared'].flatMap((folder) => {
+    const url = new URL(`../../${folder}/`, import.meta.url);
+    const files = readdirSync(url, { recursive: true, encoding: 'utf8' }).filter((it) => it.endsWith('.lua'));
+    return files.map((file) => [basename(file, '.lua'), readFileSync(new URL(file, url), 'utf8')] as const);
+  }),
+);
 
 /** The names of our scripts by the digest of their text. */
 export const scriptNames: ReadonlyMap<string, string> = new Map(
-  readdirSync(scriptFolder)
-    .filter((file) => file.endsWith('.lua'))
-    .map((file) => [sha1(readFileSync(new URL(file, scriptFolder))), file.replace('.lua', '')]),
+  [...scriptTexts].map(([name, text]) => [sha1(text), name]),
 );
 
-function sha1(bytes: Uint8Array): string {
+function sha1(bytes: Uint8Array | string): string {
   return createHash('sha1').update(bytes).digest('hex');
 }

@@ -44,18 +44,10 @@ export function serverKnowsWaitaof(): boolean {
   return advisedFsync() === 'everysec';
 }
 
-/**
- * How Redis is set up in proofs of what stays of it: as docs/OPERATIONS.md says for its version, or as `npm run prove` was asked;
- * in `npm test` it writes nothing.
- */
+/** How Redis is set up in proofs: in `npm run prove` as docs/OPERATIONS.md says for its version; in `npm test` it writes nothing. */
 export function proofSetUp(): TestRedisOptions {
-  const appendfsync = process.env['PROOF_FSYNC'];
-  return appendfsync ? { appendOnly: true, settings: { appendfsync } } : {};
-}
-
-/** The same, for the page. */
-export function proofSetUpText(): string {
-  return `Redis has an append-only file, with \`appendfsync ${process.env['PROOF_FSYNC']}\`.`;
+  const isFull = process.env['PROVE'] === 'full';
+  return isFull ? { appendOnly: true, settings: { appendfsync: advisedFsync() } } : {};
 }
 
 /** Starts a server for tests; whoever calls this calls `stop`. */

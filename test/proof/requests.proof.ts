@@ -1,9 +1,10 @@
-// A hundred thousand requests that a generator made up, as bytes that come in any pieces, well formed and not. Out: what they were
-// answered, what was not as promised, and what memory the process has then.
+// A hundred thousand generated requests, well formed and damaged, whose bytes arrive in random pieces. Every response is read byte
+// by byte; the process has to survive, log no error, and hold no more objects at the end than halfway.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
 import {
   type Arbitrary,
   array,
@@ -26,8 +27,8 @@ import { importRecords } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
-import { type Finding, inDigits } from './reliability-page.ts';
-import { type Answer, faultsOf, readAnswers } from './strict-answers.ts';
+import { type Answer, faultsOf, readAnswers } from './http-replies.ts';
+import { note, noteCounts, seed } from './proof.ts';
 
 const requests = 100_000;
 
@@ -38,14 +39,8 @@ const batch = 512;
 /** A connection on which nothing comes for so long is given up, in ms: where its bytes are damaged, the service may wait for more. */
 const quietMs = { whole: 5_000, damaged: 300 };
 
-/** How much more memory there may be at the end than at the half, in MB: of objects; and of all, which the allocator rounds. */
-const mayGrow = { heap: 2, rss: 16 };
-
-const text = `${inDigits(requests)} requests that a generator made up from a seed (fast-check): paths, queries, header fields, methods, encodings,
-keys, bodies; one to eight on a connection, which come in pieces that are cut anywhere, some with bytes that are changed, missing, twice or
-too many. Every answer is read byte by byte. None may be a 5xx but 503 where nothing was published, and 501 and 505, which HTTP asks for; each body has to be
-in the envelope that its status calls for; a request that is well formed has to be answered, and nothing may come that was not asked for; nothing may
-be logged as an error; the process has to be there at the end, to stop in order, and to hold no more objects than at the half.`;
+/** By how much the objects of the process may grow from the half to the end, in MB. */
+const mayGrowMb = 2;
 
 /** One connection: what is sent on it, where that is cut, and whether what is sent is whole. */
 interface Conversation {
@@ -54,48 +49,54 @@ interface Conversation {
   readonly damage: { readonly at: number; readonly kind: string; readonly bytes: Uint8Array } | null;
 }
 
-/** Sends them all. @param seed of the generator */
-export async function proveGeneratedTraffic(seed: number, say: (progress: string) => void): Promise<Finding> {
-  const server = await startTestRedis();
-  const redis = await connectForWriting(server.url);
-  const { version } = await importRecords(products(250), productCollection, { redisUrl: server.url });
-  const make = async (rate: string | null, collections?: readonly string[]) =>
-    (
-      await createApiKey(redis, 'medref', {
-        ...{ client: 'proof', expiresAt: null, rate },
-        ...(collections && { collections }),
-      })
-    ).key;
-  const keys = [await make(null), await make('50/s'), await make(null, ['companies'])];
-  const settings = { API_PORT: '0', ACCESS_LOG: 'off', NODE_OPTIONS: `--import=${memoryTeller}` };
-  const api = startMedref(['serve', '--json'], { REDIS_URL: server.url, ...settings });
-  try {
-    const port = Number(new URL((await api.line(/"address":"([^"]+)"/))[1] as string).port);
-    const talks = conversations(keys, Number(version));
-    const found = new Found();
-    const memory: Memory[] = [];
-    for (let round = 0; found.sent < requests; round += 1) {
-      const some = sample(talks, { numRuns: batch, seed: seed * 1_000 + round });
-      const tried = inParallel(some, async (talk) => found.add(talk, await converse(port, talk)));
-      await tried.catch(async (error) => {
-        const { code, stderr } = (await Promise.race([api.ended, sleep(1_000)])) ?? {};
-        throw code === undefined ? error : new Error(`The process ended with ${code}: ${stderr}`);
-      });
-      if (found.sent < (requests / 4) * (memory.length + 1)) continue;
-      api.process.kill('SIGWINCH');
-      const [, told = ''] = await api.line(new RegExp(`^memory ${memory.length + 1} (.*)$`, 'm'));
-      memory.push(JSON.parse(told));
-      say(`${inDigits(found.sent)} of ${inDigits(requests)}: ${JSON.stringify(memory.at(-1))}`);
+describe('a process of the API', function () {
+  this.timeout(0);
+
+  it(`answers ${requests.toLocaleString('en')} generated requests as the contract says`, async () => {
+    note(`SEED=${seed}`);
+    const server = await startTestRedis();
+    const redis = await connectForWriting(server.url);
+    const { version } = await importRecords(products(250), productCollection, { redisUrl: server.url });
+    const make = async (rate: string | null, collections?: readonly string[]) => {
+      const options = { client: 'proof', expiresAt: null, rate, ...(collections && { collections }) };
+      return (await createApiKey(redis, 'medref', options)).key;
+    };
+    const keys = [await make(null), await make('50/s'), await make(null, ['companies'])];
+    const settings = { API_PORT: '0', ACCESS_LOG: 'off', NODE_OPTIONS: `--import=${memoryTeller}` };
+    const api = startMedref(['serve', '--json'], { REDIS_URL: server.url, ...settings });
+    try {
+      const port = Number(new URL((await api.line(/"address":"([^"]+)"/))[1] as string).port);
+      const talks = conversations(keys, Number(version));
+      const found = new Found();
+      const heapMb: number[] = [];
+      for (let round = 0; found.sent < requests; round += 1) {
+        const some = sample(talks, { numRuns: batch, seed: seed * 1_000 + round });
+        const tried = inParallel(some, async (talk) => found.add(talk, await converse(port, talk)));
+        await tried.catch(async (error) => {
+          const { code, stderr } = (await Promise.race([api.ended, sleep(1_000)])) ?? {};
+          throw code === undefined ? error : new Error(`The process ended with ${code}: ${stderr}`);
+        });
+        if (found.sent < (requests / 4) * (heapMb.length + 1)) continue;
+        api.process.kill('SIGWINCH');
+        const [, used] = await api.line(new RegExp(`^heap ${heapMb.length + 1} (.*)$`, 'm'));
+        heapMb.push(Number(used));
+        note(`${found.sent} requests: ${used} MB of objects`);
+      }
+      noteCounts(found.statuses);
+      expect(found.faults.slice(0, 5), `SEED=${seed}`).to.deep.equal([]);
+      expect(heapMb[3]).to.be.below((heapMb[1] as number) + mayGrowMb);
+      api.process.kill('SIGTERM');
+      const { code, stderr } = await api.ended;
+      expect(code).to.equal(0);
+      const errors = stderr.split('\n').filter((line) => line && !/"level":"?(?:warn|40)/.test(line));
+      expect(errors.slice(0, 3)).to.deep.equal([]);
+    } finally {
+      api.process.kill('SIGKILL');
+      redis.disconnect();
+      await server.stop();
     }
-    api.process.kill('SIGTERM');
-    const { code, stderr } = await api.ended;
-    return findingOf(found, { memory, seed, code, stderr });
-  } finally {
-    api.process.kill('SIGKILL');
-    redis.disconnect();
-    await server.stop();
-  }
-}
+  });
+});
 
 // ---- what is sent
 
@@ -353,72 +354,15 @@ async function inParallel<Item>(items: readonly Item[], act: (item: Item) => Pro
   await Promise.all(Array.from({ length: connections }, work));
 }
 
-// ---- what is left
-
-interface Memory {
-  readonly rss: number;
-  readonly heap: number;
-}
-
-/** A module that a process loads first: at a signal it collects its garbage, and tells what memory is left, in MB. */
+/** A module that a process loads first: on SIGWINCH it collects garbage and prints how many MB of objects are left. */
 const memoryTeller = `data:text/javascript,${encodeURIComponent(`
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
-  let told = 0;
+  let count = 0;
   process.on('SIGWINCH', () => setTimeout(() => {
     for (let n = 0; n < 3; n += 1) collect();
-    const { rss, heapUsed } = process.memoryUsage();
-    const text = JSON.stringify({ rss: rss / 1e6, heap: heapUsed / 1e6 });
-    process.stdout.write('memory ' + (told += 1) + ' ' + text + String.fromCharCode(10));
+    const used = (process.memoryUsage().heapUsed / 1e6).toFixed(1);
+    process.stdout.write('heap ' + (count += 1) + ' ' + used + String.fromCharCode(10));
   }, 500));`)}`;
-
-function findingOf(
-  found: Found,
-  {
-    memory,
-    seed,
-    code,
-    stderr,
-  }: { memory: readonly Memory[]; seed: number; code: number | null; stderr: string },
-): Finding {
-  const faults = found.faults.slice(0, 5);
-  if (found.faults.length > faults.length) faults.push(`${found.faults.length} conversations in all.`);
-  const [, half, , end] = memory as [Memory, Memory, Memory, Memory];
-  for (const what of ['heap', 'rss'] as const)
-    if (end[what] > half[what] + mayGrow[what])
-      faults.push(
-        `Memory (${what}) was ${half[what].toFixed(1)} MB at the half and ${end[what].toFixed(1)} at the end.`,
-      );
-  if (code !== 0) faults.push(`The process ended with ${code}.`);
-  const logged = stderr.split('\n').filter((line) => line !== '' && !/"level":"?(?:warn|40)/.test(line));
-  if (logged.length > 0)
-    faults.push(`${logged.length} lines were logged as errors: ${logged[0]?.slice(0, 300)}`);
-  return {
-    text: `${text} The seed was ${seed}.`,
-    tables: [
-      {
-        head: ['Requests', 'Connections with damage', 'Answers', 'By their status'],
-        rows: [
-          [
-            ...[inDigits(found.sent), inDigits(found.damaged)],
-            inDigits([...found.statuses.values()].reduce((sum, it) => sum + it, 0)),
-            [...found.statuses]
-              .sort(([a], [b]) => a - b)
-              .map(([status, count]) => `${status}: ${inDigits(count)}`)
-              .join(', '),
-          ],
-        ],
-      },
-      {
-        head: ['Requests', 'Objects, MB', 'Memory of the process, MB'],
-        rows: memory.map(({ heap, rss }, n) => [
-          inDigits((requests / 4) * (n + 1)),
-          ...[inDigits(heap, 1), inDigits(rss, 1)],
-        ]),
-      },
-    ],
-    faults,
-  };
-}

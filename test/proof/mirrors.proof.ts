@@ -1,56 +1,42 @@
-// Mirrors that follow a service through a thousand random steps: imports, rollbacks, refusals, losses, restores, upgrades,
-// damage and repair. Out: how often a mirror was not what it was told to be, which must be never.
+// Mirrors that follow a service through random imports, rollbacks, refusals, losses, restores, damage and repair. Each proves its
+// copy by the digests that it gets; the copy is also compared with the list that was imported as that version.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
 import { chance, pick, type Random, randomFor, shuffled } from '../../demo/seeded-random.ts';
-import { repair } from '../../importer/repair.ts';
-import { rollBack } from '../../importer/rollback.ts';
-import { isDamaged, verify } from '../../importer/verify.ts';
 import type { Collection } from '../../shared/collections/collection.ts';
 import { type Company, companies as companyCollection } from '../../shared/collections/company.ts';
 import type { Drug } from '../../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
-import { currentFormat } from '../../shared/formats/content-format.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { readKeptVersions } from '../../shared/versions.ts';
-import { storedProducts } from '../stored/stored-lists.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';
 import { companyKeys, productKeys } from '../support/keys.ts';
+import { medref } from '../support/medref.ts';
 import { companies, company, product, products } from '../support/records.ts';
-import { proofSetUp, proofSetUpText, startTestRedis } from '../support/redis-server.ts';
-import { dumpFile, loadDump } from '../support/stored-dump.ts';
+import { proofSetUp, startTestRedis } from '../support/redis-server.ts';
 import { Mirror, setOf } from './mirror.ts';
-import { type Finding, inDigits } from './reliability-page.ts';
+import { isFull, note, noteCounts, seed } from './proof.ts';
 
-const steps = 1_000;
-/** Side by side, each with a Redis and an API of its own: a publication waits for its second. */
+/** Sequences run side by side, each with its own Redis and API: most of a step is waiting for the second of a number. */
 const sequences = 5;
+const steps = isFull ? 200 : 10;
 
-const text = `Three mirrors of products, of drugs and of companies follow a service, one by changes, one by pinned pages, one by lines.
-After each random step they come up to date and prove their copies by the digests that they are told; the copy is also compared
-with the list that was imported as that version. A mirror by changes may be told 410 and then reads the whole list; 503 is
-allowed while what is live is damaged. ${proofSetUpText()}`;
+describe('three mirrors of each collection, by changes, by pages and by lines', function () {
+  this.timeout(0);
 
-/** Follows a service through random steps. @param seed of all that is random */
-export async function proveMirrors(seed: number, say: (progress: string) => void): Promise<Finding> {
-  say(`seed ${seed}`);
-  const runs = await Promise.all(
-    Array.from({ length: sequences }, (_, n) =>
-      runSequence(randomFor(seed, 1, n), (it) => say(`${n}: ${it}`)),
-    ),
-  );
-  const counts = new Map<string, number>();
-  for (const run of runs)
-    for (const [what, count] of run.counts) counts.set(what, (counts.get(what) ?? 0) + count);
-  const rows = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
-  const faults = runs.flatMap((run) => run.faults);
-  return {
-    text: `${text} The seed was ${seed}: \`npm run prove -- only=mirrors seed=${seed}\`. ${inDigits(faults.length)} differences.`,
-    tables: [{ head: ['What', 'Times'], rows }],
-    faults: faults.slice(0, 20),
-  };
-}
+  it(`hold exactly the version that they are told, through ${sequences * steps} random steps`, async () => {
+    note(`SEED=${seed}`);
+    const runs = await Promise.all(
+      Array.from({ length: sequences }, (_, n) => runSequence(randomFor(seed, 1, n))),
+    );
+    const counts = new Map<string, number>();
+    for (const run of runs)
+      for (const [what, count] of run.counts) counts.set(what, (counts.get(what) ?? 0) + count);
+    noteCounts(counts);
+    expect(runs.flatMap(({ faults }) => faults).slice(0, 20), `SEED=${seed}`).to.deep.equal([]);
+  });
+});
 
 interface Run {
   readonly counts: Map<string, number>;
@@ -71,7 +57,7 @@ interface Sequence {
   nextId: number;
 }
 
-async function runSequence(random: Random, say: (progress: string) => void): Promise<Run> {
+async function runSequence(random: Random): Promise<Run> {
   const counts = new Map<string, number>();
   const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1);
   const faults: string[] = [];
@@ -86,7 +72,7 @@ async function runSequence(random: Random, say: (progress: string) => void): Pro
     await publish(it, productCollection);
     await publish(it, companyCollection);
     const mirrors = startMirrors(api);
-    for (let n = 1; n <= steps / sequences; n += 1) {
+    for (let n = 1; n <= steps; n += 1) {
       const [name, take] = pick(weighted, random);
       try {
         await take(it);
@@ -96,7 +82,6 @@ async function runSequence(random: Random, say: (progress: string) => void): Pro
       } catch (error) {
         faults.push(`After step ${n}, ${name}: ${(error as Error).message}`);
       }
-      if (n % 50 === 0) say(`${n} steps, ${faults.length} faults`);
     }
   } finally {
     await api.stop();
@@ -144,9 +129,8 @@ async function check(
   const step = await mirror.step();
   count(`mirror: ${step.outcome}`);
   if (step.outcome === 'unavailable') {
-    const source = collection === 'companies' ? companyCollection : productCollection;
-    const keys = collection === 'companies' ? companyKeys : productKeys;
-    if (!isDamaged(await verify(it.redis, keys, source)))
+    const source = collection === 'companies' ? 'companies' : 'products';
+    if ((await run(it, 'verify', source)).code !== 1)
       throw new Error(`${collection} are 503, and nothing of them is damaged.`);
     return;
   }
@@ -227,13 +211,14 @@ const steppings: readonly (readonly [name: string, weight: number, take: (it: Se
       'rollback',
       10,
       async (it) => {
-        const kept = await readKeptVersions(it.redis, productKeys).catch(() => []);
-        const to = kept.length > 0 ? pick(kept, it.random).version : null;
-        const context = { redis: it.redis, keyPrefix: 'medref', to, maxNumberWaitMs: 10_000 };
-        const result = await rollBack(productCollection, context).catch(() => null); // Nothing whole to go back to.
-        if (result?.outcome !== 'rolled-back') return;
+        const { versions } = (await run(it, 'versions', 'products', '--json')).json<Versions>();
+        if (versions.length === 0) return;
+        const { version: to } = pick(versions, it.random);
+        const { code } = await run(it, 'rollback', 'products', '--to', String(to));
+        if (code !== 0) return; // The version is damaged.
+        const live = JSON.parse((await it.redis.get(productKeys.live)) as string).version;
         for (const name of ['products', 'drugs'])
-          it.truth.set(`${name} ${result.report.version}`, it.truth.get(`${name} ${to}`) as string);
+          it.truth.set(`${name} ${live}`, it.truth.get(`${name} ${to}`) as string);
       },
     ],
     [
@@ -261,31 +246,8 @@ const steppings: readonly (readonly [name: string, weight: number, take: (it: Se
         it.saved = before;
       },
     ],
-    [
-      'backup of the release before, restored',
-      3,
-      async (it) => {
-        const keys = await it.redis.hgetall('medref:keys');
-        await it.redis.flushall();
-        await it.redis.hset('medref:keys', keys);
-        await loadDump(it.redis, dumpFile(currentFormat - 1));
-        for (const [n, { version }] of (await readKeptVersions(it.redis, productKeys)).entries())
-          learn(it, productCollection, version, storedProducts[n] as readonly Product[]);
-        for (const { version } of await readKeptVersions(it.redis, companyKeys))
-          learn(it, companyCollection, version, companies(3));
-        it.products = storedProducts.at(-1) as readonly Product[];
-        it.companies = companies(3);
-      },
-    ],
     ['damage', 10, (it) => damage(it)],
-    [
-      'repair',
-      6,
-      async (it) => {
-        for (const collection of [productCollection, companyCollection])
-          await repair(collection, { redis: it.redis, keyPrefix: 'medref' });
-      },
-    ],
+    ['repair', 6, async (it) => void (await run(it, 'verify', '--repair'))],
   ];
 
 const weighted = steppings.flatMap(([name, weight, take]) =>
@@ -304,19 +266,20 @@ async function restore(it: Sequence): Promise<void> {
   for (const [name, dump] of it.saved) await it.redis.restore(name, 0, dump);
 }
 
-/** Changes a byte of something that is stored of a version, or loses it. */
+/** Loses a part of what is stored of a version. */
 async function damage({ redis, random }: Sequence): Promise<void> {
-  const names = await redis.keys('medref:{*}:*:*');
-  const isStored = /:(records|order|blocks|entries|changes|fences)$/;
-  // The format before has no checks behind its records, so that damage of one is not told before the next import.
-  const stored = names.filter((name) => isStored.test(name) && !/:[123]:[a-z]+$/.test(name));
-  if (stored.length === 0) return;
-  const key = pick(stored.sort(), random);
-  if (key.endsWith(':fences')) return void (await redis.zpopmin(key));
-  const field = pick((await redis.hkeys(key)).sort(), random);
-  const value = (await redis.hgetBuffer(key, field)) as Buffer;
-  if (chance(0.3, random)) return void (await redis.hdel(key, field));
-  const at = Math.floor(random() * value.length);
-  value[at] = (value[at] as number) ^ (1 + Math.floor(random() * 255));
-  await redis.hset(key, field, value);
+  const names = (await redis.keys('medref:{*}:*:*')).filter((name) => /:[\d.]+:[\w-]+$/.test(name)).sort();
+  if (names.length === 0) return;
+  const key = pick(names, random);
+  if ((await redis.type(key)) === 'zset') return void (await redis.zpopmin(key));
+  await redis.hdel(key, pick((await redis.hkeys(key)).sort(), random));
+}
+
+interface Versions {
+  readonly versions: readonly { readonly version: number }[];
+}
+
+/** Runs a command of medref. */
+function run({ redisUrl }: Sequence, ...args: string[]) {
+  return medref(args, { REDIS_URL: redisUrl });
 }
