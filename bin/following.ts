@@ -2,8 +2,8 @@
 
 import { Follower, type FollowOptions } from '../importer/follow.ts';
 import { readLastImportSince, readSeenVersion } from '../importer/report.ts';
-import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Logger } from './logger.ts';
 
 /** What is followed, and how. */

@@ -3,10 +3,10 @@
 import { readLastImportSince, startReport } from '../importer/report.ts';
 import type { RunEnd } from '../importer/schedule.ts';
 import type { Collection } from '../shared/collections/collection.ts';
-import { collectionKeys } from '../shared/keys.ts';
 import { readLockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
+import { collectionKeys } from '../shared/store/keys.ts';
 import { type Imports, importCollections } from './import-collections.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import type { CommandContext } from './surroundings.ts';

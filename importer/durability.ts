@@ -2,9 +2,9 @@
 // crash can lose what was reported.
 
 import type { Logger } from 'pino';
-import type { CollectionKeys } from '../shared/keys.ts';
 import { beside, mastersOf, type Redis, replicasOf } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
+import type { CollectionKeys } from '../shared/store/keys.ts';
 import { NotPublishedError } from './scripts/publish.ts';
 
 /** How long replicas are waited for, in ms. */

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { CollectionKeys, ContentName } from '../shared/keys.ts';
 import { holderOf, type LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import type { CollectionKeys, ContentName } from '../shared/store/keys.ts';
 import { begin } from './scripts/begin.ts';
 import { type BegunVersion, type Held, LockLostError } from './scripts/held.ts';
 import { release } from './scripts/release.ts';

@@ -2,12 +2,12 @@
 
 import type { Collection } from '../shared/collections/collection.ts';
 import { valueAt } from '../shared/collections/collection.ts';
-import { blockLines } from '../shared/formats/block.ts';
 import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
-import { rangeIds, unpackIds } from '../shared/formats/packed-ids.ts';
-import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import { blockLines } from '../shared/store/block.ts';
+import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
+import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
 import {
   type ContentFacts,
   documentOf,
@@ -15,7 +15,7 @@ import {
   readLiveVersion,
   type StoredContent,
   type Version,
-} from '../shared/versions.ts';
+} from '../shared/store/versions.ts';
 import { Lease } from './lease.ts';
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
 import { compareVersions } from './publishing/compare-versions.ts';

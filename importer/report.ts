@@ -8,11 +8,11 @@ import {
   type ImportReport,
   readHistory,
 } from '../shared/ended-imports.ts';
-import type { CollectionKeys } from '../shared/keys.ts';
 import type { Reject, RejectsHeader } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/damage.ts';
 import { shortened } from '../shared/shortened.ts';
+import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Conclusion } from './scripts/conclusion.ts';
 import type { Validators } from './upstream/body.ts';
 

@@ -2,11 +2,11 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Collection } from '../shared/collections/collection.ts';
-import { type CollectionKeys, collectionKeys } from '../shared/keys.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { type Hold, readHold } from '../shared/schedule-hold.ts';
-import * as versions from '../shared/versions.ts';
+import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
+import * as versions from '../shared/store/versions.ts';
 import { awaitDurability } from './durability.ts';
 import { Lease } from './lease.ts';
 import { compareVersions } from './publishing/compare-versions.ts';

@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import type { Collection } from '../shared/collections/collection.ts';
-import type { CollectionKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Validators } from './upstream/body.ts';
 
 /** Where a list comes from, and what is made of it. */

@@ -2,10 +2,10 @@
 
 import { differingMembers } from '../shared/differing-members.ts';
 import { formatOf } from '../shared/formats/content-format.ts';
-import { rangeIds, unpackIds } from '../shared/formats/packed-ids.ts';
-import type { PartKeys } from '../shared/keys.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import type { Version } from '../shared/versions.ts';
+import type { PartKeys } from '../shared/store/keys.ts';
+import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
+import type { Version } from '../shared/store/versions.ts';
 
 /** A record that is in both versions and not the same. */
 export interface ChangedRecord {

@@ -3,11 +3,11 @@
 import type { ServedCollection } from './collections/collection.ts';
 import { checkedAheadWarning, datedAheadWarning, knownTime } from './dated-ahead.ts';
 import { type HistoryEntry, readHistory } from './ended-imports.ts';
-import { servedKeys } from './keys.ts';
 import { type LockHolder, readLockHolder } from './lock-holder.ts';
 import type { Redis } from './redis/connections.ts';
 import { type Hold, readHold } from './schedule-hold.ts';
-import { readLiveVersion, type Version, versionOf } from './versions.ts';
+import { servedKeys } from './store/keys.ts';
+import { readLiveVersion, type Version, versionOf } from './store/versions.ts';
 
 /** How many imports are shown. */
 const lastImports = 5;

@@ -1,6 +1,6 @@
 // Times that lie ahead of the clock: they were given by a clock that is or was wrong, and count as unknown.
 
-import type { Version } from './versions.ts';
+import type { Version } from './store/versions.ts';
 
 /** A date that lies further ahead than this was given by a clock that was wrong, in ms. */
 const wrongClockMs = 600_000;

@@ -1,8 +1,8 @@
 // The history of a collection's imports: what an import leaves of itself, and reading it.
 
-import type { CollectionKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/damage.ts';
+import type { CollectionKeys } from './store/keys.ts';
 
 /** How many imports the history keeps. */
 export const historyCap = 100;

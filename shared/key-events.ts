@@ -1,8 +1,8 @@
 // Who made, rotated and revoked which key: kept in Redis, the last ones.
 
-import { apiKeyKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/damage.ts';
+import { apiKeyKeys } from './store/keys.ts';
 
 /** How many events stay. */
 export const maxKeyEvents = 10_000;

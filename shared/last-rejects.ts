@@ -1,9 +1,9 @@
 // The rejects of a collection's last import, as they are stored, and reading them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CollectionKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/damage.ts';
+import type { CollectionKeys } from './store/keys.ts';
 
 /** A record refused, with its reason. */
 export interface Reject {

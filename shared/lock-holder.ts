@@ -1,8 +1,8 @@
 // Who holds the lock of a collection, as the lock says it.
 
-import type { CollectionKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/damage.ts';
+import type { CollectionKeys } from './store/keys.ts';
 
 /** Who holds a lock, and since when. */
 export interface LockHolder {

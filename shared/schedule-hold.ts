@@ -1,8 +1,8 @@
 // The hold that a rollback leaves: scheduled imports are skipped until it is lifted.
 
-import type { CollectionKeys } from './keys.ts';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/damage.ts';
+import type { CollectionKeys } from './store/keys.ts';
 
 /** Scheduled imports of a collection are skipped since then, because of a rollback to this version. */
 export interface Hold {

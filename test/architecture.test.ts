@@ -68,7 +68,11 @@ describe('the architecture', () => {
       isProduct,
       (to) => /^(pg|json-server)$/.test(to),
     ],
-    ['bench/ knows of Redis keys no more than a client', inFolder('bench'), (to) => to === 'shared/keys.ts'],
+    [
+      'bench/ knows of Redis keys no more than a client',
+      inFolder('bench'),
+      (to) => to === 'shared/store/keys.ts',
+    ],
     ['node-cron stays in the product', (from) => inFolder('bench')(from), isPackage('node-cron')],
     ['ioredis stays in shared/redis/', (from) => !inFolder('shared/redis')(from), isPackage('ioredis')],
     ['the API does not import the importer', inFolder('api'), inFolder('importer')],

@@ -16,7 +16,7 @@ import { upstreamLimits } from '../importer/upstream/access.ts';
 import { maxRejects } from '../importer/writing/version-writer.ts';
 import { servedCollections } from '../shared/collections/collections.ts';
 import { products } from '../shared/collections/product.ts';
-import { apiKeyKeys, collectionKeys, type PartKeys, rateKey } from '../shared/keys.ts';
+import { apiKeyKeys, collectionKeys, type PartKeys, rateKey } from '../shared/store/keys.ts';
 import { medref } from './support/medref.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -30,7 +30,7 @@ const documents = [
   ...readdirSync(join(root, 'docs'))
     .filter((it) => it.includes('.'))
     .map((it) => `docs/${it}`),
-  'shared/SCHEMA.md',
+  'shared/store/SCHEMA.md',
 ];
 
 /** The cells of the tables under a heading, row by row. */
@@ -117,7 +117,7 @@ describe('the documentation', () => {
   });
 
   it('lists every Redis key, and no other', () => {
-    const documented = table(read('shared/SCHEMA.md'), 'The Redis schema')
+    const documented = table(read('shared/store/SCHEMA.md'), 'The Redis schema')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean);
     const { content, workspace, changeSet, derived, parts, ...keys } = collectionKeys('medref', products);

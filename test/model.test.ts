@@ -15,7 +15,7 @@ import type { Drug } from '../shared/collections/drug.ts';
 import { type Product, products as productCollection } from '../shared/collections/product.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
-import { readKeptVersions, readLiveVersion } from '../shared/versions.ts';
+import { readKeptVersions, readLiveVersion } from '../shared/store/versions.ts';
 import { isFull } from './proof/proof.ts';
 import { type ApiAnswer, startApi, type TestApi } from './support/api.ts';
 import { type ImportChanges, importRecords } from './support/importing.ts';

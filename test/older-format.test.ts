@@ -17,7 +17,7 @@ import {
   type LiveVersion,
   readKeptVersions,
   readLiveVersion,
-} from '../shared/versions.ts';
+} from '../shared/store/versions.ts';
 import { storedProducts } from './stored/stored-lists.ts';
 import { importFrom } from './support/importing.ts';
 import { companyKeys, productKeys as keys, readOrder } from './support/keys.ts';

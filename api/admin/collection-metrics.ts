@@ -4,7 +4,7 @@ import { Gauge, type Registry } from 'prom-client';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { knownTime } from '../../shared/dated-ahead.ts';
 import type { ImportOutcome } from '../../shared/ended-imports.ts';
-import { versionOf } from '../../shared/versions.ts';
+import { versionOf } from '../../shared/store/versions.ts';
 import type { Standing, Standings } from '../reads/standings.ts';
 import { within } from '../reads/within.ts';
 

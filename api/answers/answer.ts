@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import Accept from '@hapi/accept';
 import Boom from '@hapi/boom';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
-import type { Version } from '../../shared/versions.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import type { Charge } from '../reads/rates.ts';
 import type { Body } from './body.ts';
 import { isNotModified, type Validators } from './conditional.ts';

@@ -9,7 +9,7 @@ import {
   quarterRecords,
   quartersOf,
   recordStarts,
-} from '../../shared/formats/block.ts';
+} from '../../shared/store/block.ts';
 import type { ListRange } from '../reads/read-model.ts';
 import { deflateStream, gzipMember, type ListPart, type ListText, textLength } from './gzip-member.ts';
 

@@ -1,6 +1,6 @@
 // The digests of a version as header fields, by which a client proves that its copy is the version.
 
-import type { Version } from '../../shared/versions.ts';
+import type { Version } from '../../shared/store/versions.ts';
 
 /** Both digests of a version, in base64; `null` where one is not known, of a version that an older release published. */
 export interface Digests {

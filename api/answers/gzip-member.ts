@@ -1,8 +1,8 @@
 // Puts texts and blocks that were deflated at import together into one gzip member (RFC 1952), without compressing.
 
 import { crc32 } from 'node:zlib';
-import type { Block } from '../../shared/formats/block.ts';
-import { combineCrc32 } from '../../shared/formats/crc32.ts';
+import type { Block } from '../../shared/store/block.ts';
+import { combineCrc32 } from '../../shared/store/crc32.ts';
 
 /** A part of a list's text: records as they are, joined by commas, or a block, which stands for such a text. */
 export type ListPart = Buffer | Block;

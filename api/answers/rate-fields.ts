@@ -3,7 +3,7 @@
 
 import Boom from '@hapi/boom';
 import type { Request } from '@hapi/hapi';
-import type { ApiKey } from '../../shared/api-keys.ts';
+import type { ApiKey } from '../../shared/store/api-keys.ts';
 import type { Charge, Standing } from '../reads/rates.ts';
 
 /** What is known of who sent a request that was let in. */

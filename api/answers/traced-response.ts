@@ -9,7 +9,7 @@ import {
   ServerResponse,
 } from 'node:http';
 import type { Request } from '@hapi/hapi';
-import type { ApiKey } from '../../shared/api-keys.ts';
+import type { ApiKey } from '../../shared/store/api-keys.ts';
 import { cameByTls, clientAddressOf } from '../requests/client-address.ts';
 import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';

@@ -2,8 +2,8 @@
 
 import { html, raw } from 'hono/html';
 import type { Collection, ServedCollection } from '../../shared/collections/collection.ts';
-import { blockLines } from '../../shared/formats/block.ts';
-import type { Version } from '../../shared/versions.ts';
+import { blockLines } from '../../shared/store/block.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import type { ListRange, ReadModel } from '../reads/read-model.ts';
 import type { ReadTarget } from '../reads/version-reads.ts';
 import { pinParameter, readId, readPin } from '../requests/parameters.ts';

@@ -3,7 +3,7 @@
 import Boom from '@hapi/boom';
 import { html } from 'hono/html';
 import type { HistoryEntry } from '../../shared/ended-imports.ts';
-import { collectionKeys } from '../../shared/keys.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
 import { pastImportId, readPastImport } from '../reads/past-imports.ts';
 import { badParameter, missingParameter } from '../requests/parameters.ts';
 import { nextSteps, outcomeBadge } from './import-words.ts';

@@ -2,7 +2,7 @@
 
 import { html, raw } from 'hono/html';
 import type { HistoryEntry } from '../../shared/ended-imports.ts';
-import { collectionKeys } from '../../shared/keys.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
 import { runPlot } from '../plots/run-plot.ts';
 import { type PastImport, readPastImports } from '../reads/past-imports.ts';
 import { markLegend, outcomeBadge, runKindOf } from './import-words.ts';

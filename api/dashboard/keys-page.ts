@@ -1,8 +1,8 @@
 // API keys: whom each was issued to, its life, and who did what to which; never a secret.
 
 import { html } from 'hono/html';
-import { isStillUsed, type ListedApiKey, listApiKeys } from '../../shared/api-keys.ts';
 import { type KeyEvent, lastKeyEvents } from '../../shared/key-events.ts';
+import { isStillUsed, type ListedApiKey, listApiKeys } from '../../shared/store/api-keys.ts';
 import type { PageDefinition } from './page-definition.ts';
 import { pagesTake, readPage } from './page-parameters.ts';
 import { pageLink, pageLinks, shownCount, shownTime, table } from './page-parts.ts';

@@ -3,8 +3,8 @@
 import { html, raw } from 'hono/html';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { printableJson } from '../../shared/escapes.ts';
-import { servedKeys } from '../../shared/keys.ts';
-import type { Version } from '../../shared/versions.ts';
+import { servedKeys } from '../../shared/store/keys.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import { type RecordHistory, readRecordHistory } from '../reads/record-history.ts';
 import { missingParameter, pinParameter, readId, readPin } from '../requests/parameters.ts';
 import type { PageDefinition } from './page-definition.ts';

@@ -3,9 +3,9 @@
 import { hash } from 'node:crypto';
 import { html } from 'hono/html';
 import { readHistory } from '../../shared/ended-imports.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import { type LastRejects, type Reject, readLastRejects } from '../../shared/last-rejects.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { badParameter } from '../requests/parameters.ts';
 import { nextSteps, outcomeBadge } from './import-words.ts';
 import type { PageContext, PageDefinition } from './page-definition.ts';

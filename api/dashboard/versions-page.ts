@@ -1,7 +1,7 @@
 // The kept versions of a collection, and which two of them to compare.
 
 import { html, raw } from 'hono/html';
-import type { Version } from '../../shared/versions.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import type { PageDefinition } from './page-definition.ts';
 import { readCollection } from './page-parameters.ts';
 import { none, numbers, pageLink, shownCount, shownTime, shownVersion, table } from './page-parts.ts';

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import Boom from '@hapi/boom';
 import type { Plugin, Server } from '@hapi/hapi';
-import type { ApiKey } from '../../shared/api-keys.ts';
+import type { ApiKey } from '../../shared/store/api-keys.ts';
 import { type Caller, refusalOf } from '../answers/rate-fields.ts';
 import { noteRoute } from '../answers/traced-response.ts';
 import type { ApiKeyring } from '../reads/keyring.ts';

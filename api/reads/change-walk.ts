@@ -1,9 +1,9 @@
 // In: the change sets that imports have kept. Out: which ids are not as they were at a version, exactly, however many
 // versions lie between.
 
-import { readChangeSet } from '../../shared/change-sets.ts';
-import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { readChangeSet } from '../../shared/store/change-sets.ts';
+import type { CollectionKeys, PartKeys } from '../../shared/store/keys.ts';
 import { merged, nextTurn } from './merging.ts';
 
 /** What became of an id between two versions. */

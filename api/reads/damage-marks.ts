@@ -1,9 +1,9 @@
 // What readers find damaged: told to operators, and marked in Redis, so that the next import knows without looking.
 
 import { LRUCache } from 'lru-cache';
-import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { Version } from '../../shared/versions.ts';
+import type { CollectionKeys } from '../../shared/store/keys.ts';
+import type { Version } from '../../shared/store/versions.ts';
 
 /** Contents whose marks a process remembers. */
 const maxRemembered = 100;

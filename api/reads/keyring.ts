@@ -1,12 +1,12 @@
 // In: a key as a client sent it. Out: what is known of it, for a process that serves; and when it was last used, noted.
 
 import { LRUCache } from 'lru-cache';
-import { type ApiKey, digestOf } from '../../shared/api-keys.ts';
-import { isKeyText } from '../../shared/formats/api-key-text.ts';
-import { type ApiKeyKeys, apiKeyKeys } from '../../shared/keys.ts';
 import { beside, type Redis } from '../../shared/redis/connections.ts';
 import { damageIn, parseStored } from '../../shared/redis/damage.ts';
 import { parseInfo } from '../../shared/redis/server-setup.ts';
+import { isKeyText } from '../../shared/store/api-key-text.ts';
+import { type ApiKey, digestOf } from '../../shared/store/api-keys.ts';
+import { type ApiKeyKeys, apiKeyKeys } from '../../shared/store/keys.ts';
 import { UnknownKeys } from './unknown-keys.ts';
 import { DamagedError } from './version-reads.ts';
 

@@ -2,8 +2,8 @@
 // only whether they are still there.
 
 import { LRUCache } from 'lru-cache';
-import type { Block } from '../../shared/formats/block.ts';
-import type { Version } from '../../shared/versions.ts';
+import type { Block } from '../../shared/store/block.ts';
+import type { Version } from '../../shared/store/versions.ts';
 
 /** How many bytes of blocks are remembered, each as it was stored and as its text. */
 const maxRemembered = 32_000_000;

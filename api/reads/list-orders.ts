@@ -3,7 +3,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { ContentFormat } from '../../shared/formats/content-format.ts';
-import { idBytes, rangeIds, unpackId } from '../../shared/formats/packed-ids.ts';
+import { idBytes, rangeIds, unpackId } from '../../shared/store/packed-ids.ts';
 import type { HashReads } from './hash-reads.ts';
 
 /** How many bytes of ids are remembered. */

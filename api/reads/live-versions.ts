@@ -1,10 +1,10 @@
 // What is live now, for one process that serves: asked each half second, and at once when a publication is announced.
 
 import type { Collection } from '../../shared/collections/collection.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { damageIn } from '../../shared/redis/damage.ts';
-import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
+import { type LiveVersion, readLiveVersion } from '../../shared/store/versions.ts';
 import type { Replica } from './replica.ts';
 
 /** Half of the second within which every process answers from a new version. */

@@ -3,7 +3,6 @@
 
 import { LRUCache } from 'lru-cache';
 import { type Collection, valueAt } from '../../shared/collections/collection.ts';
-import { blockRecords } from '../../shared/formats/block.ts';
 import {
   bytes,
   entriesAt,
@@ -11,7 +10,8 @@ import {
   type Search,
   unrankedEntryOf,
 } from '../../shared/formats/search-entries.ts';
-import type { Version } from '../../shared/versions.ts';
+import { blockRecords } from '../../shared/store/block.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import type { StoredRecords } from './stored-records.ts';
 import type { Attempt } from './version-reads.ts';
 

@@ -2,9 +2,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type HistoryEntry, historyCap } from '../../shared/ended-imports.ts';
-import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { parseStored } from '../../shared/redis/damage.ts';
+import type { CollectionKeys } from '../../shared/store/keys.ts';
 
 /** An import of the history. */
 export interface PastImport {

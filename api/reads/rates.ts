@@ -3,10 +3,10 @@
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { ApiKey } from '../../shared/api-keys.ts';
-import { rateKey } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
+import type { ApiKey } from '../../shared/store/api-keys.ts';
+import { rateKey } from '../../shared/store/keys.ts';
 import { atEndOfTurn } from './end-of-turn.ts';
 
 /** Buckets that a process remembers. */

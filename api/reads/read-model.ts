@@ -1,12 +1,12 @@
 // Every read the API makes: records as the bytes that were stored at import, always of one version.
 
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import { type Block, blockRecords, quarterRecords } from '../../shared/formats/block.ts';
 import { formatOf } from '../../shared/formats/content-format.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { Version } from '../../shared/versions.ts';
+import { type Block, blockRecords, quarterRecords } from '../../shared/store/block.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import { ChangeLists } from './change-lists.ts';
 import {
   type ChangeKind,

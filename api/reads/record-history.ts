@@ -1,7 +1,7 @@
 // In: the id of a record. Out: which versions changed it, and how, as far back as change sets are kept.
 
-import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { CollectionKeys, PartKeys } from '../../shared/store/keys.ts';
 import { type ChangeKind, kindOf } from './change-walk.ts';
 
 /** What one version did to a record. */

@@ -2,10 +2,10 @@
 // lags behind what this process has answered from.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CollectionKeys } from '../../shared/keys.ts';
 import { type Redis, routed } from '../../shared/redis/connections.ts';
 import { isRedisUnavailable } from '../../shared/redis/failures.ts';
-import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+import type { CollectionKeys } from '../../shared/store/keys.ts';
+import { type LiveVersion, readLiveVersion } from '../../shared/store/versions.ts';
 
 /** How long a replica may be behind a publication before it is passed over, and how often it is asked meanwhile, in ms. */
 const patienceMs = 300;

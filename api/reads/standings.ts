@@ -9,10 +9,10 @@ import {
   type ImportOutcome,
   readHistory,
 } from '../../shared/ended-imports.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, isWrongType, parseStored } from '../../shared/redis/damage.ts';
-import { readLiveVersion, type Version } from '../../shared/versions.ts';
+import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
+import { readLiveVersion, type Version } from '../../shared/store/versions.ts';
 
 /** What the history tells of the imports that are kept in it. */
 export interface ImportsStanding {

@@ -1,9 +1,9 @@
 // The records of a content, as they are stored: by blocks, by their places in the list, by id. What is not as it was
 // stored is told and not given.
 
-import { type Block, blockLines, blockRecords } from '../../shared/formats/block.ts';
 import { formatOf } from '../../shared/formats/content-format.ts';
-import type { Version } from '../../shared/versions.ts';
+import { type Block, blockLines, blockRecords } from '../../shared/store/block.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
 import type { HashReads } from './hash-reads.ts';
 import type { KnownBlocks } from './known-blocks.ts';

@@ -2,10 +2,10 @@
 
 import type { ServedCollection } from '../../shared/collections/collection.ts';
 import { UnknownFormatError } from '../../shared/formats/content-format.ts';
-import { type CollectionKeys, type PartKeys, servedKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, damageIn } from '../../shared/redis/damage.ts';
-import { readKeptVersion, readKeptVersions, type Version, versionOf } from '../../shared/versions.ts';
+import { type CollectionKeys, type PartKeys, servedKeys } from '../../shared/store/keys.ts';
+import { readKeptVersion, readKeptVersions, type Version, versionOf } from '../../shared/store/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
 import type { LiveVersions } from './live-versions.ts';
 

@@ -2,8 +2,8 @@
 
 import type Boom from '@hapi/boom';
 import type { Collection } from '../../shared/collections/collection.ts';
-import { fold } from '../../shared/formats/fold.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
+import { fold } from '../../shared/store/fold.ts';
 import { maxPerPage } from './paging.ts';
 import { badParameter, countTakes, type Parameters, quoted, readCount } from './parameters.ts';
 

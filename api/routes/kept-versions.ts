@@ -2,7 +2,7 @@
 
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/collection.ts';
-import type { Version } from '../../shared/versions.ts';
+import type { Version } from '../../shared/store/versions.ts';
 import { answer, validatorsOf } from '../answers/answer.ts';
 import { listBody } from '../answers/body.ts';
 import { digestFields, digestsOf } from '../answers/digests.ts';

@@ -1,6 +1,8 @@
 // medref keys: API keys, from their making to their end.
 
 import { awaitDisk } from '../../importer/durability.ts';
+import { type KeyEvent, lastKeyEvents, noteKeyEvent } from '../../shared/key-events.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import {
   createApiKey,
   findApiKey,
@@ -10,10 +12,8 @@ import {
   type MadeApiKey,
   revokeApiKey,
   rotateApiKey,
-} from '../../shared/api-keys.ts';
-import { type KeyEvent, lastKeyEvents, noteKeyEvent } from '../../shared/key-events.ts';
-import { apiKeyKeys } from '../../shared/keys.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
+} from '../../shared/store/api-keys.ts';
+import { apiKeyKeys } from '../../shared/store/keys.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { operator } from '../operator.ts';

@@ -2,8 +2,8 @@
 
 import { printable } from '../../shared/escapes.ts';
 import { count, counted } from '../../shared/figures.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { type LastRejects, readLastRejects } from '../../shared/last-rejects.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { importedCollectionNamed } from './collection-argument.ts';

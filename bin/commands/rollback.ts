@@ -9,7 +9,7 @@ import {
 } from '../../importer/rollback.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import { count } from '../../shared/figures.ts';
-import { collectionKeys } from '../../shared/keys.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
 import { exitCodes, LockedError, UsageError } from '../exit-codes.ts';
 import { createLogger } from '../logger.ts';
 import { operator } from '../operator.ts';

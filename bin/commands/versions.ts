@@ -1,8 +1,8 @@
 // medref versions: the kept versions of a collection, latest first.
 
 import { count } from '../../shared/figures.ts';
-import { servedKeys } from '../../shared/keys.ts';
-import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/versions.ts';
+import { servedKeys } from '../../shared/store/keys.ts';
+import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/store/versions.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { collectionNamed } from './collection-argument.ts';

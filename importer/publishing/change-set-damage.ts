@@ -1,8 +1,8 @@
 // In: the change sets of a collection, of which everything is read. Out: those that are not as they were kept.
 
-import { readChangeSet } from '../../shared/change-sets.ts';
-import type { CollectionKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { readChangeSet } from '../../shared/store/change-sets.ts';
+import type { CollectionKeys, PartKeys } from '../../shared/store/keys.ts';
 
 /** A version whose change sets are not as they were kept. */
 export interface DamagedChanges {

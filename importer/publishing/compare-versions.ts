@@ -1,11 +1,11 @@
 // What differs between two contents: counted by Redis in bounded batches, and kept as a change set.
 
-import type { ChangeSetFacts } from '../../shared/change-sets.ts';
 import { formatOf } from '../../shared/formats/content-format.ts';
-import { rangeIds } from '../../shared/formats/packed-ids.ts';
-import type { PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { StoredContent, Version } from '../../shared/versions.ts';
+import type { ChangeSetFacts } from '../../shared/store/change-sets.ts';
+import type { PartKeys } from '../../shared/store/keys.ts';
+import { rangeIds } from '../../shared/store/packed-ids.ts';
+import type { StoredContent, Version } from '../../shared/store/versions.ts';
 import { type ComparedContent, compare } from '../scripts/compare.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 

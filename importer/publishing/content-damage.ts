@@ -3,12 +3,12 @@
 import { createHash, type Hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type ContentFormat, formatOf } from '../../shared/formats/content-format.ts';
-import { rangeIds, unpackIds } from '../../shared/formats/packed-ids.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
-import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
-import type { ContentFacts, StoredContent } from '../../shared/versions.ts';
+import type { CollectionKeys, ContentKeys } from '../../shared/store/keys.ts';
+import { rangeIds, unpackIds } from '../../shared/store/packed-ids.ts';
+import type { ContentFacts, StoredContent } from '../../shared/store/versions.ts';
 import { partsOf, sizesOf } from './wholeness.ts';
 
 /** How many ranges of a list are read at once, and how many pages of an index: less than a MB, as a rule. */

@@ -2,9 +2,9 @@
 
 import { datedAheadWarning } from '../../shared/dated-ahead.ts';
 import { currentFormat } from '../../shared/formats/content-format.ts';
-import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { type LiveVersion, readLiveVersion, type Version } from '../../shared/versions.ts';
+import type { CollectionKeys } from '../../shared/store/keys.ts';
+import { type LiveVersion, readLiveVersion, type Version } from '../../shared/store/versions.ts';
 import { contentDamage } from './content-damage.ts';
 
 /** The live version, `null` where nothing is live. */

@@ -1,10 +1,10 @@
 // In: the keys of a collection, under a lock. Out: those that say which versions there are, mended where they are damaged:
 // of another type, or not the JSON text that was stored.
 
-import type { CollectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, isWrongType, parseStored } from '../../shared/redis/damage.ts';
-import { parseVersion } from '../../shared/versions.ts';
+import type { CollectionKeys } from '../../shared/store/keys.ts';
+import { parseVersion } from '../../shared/store/versions.ts';
 import type { Held } from '../scripts/held.ts';
 import { type Mending, mend } from '../scripts/mend.ts';
 import { retain } from '../scripts/retain.ts';

@@ -1,7 +1,7 @@
 // When a version that is published now became live: its date, by which HTTP tells it from others.
 
 import { isDatedAhead } from '../../shared/dated-ahead.ts';
-import type { Version } from '../../shared/versions.ts';
+import type { Version } from '../../shared/store/versions.ts';
 
 type Dated = Pick<Version, 'publishedAt'>;
 

@@ -1,9 +1,9 @@
 // In: what was staged, or a kept content, under a lock. Out: it is live, with the document and the number of its version.
 
-import type { ChangeSetFacts } from '../../shared/change-sets.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Hold } from '../../shared/schedule-hold.ts';
-import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../../shared/versions.ts';
+import type { ChangeSetFacts } from '../../shared/store/change-sets.ts';
+import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../../shared/store/versions.ts';
 import type { Conclusion } from '../scripts/conclusion.ts';
 import type { Held } from '../scripts/held.ts';
 import { publish } from '../scripts/publish.ts';

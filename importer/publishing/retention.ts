@@ -1,8 +1,8 @@
 // Which versions stay when one more is published, and which contents and change sets leave with the others.
 
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { readKeptVersions, type Version } from '../../shared/versions.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
+import { readKeptVersions, type Version } from '../../shared/store/versions.ts';
 import type { Held } from '../scripts/held.ts';
 import { retain } from '../scripts/retain.ts';
 

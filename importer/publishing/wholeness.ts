@@ -1,11 +1,11 @@
 // Whether all of a content is in Redis: every key of it has the size that it must have.
 
-import { rangeIds } from '../../shared/formats/packed-ids.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';
-import type { CollectionKeys, ContentKeys, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
-import type { ContentFacts, StoredContent } from '../../shared/versions.ts';
+import type { CollectionKeys, ContentKeys, PartKeys } from '../../shared/store/keys.ts';
+import { rangeIds } from '../../shared/store/packed-ids.ts';
+import type { ContentFacts, StoredContent } from '../../shared/store/versions.ts';
 import { type KeySize, StagedLostError } from '../scripts/publish.ts';
 
 /** Whether all of a content is there, of a version or as it was staged. */

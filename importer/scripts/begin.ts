@@ -1,7 +1,7 @@
 // begin.lua: begins a version.
 
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
 import { type Held, heldReply } from './held.ts';
 import { evaluate, loadScript } from './script.ts';
 

@@ -1,7 +1,7 @@
 // compare.lua: what differs between a range of one content and another content.
 
-import type { ContentName, PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentName, PartKeys } from '../../shared/store/keys.ts';
 import { type BegunVersion, heldReply } from './held.ts';
 import { evaluate, loadScript } from './script.ts';
 

@@ -1,7 +1,7 @@
 // conclude.lua: the end of an import that published nothing.
 
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
 import type { Conclusion } from './conclusion.ts';
 import { type Dropped, dropped } from './discard.ts';
 import type { Held } from './held.ts';

@@ -1,7 +1,7 @@
 // discard.lua: what was staged is dropped without a trace.
 
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
 import { type Held, heldReply } from './held.ts';
 import { stagedKeys } from './key-lists.ts';
 import { evaluate, loadScript } from './script.ts';

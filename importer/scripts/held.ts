@@ -1,6 +1,6 @@
 // What every script needs: the keys of a collection, and the lock that its caller holds.
 
-import type { CollectionKeys, ContentName } from '../../shared/keys.ts';
+import type { CollectionKeys, ContentName } from '../../shared/store/keys.ts';
 
 /** A collection under a lock. */
 export interface Held {

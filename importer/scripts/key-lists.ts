@@ -1,6 +1,6 @@
 // The keys of a version as the scripts take them: in lists, over all of its parts.
 
-import type { CollectionKeys, ContentName } from '../../shared/keys.ts';
+import type { CollectionKeys, ContentName } from '../../shared/store/keys.ts';
 
 /** What a version's content is stored under. */
 export function contentKeys(keys: CollectionKeys, name: ContentName): string[] {

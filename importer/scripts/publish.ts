@@ -1,8 +1,8 @@
 // publish.lua: a version goes live, in one step.
 
-import { type ChangeSetFacts, changeSetText } from '../../shared/change-sets.ts';
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { type ChangeSetFacts, changeSetText } from '../../shared/store/change-sets.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
 import type { Conclusion } from './conclusion.ts';
 import { type Held, LockLostError } from './held.ts';
 import { changeSetKeys, contentKeys, workspaceKeys } from './key-lists.ts';

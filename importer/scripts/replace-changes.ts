@@ -1,7 +1,7 @@
 // replace-changes.lua: change sets that were made anew, in the place of damaged ones.
 
-import { type ChangeSetFacts, changeSetText } from '../../shared/change-sets.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { type ChangeSetFacts, changeSetText } from '../../shared/store/change-sets.ts';
 import type { BegunVersion } from './held.ts';
 import { changeSetKeys } from './key-lists.ts';
 import { requirePublished } from './publish.ts';

@@ -1,7 +1,7 @@
 // replace-content.lua: a content that was made anew, in the place of a damaged one.
 
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
 import type { BegunVersion } from './held.ts';
 import { contentKeys, workspaceKeys } from './key-lists.ts';
 import { type KeySize, requirePublished } from './publish.ts';

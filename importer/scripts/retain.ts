@@ -1,7 +1,7 @@
 // retain.lua: kept versions are let go.
 
-import type { ContentName } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentName } from '../../shared/store/keys.ts';
 import { type Held, heldReply } from './held.ts';
 import { contentKeys } from './key-lists.ts';
 import { evaluate, loadScript } from './script.ts';

@@ -1,7 +1,7 @@
 // stage-blocks.lua: what records are listed by.
 
-import type { PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { PartKeys } from '../../shared/store/keys.ts';
 import { type BegunVersion, heldReply } from './held.ts';
 import { evaluate, loadScript } from './script.ts';
 

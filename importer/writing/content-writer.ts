@@ -4,14 +4,14 @@
 import { createHash, hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Collection } from '../../shared/collections/collection.ts';
-import { blockRecords, maxBlockLength, packBlock } from '../../shared/formats/block.ts';
 import { checkLength, writeCheck } from '../../shared/formats/checked-bytes.ts';
-import { packIds } from '../../shared/formats/packed-ids.ts';
 import { entriesAt, unrankedEntryOf } from '../../shared/formats/search-entries.ts';
 import { packEntries, pageEntries } from '../../shared/formats/search-page.ts';
-import type { PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { ContentFacts } from '../../shared/versions.ts';
+import { blockRecords, maxBlockLength, packBlock } from '../../shared/store/block.ts';
+import type { PartKeys } from '../../shared/store/keys.ts';
+import { packIds } from '../../shared/store/packed-ids.ts';
+import type { ContentFacts } from '../../shared/store/versions.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import { type StagedBlock, stageBlocks } from '../scripts/stage-blocks.ts';
 import { type StagedPage, stagePages } from '../scripts/stage-pages.ts';

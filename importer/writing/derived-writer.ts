@@ -4,7 +4,7 @@ import type { DerivedCollection } from '../../shared/collections/collection.ts';
 import { valueAt } from '../../shared/collections/collection.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';
-import type { ContentFacts } from '../../shared/versions.ts';
+import type { ContentFacts } from '../../shared/store/versions.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import type { Duplicate } from '../scripts/stage-records.ts';
 import { type ContentRecord, ContentWriter, storedRecord } from './content-writer.ts';

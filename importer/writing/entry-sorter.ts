@@ -1,8 +1,8 @@
 // In: entries of a search index, in any order. Out: the same, sorted, each once. Memory does not grow with the list: what
 // is in memory at once is sorted as a run, Redis keeps the runs in pieces, and they are merged as they are read again.
 
-import type { PartKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { PartKeys } from '../../shared/store/keys.ts';
 import type { BegunVersion } from '../scripts/held.ts';
 import { StagedLostError } from '../scripts/publish.ts';
 import { type RunPiece, stageRuns } from '../scripts/stage-runs.ts';

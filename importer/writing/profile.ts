@@ -1,7 +1,7 @@
 // In: the records of a version, one after the other. Out: how full it is, which checks compare with the live version.
 
 import type { Collection } from '../../shared/collections/collection.ts';
-import type { Profile } from '../../shared/versions.ts';
+import type { Profile } from '../../shared/store/versions.ts';
 import { type Description, describe } from './description.ts';
 
 /** Counts while a version is written. */

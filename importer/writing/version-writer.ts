@@ -4,7 +4,7 @@ import type { Collection } from '../../shared/collections/collection.ts';
 import type { Reject } from '../../shared/last-rejects.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';
-import type { ContentFacts, Profile } from '../../shared/versions.ts';
+import type { ContentFacts, Profile } from '../../shared/store/versions.ts';
 import { jsonPath } from '../parse/json-path.ts';
 import type { RecordBatch, SourceRecord } from '../parse/pages.ts';
 import { recordCount } from '../parse/record-count.ts';

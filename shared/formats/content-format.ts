@@ -1,7 +1,7 @@
 // How a content is stored, by the number that its version's document has: the format that is written, and those before
 // it, which are still read.
 
-import { type Block, openBlock } from './block.ts';
+import { type Block, openBlock } from '../store/block.ts';
 import { checkLength, isIntact } from './checked-bytes.ts';
 import { openEntries } from './search-page.ts';
 

@@ -2,7 +2,7 @@
 // drug), its records in list order; then, of keys with many records, what finds some of these.
 
 import { type Collection, valueAt } from '../collections/collection.ts';
-import { fold } from './fold.ts';
+import { fold } from '../store/fold.ts';
 
 /** What is searched for; at least one of these. */
 export interface Search {

@@ -2,8 +2,8 @@
 // before it, behind a CRC-32 of all that.
 
 import { crc32 } from 'node:zlib';
+import { VarintReader, varint } from '../store/varint.ts';
 import { beginningAt } from './checked-bytes.ts';
-import { VarintReader, varint } from './varint.ts';
 
 /** How many entries a page has; only the last one of an index has fewer. */
 export const pageEntries = 32;

@@ -2,9 +2,9 @@
 
 import { hostname, userInfo } from 'node:os';
 import { expect } from 'chai';
-import { revokeApiKey, rotateApiKey } from '../../shared/api-keys.ts';
 import { maxKeyEvents, noteKeyEvent } from '../../shared/key-events.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { revokeApiKey, rotateApiKey } from '../../shared/store/api-keys.ts';
 import { medref as run } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
 

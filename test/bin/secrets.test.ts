@@ -2,8 +2,8 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { makeKeyText } from '../../shared/formats/api-key-text.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
+import { makeKeyText } from '../../shared/store/api-key-text.ts';
 import { beginMedref, medref, startMedref } from '../support/medref.ts';
 import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';

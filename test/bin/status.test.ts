@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { documentOf, parseVersion } from '../../shared/versions.ts';
+import { documentOf, parseVersion } from '../../shared/store/versions.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';

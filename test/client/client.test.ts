@@ -14,9 +14,9 @@ import {
 import { Connection, growing, usualTiming } from '../../client/connection.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
-import { documentOf, parseVersion } from '../../shared/versions.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
+import { documentOf, parseVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { quickTiming } from '../support/client-timing.ts';
 import { startFaultyProxy } from '../support/faulty-proxy.ts';

@@ -8,7 +8,7 @@ import { rollBack } from '../../importer/rollback.ts';
 import { verify } from '../../importer/verify.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { documentOf, parseVersion, readLiveVersion } from '../../shared/versions.ts';
+import { documentOf, parseVersion, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';
 import { keepKeySpace, readKeySpace } from '../support/key-space.ts';

@@ -8,10 +8,10 @@ import { contentKeys, workspaceKeys } from '../../importer/scripts/key-lists.ts'
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { readLastRejects } from '../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { documentOf, readKeptVersions, readLiveVersion, type Version } from '../../shared/versions.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
+import { documentOf, readKeptVersions, readLiveVersion, type Version } from '../../shared/store/versions.ts';
 import {
   aheadOfClock,
   type ImportChanges,

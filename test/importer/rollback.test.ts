@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { RollbackError, rollBack } from '../../importer/rollback.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { readLiveVersion } from '../../shared/versions.ts';
+import { readLiveVersion } from '../../shared/store/versions.ts';
 import { importRecords } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { oneServer } from '../support/one-server.ts';

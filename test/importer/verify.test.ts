@@ -6,9 +6,14 @@ import { rollBack } from '../../importer/rollback.ts';
 import { isDamaged, verify } from '../../importer/verify.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import { openEntries, packEntries } from '../../shared/formats/search-page.ts';
-import type { PartKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { type ContentFacts, documentOf, readKeptVersions, type Version } from '../../shared/versions.ts';
+import type { PartKeys } from '../../shared/store/keys.ts';
+import {
+  type ContentFacts,
+  documentOf,
+  readKeptVersions,
+  type Version,
+} from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { type ImportChanges, importRecords } from '../support/importing.ts';
 import { keepKeySpace, readKeySpace } from '../support/key-space.ts';

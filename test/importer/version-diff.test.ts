@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { diffVersions, VersionVanishedError } from '../../importer/version-diff.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { readKeptVersions, type Version } from '../../shared/versions.ts';
+import { readKeptVersions, type Version } from '../../shared/store/versions.ts';
 import { importRecords } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { products } from '../support/records.ts';

@@ -12,7 +12,7 @@ import {
 import { rollBack } from '../../importer/rollback.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { quickTiming } from '../support/client-timing.ts';
 import { type Fault, startFaultyProxy } from '../support/faulty-proxy.ts';

@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import { isWhole } from '../../importer/publishing/wholeness.ts';
 import { contentKeys } from '../../importer/scripts/key-lists.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
-import { rangeIds } from '../../shared/formats/packed-ids.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/versions.ts';
+import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
+import { rangeIds } from '../../shared/store/packed-ids.ts';
+import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { masters } from '../support/one-server.ts';
 
 /** How long what is staged, and what has left, may stay at most. */

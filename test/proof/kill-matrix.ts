@@ -4,7 +4,7 @@ import { constants, setPriority } from 'node:os';
 import { expect } from 'chai';
 import type { ImportOutcome } from '../../importer/report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { type LiveVersion, readLiveVersion } from '../../shared/versions.ts';
+import { type LiveVersion, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { bundled } from '../support/bundle.ts';
 import { aheadOfClock, importFrom } from '../support/importing.ts';

@@ -4,9 +4,9 @@ import { lifetimes } from '../../importer/lease.ts';
 import type { ImportReport } from '../../importer/report.ts';
 import { stagedKeys } from '../../importer/scripts/key-lists.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
-import type { CollectionKeys, ContentKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { readLiveVersion } from '../../shared/versions.ts';
+import type { CollectionKeys, ContentKeys } from '../../shared/store/keys.ts';
+import { readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { aheadOfClock, type ImportChanges, importFrom } from '../support/importing.ts';
 import {

@@ -19,10 +19,10 @@ import {
   tuple,
   uint8Array,
 } from 'fast-check';
-import { createApiKey } from '../../shared/api-keys.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
-import { makeKeyText } from '../../shared/formats/api-key-text.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
+import { makeKeyText } from '../../shared/store/api-key-text.ts';
+import { createApiKey } from '../../shared/store/api-keys.ts';
 import { importRecords } from '../support/importing.ts';
 import { startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import {
   createApiKey,
   findApiKey,
@@ -6,8 +7,7 @@ import {
   type MadeApiKey,
   revokeApiKey,
   rotateApiKey,
-} from '../../shared/api-keys.ts';
-import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+} from '../../shared/store/api-keys.ts';
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
 

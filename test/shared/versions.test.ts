@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { DamagedKeyError } from '../../shared/redis/damage.ts';
-import { documentOf, parseVersion, type Version } from '../../shared/versions.ts';
+import { documentOf, parseVersion, type Version } from '../../shared/store/versions.ts';
 
 describe("a version's document", () => {
   const version: Version = {

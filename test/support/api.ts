@@ -8,7 +8,6 @@ import { Rates } from '../../api/reads/rates.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';
 import { Replica } from '../../api/reads/replica.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
-import { createApiKey } from '../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import {
   connectForListening,
@@ -16,6 +15,7 @@ import {
   connectForWriting,
   type Redis,
 } from '../../shared/redis/connections.ts';
+import { createApiKey } from '../../shared/store/api-keys.ts';
 import { expectAsDescribed } from './openapi.ts';
 import { asUser } from './redis-users.ts';
 

@@ -1,11 +1,11 @@
 // What a dashboard has to show in tests: versions that differ, rejects, a refused import, keys; with names that nobody
 // would want in a page.
 
-import { createApiKey } from '../../shared/api-keys.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import type { Product } from '../../shared/collections/product.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { createApiKey } from '../../shared/store/api-keys.ts';
 import { importRecords } from './importing.ts';
 import { companies, product, products } from './records.ts';
 

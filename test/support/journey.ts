@@ -2,8 +2,8 @@
 
 import { expect } from 'chai';
 import { companies } from '../../shared/collections/company.ts';
-import { collectionKeys } from '../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
 import { type CommandResult, type RunningCommand, medref as run, startMedref } from './medref.ts';
 import { upstreamServers } from './upstream-server.ts';
 import { listUrl, readList, whichLists } from './whole-lists.ts';

@@ -3,9 +3,9 @@
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { currentFormat, formatOf } from '../../shared/formats/content-format.ts';
-import { unpackIds } from '../../shared/formats/packed-ids.ts';
-import { type ContentKeys, collectionKeys } from '../../shared/keys.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { type ContentKeys, collectionKeys } from '../../shared/store/keys.ts';
+import { unpackIds } from '../../shared/store/packed-ids.ts';
 
 export const productKeys = collectionKeys('medref', productCollection);
 export const companyKeys = collectionKeys('medref', companyCollection);

@@ -12,7 +12,7 @@ import {
   connectToReplica,
   type Redis,
 } from '../../shared/redis/connections.ts';
-import { readLiveVersion } from '../../shared/versions.ts';
+import { readLiveVersion } from '../../shared/store/versions.ts';
 import { type GenerationUpstream, holdUp, productSubject, startGenerations } from '../proof/generations.ts';
 import { checkKeySpace, keysOf } from '../proof/key-space.ts';
 import { pauses, type Readers, startReaders } from '../proof/readers.ts';

@@ -8,7 +8,7 @@ import { rollBack } from '../../../importer/rollback.ts';
 import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { documentOf, parseVersion } from '../../../shared/versions.ts';
+import { documentOf, parseVersion } from '../../../shared/store/versions.ts';
 import { importRecords, importText } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
 import { product, products } from '../../support/records.ts';

@@ -2,7 +2,7 @@ import { gunzipSync, inflateRawSync } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { deflateStream, gzipMember, type ListPart, textLength } from '../../../api/answers/gzip-member.ts';
-import { type Block, blockText, openBlock, packBlock } from '../../../shared/formats/block.ts';
+import { type Block, blockText, openBlock, packBlock } from '../../../shared/store/block.ts';
 
 const textOf = (part: ListPart) => (Buffer.isBuffer(part) ? part : blockText(part));
 const block = async (texts: readonly string[]) => openBlock(await packBlock(texts, 7), 7) as Block;

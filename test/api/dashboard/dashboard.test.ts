@@ -3,12 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { rollBack } from '../../../importer/rollback.ts';
-import { createApiKey, rotateApiKey } from '../../../shared/api-keys.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { noteKeyEvent } from '../../../shared/key-events.ts';
-import { collectionKeys } from '../../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { createApiKey, rotateApiKey } from '../../../shared/store/api-keys.ts';
+import { collectionKeys } from '../../../shared/store/keys.ts';
 import { startDashboard, type TestDashboard } from '../../support/dashboard.ts';
 import { type DashboardData, fillDashboard, hostileNames } from '../../support/dashboard-data.ts';
 import { importRecords } from '../../support/importing.ts';

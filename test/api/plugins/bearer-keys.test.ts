@@ -6,16 +6,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ApiKeyring } from '../../../api/reads/keyring.ts';
 import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
+import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { makeKeyText } from '../../../shared/store/api-key-text.ts';
 import {
   createApiKey,
   listApiKeys,
   type MadeApiKey,
   revokeApiKey,
   rotateApiKey,
-} from '../../../shared/api-keys.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { makeKeyText } from '../../../shared/formats/api-key-text.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+} from '../../../shared/store/api-keys.ts';
 import { type ApiAnswer, startApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies } from '../../support/records.ts';

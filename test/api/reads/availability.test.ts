@@ -9,17 +9,17 @@ import { ApiKeyring } from '../../../api/reads/keyring.ts';
 import { LiveVersions } from '../../../api/reads/live-versions.ts';
 import { ReadModel } from '../../../api/reads/read-model.ts';
 import { createServer } from '../../../api/server.ts';
-import { createApiKey } from '../../../shared/api-keys.ts';
 import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { packIds } from '../../../shared/formats/packed-ids.ts';
 import {
   connectForListening,
   connectForServing,
   connectForWriting,
   type Redis,
 } from '../../../shared/redis/connections.ts';
+import { createApiKey } from '../../../shared/store/api-keys.ts';
+import { packIds } from '../../../shared/store/packed-ids.ts';
 import { startApi, type TestApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, product, products } from '../../support/records.ts';

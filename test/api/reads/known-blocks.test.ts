@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { KnownBlocks } from '../../../api/reads/known-blocks.ts';
-import { type Block, blockText, openBlock, packBlock, recordStarts } from '../../../shared/formats/block.ts';
-import type { Version } from '../../../shared/versions.ts';
+import { type Block, blockText, openBlock, packBlock, recordStarts } from '../../../shared/store/block.ts';
+import type { Version } from '../../../shared/store/versions.ts';
 
 describe('blocks that are remembered', () => {
   const records = Array.from({ length: 120 }, (_, n) => `{"id":${n},"text":"${'x'.repeat(n % 7)}"}`);

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { HashReads } from '../../../api/reads/hash-reads.ts';
 import { ListOrders } from '../../../api/reads/list-orders.ts';
 import { formatOf } from '../../../shared/formats/content-format.ts';
-import { packIds, rangeIds } from '../../../shared/formats/packed-ids.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { packIds, rangeIds } from '../../../shared/store/packed-ids.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 describe('the order of a list, as it is read', () => {

@@ -7,7 +7,7 @@ import { Replica } from '../../../api/reads/replica.ts';
 import { contentKeys } from '../../../importer/scripts/key-lists.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { type LiveVersion, readLiveVersion } from '../../../shared/versions.ts';
+import { type LiveVersion, readLiveVersion } from '../../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { leavingVersions, namedVersions } from '../../../importer/publishing/retention.ts';
-import type { Version } from '../../../shared/versions.ts';
+import type { Version } from '../../../shared/store/versions.ts';
 
 /** A version with a content that is stored under its number. */
 const versionOf = (version: number, content: number) => ({ version, content, stored: content }) as Version;

@@ -3,7 +3,7 @@ import { isWhole, requireWhole, sizesOf } from '../../../importer/publishing/who
 import { StagedLostError } from '../../../importer/scripts/publish.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { readLiveVersion, type Version } from '../../../shared/versions.ts';
+import { readLiveVersion, type Version } from '../../../shared/store/versions.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { products } from '../../support/records.ts';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { conclude, type UnpublishedEnd } from '../../../importer/scripts/conclude.ts';
 import { discard } from '../../../importer/scripts/discard.ts';
 import { LockLostError } from '../../../importer/scripts/held.ts';
-import type { ContentName } from '../../../shared/keys.ts';
+import type { ContentName } from '../../../shared/store/keys.ts';
 import { readKeySpace } from '../../support/key-space.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { begun, expectError, held, publishOne, record, stageWhole, useLockedRedis } from './locked-redis.ts';

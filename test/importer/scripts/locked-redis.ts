@@ -8,9 +8,9 @@ import { stageBlocks } from '../../../importer/scripts/stage-blocks.ts';
 import { stagePages } from '../../../importer/scripts/stage-pages.ts';
 import { type StagedRecord, stageRecords } from '../../../importer/scripts/stage-records.ts';
 import { stageRuns } from '../../../importer/scripts/stage-runs.ts';
-import { packIds } from '../../../shared/formats/packed-ids.ts';
-import type { ContentName } from '../../../shared/keys.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import type { ContentName } from '../../../shared/store/keys.ts';
+import { packIds } from '../../../shared/store/packed-ids.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { useRedis } from '../../support/redis-server.ts';
 

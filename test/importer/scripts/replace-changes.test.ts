@@ -4,7 +4,7 @@ import { compare } from '../../../importer/scripts/compare.ts';
 import { LockLostError } from '../../../importer/scripts/held.ts';
 import { StagedLostError } from '../../../importer/scripts/publish.ts';
 import { replaceChanges } from '../../../importer/scripts/replace-changes.ts';
-import { changeSetText } from '../../../shared/change-sets.ts';
+import { changeSetText } from '../../../shared/store/change-sets.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import {
   begun,

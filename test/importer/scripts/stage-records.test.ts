@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { LockLostError } from '../../../importer/scripts/held.ts';
 import { type StagedRecord, stageRecords } from '../../../importer/scripts/stage-records.ts';
-import type { ContentName } from '../../../shared/keys.ts';
+import type { ContentName } from '../../../shared/store/keys.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { begun, drugs, expectError, lifetimeMs, record, useLockedRedis } from './locked-redis.ts';
 

@@ -8,7 +8,7 @@ import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { readLastRejects } from '../../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { readLiveVersion } from '../../../shared/versions.ts';
+import { readLiveVersion } from '../../../shared/store/versions.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';
 import { keepKeySpace } from '../../support/key-space.ts';
 import { productKeys as keys, readRecords } from '../../support/keys.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
-import { isKeyText, makeKeyText } from '../../../shared/formats/api-key-text.ts';
+import { isKeyText, makeKeyText } from '../../../shared/store/api-key-text.ts';
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

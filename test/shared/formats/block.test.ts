@@ -8,7 +8,7 @@ import {
   packBlock,
   quartersOf,
   recordStarts,
-} from '../../../shared/formats/block.ts';
+} from '../../../shared/store/block.ts';
 import { product } from '../../support/records.ts';
 
 const records = fc.array(fc.json({ maxDepth: 2 }), { minLength: 1, maxLength: blockRecords, size: 'max' });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isIntact } from '../../../shared/formats/checked-bytes.ts';
-import { packIds, unpackId, unpackIds } from '../../../shared/formats/packed-ids.ts';
+import { packIds, unpackId, unpackIds } from '../../../shared/store/packed-ids.ts';
 
 describe('packed ids', () => {
   it('come back as decimal digits, from 1 to 2^53−1', () => {

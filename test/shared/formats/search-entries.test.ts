@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { products as productCollection } from '../../../shared/collections/product.ts';
-import { fold } from '../../../shared/formats/fold.ts';
 import {
   bytes,
   type EntryRange,
@@ -18,6 +17,7 @@ import {
   rankOf,
   unrankedEntryOf,
 } from '../../../shared/formats/search-entries.ts';
+import { fold } from '../../../shared/store/fold.ts';
 import { codePoint } from '../../support/code-points.ts';
 import { product } from '../../support/records.ts';
 

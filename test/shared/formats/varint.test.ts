@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { VarintReader, varint } from '../../../shared/formats/varint.ts';
+import { VarintReader, varint } from '../../../shared/store/varint.ts';
 
 describe('whole numbers in seven bits a byte', () => {
   it('come back one after the other, and take as few bytes as they can', () => {

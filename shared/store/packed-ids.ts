@@ -1,8 +1,8 @@
 // The ids of a list, packed: an unsigned integer of 64 bits each, the highest byte first, in ranges of as many as a
 // block has records; behind each range stands its check.
 
+import { checkLength, writeCheck } from '../formats/checked-bytes.ts';
 import { blockRecords } from './block.ts';
-import { checkLength, writeCheck } from './checked-bytes.ts';
 
 /** How many ids a range has; only the last one of a list has fewer. */
 export const rangeIds = blockRecords;

@@ -1,10 +1,10 @@
 // API keys as they are stored, by their SHA-256 alone: made, listed, rotated and revoked by operators.
 
 import { hash, randomBytes } from 'node:crypto';
-import { makeKeyText } from './formats/api-key-text.ts';
+import type { Redis } from '../redis/connections.ts';
+import { parseStored } from '../redis/damage.ts';
+import { makeKeyText } from './api-key-text.ts';
 import { apiKeyKeys } from './keys.ts';
-import type { Redis } from './redis/connections.ts';
-import { parseStored } from './redis/damage.ts';
 
 /** What is known of a key; never the key itself. */
 export interface ApiKey {

@@ -1,10 +1,10 @@
 // A version as it is stored: its document, which one is live, and which are kept.
 
 import { crc32 } from 'node:zlib';
-import type { ServedCollection } from './collections/collection.ts';
+import type { ServedCollection } from '../collections/collection.ts';
+import type { Redis } from '../redis/connections.ts';
+import { DamagedKeyError, parseStored } from '../redis/damage.ts';
 import type { CollectionKeys, ContentName } from './keys.ts';
-import type { Redis } from './redis/connections.ts';
-import { DamagedKeyError, parseStored } from './redis/damage.ts';
 
 /** How full a content is: records by JSON path of a member that is filled in them, and elements of arrays by theirs. */
 export interface Profile {

@@ -2,8 +2,8 @@
 // that one that has lost a part, or got one wrong, is told from another.
 
 import { hash } from 'node:crypto';
-import type { Redis } from './redis/connections.ts';
-import { isWrongType } from './redis/damage.ts';
+import type { Redis } from '../redis/connections.ts';
+import { isWrongType } from '../redis/damage.ts';
 
 /** The field of a change set that holds what it says of itself. */
 const factsField = '#';

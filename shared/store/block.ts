@@ -3,7 +3,7 @@
 
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
-import { checkLength, isIntact, writeCheck } from './checked-bytes.ts';
+import { checkLength, isIntact, writeCheck } from '../formats/checked-bytes.ts';
 import { combineCrc32, crcShift } from './crc32.ts';
 import { VarintReader, varint } from './varint.ts';
 
