@@ -1,24 +1,23 @@
-// In: the text of one upstream document, in pieces. Out: its records, each with its flaw and its text, and what the
-// envelope around them says. An array, an envelope and JSON Lines are told apart here.
+// Finds the records in the text of one document: an array, an envelope with a `data` array, or JSON Lines.
 
 import { quoted } from '../upstream/error.ts';
-import { createTokenizer, type Flaw, type Token, ValueAssembler, writeTokens } from './values.ts';
+import { type ExactValue, type Flaw, isWhiteSpace, readExactly, ValueScanner } from './values.ts';
 
 /** One element of the upstream's list, as it came. */
 export interface SourceRecord {
   /** Place in the list, from 1, counted over all pages. */
   readonly position: number;
-  /** The parsed value, which need not be an object, and is left as it is. A number that could only be kept rounded is NaN. */
+  /** The parsed value, which need not be an object. A number that could only be kept rounded is NaN. */
   readonly value: unknown;
   /** A reason to reject the record that its JSON text shows and its value does not, or null. */
   readonly flaw: Flaw | null;
-  /** The record as JSON text: number lexemes exactly as they came, members given twice kept. */
+  /** Returns the JSON text of the record as it came. */
   raw(): string;
 }
 
-/** What the envelope of a document says; `undefined` where it says nothing. */
+/** What the envelope of a document says; `undefined` if it says nothing. */
 export interface Envelope {
-  /** `_links.next.href`, or null where there is no next page. */
+  /** `_links.next.href`, or null if there is no next page. */
   readonly next: string | null;
   /** `_meta.totalCount`, of whatever type. */
   readonly totalCount: unknown;
@@ -26,100 +25,122 @@ export interface Envelope {
 
 /** Reads one document piece by piece. */
 export interface RecordParser {
-  /** Takes the next piece of text and gives the records that it completes. Throws {@link UnreadableJson}. */
+  /** Accepts the next piece of text and returns the records that it completes. @throws UnreadableJson */
   feed(text: string): SourceRecord[];
-  /** Takes the end of the text and gives the records that it completes. Throws {@link UnreadableJson}. */
+  /** Accepts the end of the text and returns the records that it completes. @throws UnreadableJson */
   end(): SourceRecord[];
   /** Known after {@link end}. */
   readonly envelope: Envelope;
 }
 
+export interface ParserOptions {
+  /** Whether the document is JSON Lines, which its text does not tell for certain. */
+  readonly lines: boolean;
+  /** How many records the pages before held. */
+  readonly recordsBefore: number;
+  /** Whether a reason may show how a document begins that is not JSON. */
+  readonly mayQuote: boolean;
+  /** How deep a record may be nested. */
+  readonly maxDepth: number;
+}
+
 /** The document is not a list of records; the message continues a sentence that begins with the document's name. */
 export class UnreadableJson extends Error {}
 
-/**
- * Makes the parser of one document.
- * @param options.lines whether the document is JSON Lines, which its text does not tell for certain.
- * @param options.recordsBefore how many records the pages before held.
- * @param options.maxDepth how deep a record may be nested.
- * @param options.mayQuote whether a reason may show how a document begins that is not JSON.
- */
+/** Makes the parser of one document. */
 export function createRecordParser(options: ParserOptions): RecordParser {
   return options.lines ? new LinesParser(options) : new DocumentParser(options);
 }
 
-interface ParserOptions {
-  readonly lines: boolean;
-  readonly recordsBefore: number;
-  readonly mayQuote: boolean;
-  readonly maxDepth: number;
-}
+/** Collects the text of one value after the other and reads it. */
+class ValueReader {
+  private readonly scanner = new ValueScanner();
+  private readonly maxDepth: number;
+  /** The text of the open value; joined at its end, because a text that grows by characters is copied each time. */
+  private parts: string[] = [];
+  text = '';
 
-class ParsedRecord implements SourceRecord {
-  readonly position: number;
-  readonly value: unknown;
-  readonly flaw: Flaw | null;
-  /** `null` where the value tells it: tokens take several times as much memory, and records wait to be written. */
-  private readonly text: string | null;
-
-  constructor(
-    position: number,
-    assembler: ValueAssembler,
-    tokens: readonly Token[],
-    from: number,
-    to: number,
-  ) {
-    this.position = position;
-    this.value = assembler.value;
-    this.flaw = assembler.flaw;
-    this.text = assembler.isPlain ? null : writeTokens(assembler.earlierTexts, tokens, from, to).join('');
+  constructor(maxDepth: number) {
+    this.maxDepth = maxDepth;
   }
 
-  raw(): string {
-    return this.text ?? JSON.stringify(this.value);
+  get isOpen(): boolean {
+    return this.scanner.isOpen;
+  }
+
+  /** Scans on. @returns the index after the value, whose text is then in `text`; -1 if it goes on in the next piece */
+  scan(text: string, from: number): number {
+    const end = this.scanner.scan(text, from);
+    if (end === -1) {
+      this.parts.push(text.slice(from));
+      return -1;
+    }
+    const last = text.slice(from, end);
+    this.text = this.parts.length === 0 ? last : this.parts.join('') + last;
+    this.parts = [];
+    return end;
+  }
+
+  /** Reads the last value. @throws SyntaxError */
+  read(): ExactValue {
+    return readExactly(this.text, { deepest: this.scanner.deepest, maxDepth: this.maxDepth });
+  }
+
+  /** Reads the last value as a record. @throws SyntaxError */
+  record(position: number): SourceRecord {
+    const { value, flaw, isPlain } = this.read();
+    // The text of most records is not kept, because it would keep the whole piece in memory that it is part of.
+    const text = isPlain ? null : this.text;
+    return { position, value, flaw, raw: () => text ?? JSON.stringify(value) };
   }
 }
+
+/** What may come next in a document; the value of a member and a record end in the `after` places. */
+type Place = 'start' | 'end' | `${'first' | 'next' | 'after'} ${'record' | 'member'}` | 'colon' | 'value';
 
 /** An array of records, or an envelope with such an array as its `data`. */
 class DocumentParser implements RecordParser {
-  private readonly tokenize = createTokenizer();
-  private readonly assembler: ValueAssembler;
-  private place: 'start' | 'envelope' | 'data' | 'member' | 'records' | 'end' = 'start';
-  private isEmpty = true;
+  private readonly reader: ValueReader;
+  private readonly mayQuote: boolean;
+  private place: Place = 'start';
   private inEnvelope = false;
   private member = '';
+  /** `data`, `_links` and `_meta`, as far as they came. */
   private readonly members = new Map<string, unknown>();
   private position: number;
-  private readonly mayQuote: boolean;
 
   constructor({ recordsBefore, mayQuote, maxDepth }: ParserOptions) {
-    this.assembler = new ValueAssembler(maxDepth);
+    this.reader = new ValueReader(maxDepth);
     this.position = recordsBefore;
     this.mayQuote = mayQuote;
   }
 
   feed(text: string): SourceRecord[] {
-    if (this.isEmpty) this.checkFirstCharacter(text);
-    try {
-      return this.take(this.tokenize(text));
-    } catch (error) {
-      throw error instanceof UnreadableJson ? error : this.syntaxError(error);
+    const records: SourceRecord[] = [];
+    for (let at = 0; at < text.length; ) {
+      if (!this.reader.isOpen) {
+        if (isWhiteSpace(text.charCodeAt(at))) {
+          at++;
+          continue;
+        }
+        if (!this.startsValue(text, at)) {
+          at++;
+          continue;
+        }
+      }
+      at = this.reader.scan(text, at);
+      if (at === -1) break;
+      this.takeValue(records);
     }
+    return records;
   }
 
   end(): SourceRecord[] {
-    if (this.isEmpty) throw new UnreadableJson('is empty, where a list of records is expected.');
-    let records: SourceRecord[] = [];
-    try {
-      records = this.take(this.tokenize('\n'));
-    } catch (error) {
-      // Text that stops anywhere, as in the middle of a number, is cut off rather than wrong.
-      if (error instanceof UnreadableJson) throw error;
-    }
+    if (this.place === 'start') throw new UnreadableJson('is empty, where a list of records is expected.');
     if (this.place !== 'end') {
       throw new UnreadableJson(`is cut off: its JSON ends too early, after ${this.recordsSoFar()}.`);
     }
-    return records;
+    return [];
   }
 
   get envelope(): Envelope {
@@ -129,103 +150,126 @@ class DocumentParser implements RecordParser {
     };
   }
 
-  private take(tokens: readonly Token[]): SourceRecord[] {
-    const records: SourceRecord[] = [];
-    for (let index = 0; index < tokens.length; ) {
-      if (this.place === 'records' && (this.assembler.isOpen || tokens[index]?.name !== 'endArray')) {
-        const from = index;
-        index = this.assembler.take(tokens, from);
-        if (!this.assembler.isOpen) {
-          records.push(new ParsedRecord(++this.position, this.assembler, tokens, from, index));
-        }
-      } else if (this.place === 'member') {
-        index = this.assembler.take(tokens, index);
-        if (!this.assembler.isOpen) this.keepMember();
-      } else {
-        this.step(tokens[index] as Token);
-        index++;
-      }
-    }
-    return records;
-  }
-
-  /** Takes a token of the document's frame, one that is part of no record and no other member's value. */
-  private step(token: Token): void {
+  /** Accepts a character between values, or returns true if a value begins with it. */
+  private startsValue(text: string, at: number): boolean {
+    const character = text[at] as string;
     switch (this.place) {
       case 'start':
-        this.begin(token);
-        break;
-      case 'envelope':
-        if (token.name === 'keyValue') this.enterMember(token.value);
-        else this.leaveEnvelope();
-        break;
-      case 'data':
-        if (token.name !== 'startArray') {
-          throw new UnreadableJson(
-            `has a "data" member that is ${kindOf(token)}, where an array of records is expected.`,
-          );
-        }
-        this.place = 'records';
-        break;
-      case 'records':
-        this.place = this.inEnvelope ? 'envelope' : 'end';
-        break;
-    }
-  }
-
-  private begin(token: Token): void {
-    if (token.name === 'startArray') {
-      this.place = 'records';
-    } else if (token.name === 'startObject') {
-      this.inEnvelope = true;
-      this.place = 'envelope';
-    } else {
-      throw new UnreadableJson(`holds ${kindOf(token)}, where a list of records is expected.`);
-    }
-  }
-
-  private enterMember(name: string): void {
-    if (this.members.has(name))
-      throw new UnreadableJson(`has two "${name}" members, of which only one can be meant.`);
-    if (name === 'data' || name === '_links' || name === '_meta') this.members.set(name, null);
-    this.member = name;
-    this.place = name === 'data' ? 'data' : 'member';
-  }
-
-  private keepMember(): void {
-    const { value, flaw } = this.assembler;
-    if (this.members.has(this.member)) {
-      if (flaw)
+        this.begin(text.slice(at));
+        return false;
+      case 'first record':
+        if (character === ']') return this.endRecords();
+        return true;
+      case 'after record':
+        if (character === ']') return this.endRecords();
+        return this.expect(character === ',', 'next record');
+      case 'next record':
+        // The scanner would take a bracket that closes for the end of an empty value.
+        if (character === ']') throw this.syntaxError();
+        return true;
+      case 'first member':
+        if (character === '}') return this.endEnvelope();
+        if (character !== '"') throw this.syntaxError();
+        return true;
+      case 'after member':
+        if (character === '}') return this.endEnvelope();
+        return this.expect(character === ',', 'next member');
+      case 'next member':
+        if (character !== '"') throw this.syntaxError();
+        return true;
+      case 'colon':
+        return this.expect(character === ':', 'value');
+      case 'value':
+        if (this.member !== 'data') return true;
+        if (character === '[') return this.expect(true, 'first record');
         throw new UnreadableJson(
-          `has a flaw in its envelope: ${quoted(`$.${this.member}${flaw.path.slice(1)}`)} ${flaw.reason}.`,
+          `has a "data" member that is ${this.kindOf(text.slice(at))}, where an array of records is expected.`,
         );
-      this.members.set(this.member, value);
+      default:
+        throw this.syntaxError();
     }
-    this.place = 'envelope';
   }
 
-  private leaveEnvelope(): void {
+  private expect(isFound: boolean, next: Place): false {
+    if (!isFound) throw this.syntaxError();
+    this.place = next;
+    return false;
+  }
+
+  private endRecords(): false {
+    this.place = this.inEnvelope ? 'after member' : 'end';
+    return false;
+  }
+
+  private endEnvelope(): false {
     if (!this.members.has('data')) {
       throw new UnreadableJson('is an object without a "data" member, where a list of records is expected.');
     }
     this.place = 'end';
+    return false;
   }
 
-  private checkFirstCharacter(text: string): void {
-    const start = text.trimStart();
-    if (start === '') return;
-    this.isEmpty = false;
+  private begin(start: string): void {
     if (!/^[[{"\-\dtfn]/.test(start)) {
       const beginning = this.mayQuote ? `: it begins with ${JSON.stringify(start.slice(0, 20))}` : '';
       throw new UnreadableJson(`is not JSON${beginning}.`);
     }
+    this.inEnvelope = start.startsWith('{');
+    if (!this.inEnvelope && !start.startsWith('[')) {
+      throw new UnreadableJson(`holds ${this.kindOf(start)}, where a list of records is expected.`);
+    }
+    this.place = this.inEnvelope ? 'first member' : 'first record';
   }
 
-  private syntaxError(error: unknown): UnreadableJson {
-    // The tokenizer gives no tokens of a piece that it cannot read to its end, so the exact record is not known.
-    return new UnreadableJson(
-      `is not valid JSON, soon after ${this.recordsSoFar()}: ${syntaxDetail(error)}.`,
-    );
+  private takeValue(records: SourceRecord[]): void {
+    try {
+      if (this.place === 'value') {
+        this.keepMember(this.reader.read());
+        this.place = 'after member';
+      } else if (this.place === 'first member' || this.place === 'next member') {
+        this.enterMember(String(this.reader.read().value));
+        this.place = 'colon';
+      } else {
+        records.push(this.reader.record(this.position + 1));
+        this.position++;
+        this.place = 'after record';
+      }
+    } catch (error) {
+      throw error instanceof SyntaxError ? this.syntaxError() : error;
+    }
+  }
+
+  private enterMember(name: string): void {
+    if (this.members.has(name)) {
+      throw new UnreadableJson(`has two "${name}" members, of which only one can be meant.`);
+    }
+    if (name === 'data' || name === '_links' || name === '_meta') this.members.set(name, null);
+    this.member = name;
+  }
+
+  private keepMember({ value, flaw }: ExactValue): void {
+    if (!this.members.has(this.member)) return;
+    if (flaw) {
+      const path = quoted(`$.${this.member}${flaw.path.slice(1)}`);
+      throw new UnreadableJson(`has a flaw in its envelope: ${path} ${flaw.reason}.`);
+    }
+    this.members.set(this.member, value);
+  }
+
+  /** Names the kind of the value that a text begins with. */
+  private kindOf(text: string): string {
+    const character = text[0] as string;
+    if (character === '{') return 'an object';
+    if (character === '[') return 'an array';
+    if (character === '"') return 'a string';
+    if (/[-\d]/.test(character)) return 'a number';
+    const word = /^(true|false|null)/.exec(text)?.[0];
+    if (word === undefined) throw this.syntaxError();
+    return word;
+  }
+
+  private syntaxError(): UnreadableJson {
+    return new UnreadableJson(`is not valid JSON after ${this.recordsSoFar()}.`);
   }
 
   private recordsSoFar(): string {
@@ -233,69 +277,70 @@ class DocumentParser implements RecordParser {
   }
 }
 
-/** One JSON value a line. */
+/** One JSON value per line. */
 class LinesParser implements RecordParser {
   readonly envelope: Envelope = { next: null, totalCount: undefined };
-  private readonly assembler: ValueAssembler;
-  private tokenize = createTokenizer();
+  private readonly reader: ValueReader;
   private line = 1;
-  private isBlank = true;
   private isComplete = false;
   private position: number;
 
   constructor({ recordsBefore, maxDepth }: ParserOptions) {
-    this.assembler = new ValueAssembler(maxDepth);
+    this.reader = new ValueReader(maxDepth);
     this.position = recordsBefore;
   }
 
   feed(text: string): SourceRecord[] {
     const records: SourceRecord[] = [];
-    let from = 0;
-    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
-      this.takePart(text.slice(from, end + 1), records);
-      this.endLine('ends inside its value');
+    for (let from = 0; from < text.length; ) {
+      const end = text.indexOf('\n', from);
+      this.takePart(end === -1 ? text.slice(from) : text.slice(from, end), records);
+      if (end === -1) break;
+      this.endLine('ends inside its value', records);
       from = end + 1;
     }
-    if (from < text.length) this.takePart(text.slice(from), records);
     return records;
   }
 
   end(): SourceRecord[] {
     const records: SourceRecord[] = [];
-    if (!this.isBlank) {
-      this.takePart('\n', records);
-      this.endLine('is cut off');
-    }
+    this.endLine('is cut off', records);
     if (this.position === 0) throw new UnreadableJson('is empty, where a list of records is expected.');
     return records;
   }
 
+  /** Accepts text of one line. */
   private takePart(text: string, records: SourceRecord[]): void {
-    this.isBlank &&= !/[^ \t\r\n]/.test(text);
-    const tokens = this.tokensOf(text);
-    if (tokens.length === 0) return;
-    const to = this.assembler.take(tokens, 0);
-    if (this.assembler.isOpen) return;
-    this.isComplete = true;
-    records.push(new ParsedRecord(++this.position, this.assembler, tokens, 0, to));
-  }
-
-  private tokensOf(text: string): readonly Token[] {
-    try {
-      return this.tokenize(text);
-    } catch (error) {
-      throw this.lineError(syntaxDetail(error));
+    for (let at = 0; at < text.length; ) {
+      if (!this.reader.isOpen && isWhiteSpace(text.charCodeAt(at))) {
+        at++;
+        continue;
+      }
+      if (this.isComplete) throw this.lineError('something follows the value');
+      const end = this.reader.scan(text, at);
+      if (end === -1) return;
+      this.takeValue('it is not JSON', records);
+      at = end;
     }
   }
 
-  private endLine(complaint: string): void {
-    if (!this.isBlank) {
-      if (!this.isComplete) throw this.lineError(complaint);
-      // A tokenizer takes one document: a new one for each line refuses a second value on it.
-      this.tokenize = createTokenizer();
+  private takeValue(complaint: string, records: SourceRecord[]): void {
+    try {
+      records.push(this.reader.record(this.position + 1));
+    } catch (error) {
+      throw error instanceof SyntaxError ? this.lineError(complaint) : error;
+    }
+    this.position++;
+    this.isComplete = true;
+  }
+
+  private endLine(complaint: string, records: SourceRecord[]): void {
+    if (this.reader.isOpen) {
+      // White space ends a number or a word, and nothing else.
+      if (this.reader.scan(' ', 0) === -1) throw this.lineError(complaint);
+      this.takeValue(complaint, records);
     }
     this.line++;
-    this.isBlank = true;
     this.isComplete = false;
   }
 
@@ -306,25 +351,6 @@ class LinesParser implements RecordParser {
   }
 }
 
-function syntaxDetail(error: unknown): string {
-  return quoted((error as Error).message.replace(/^Parser (cannot parse input: |has )/, ''));
-}
-
-function kindOf(token: Token): string {
-  switch (token.name) {
-    case 'startObject':
-      return 'an object';
-    case 'startArray':
-      return 'an array';
-    case 'stringValue':
-      return 'a string';
-    case 'numberValue':
-      return 'a number';
-    default:
-      return 'value' in token ? String(token.value) : token.name;
-  }
-}
-
 function nextHref(links: unknown): string | null {
   const next = member(asObject(links, '_links'), 'next');
   const href = member(asObject(next, '_links.next'), 'href') ?? '';
@@ -332,7 +358,7 @@ function nextHref(links: unknown): string | null {
   return href === '' ? null : href;
 }
 
-/** Absent, null and the empty array (which some servers write for an empty object) hold no members. */
+/** Returns undefined for null and the empty array (which some servers write for an empty object): they hold no members. */
 function asObject(value: unknown, name: string): unknown {
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return undefined;
   if (typeof value === 'object' && !Array.isArray(value)) return value;

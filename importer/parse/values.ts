@@ -1,229 +1,194 @@
-// In: JSON text in pieces, as it arrives. Out: tokens, and from tokens one value at a time, with what JSON.parse would
-// hide: a member given twice, nesting without end, a number that no double holds.
+// Finds JSON values in text that arrives in pieces, and reads each exactly: what JSON.parse would hide becomes a flaw or NaN.
 
-import { jsonParser, type Token } from 'stream-json/core/parser.js';
-import { jsonPath } from './json-path.ts';
-
-export type { Token };
-
-/** A reason to reject a value that its JSON text alone shows, and the JSON path of the place. */
+/** A reason to reject a value that only its JSON text shows, and the JSON path (RFC 9535) of the place. */
 export interface Flaw {
   readonly path: string;
   readonly reason: string;
 }
 
-/**
- * Makes a function from the next piece of one JSON document to the tokens that it completes.
- * @returns the function; it throws an Error on text that no document begins with. It is never told that the text ended:
- * the document is whole when white space fed after it has left no bracket open.
- */
-export function createTokenizer(): (text: string) => readonly Token[] {
-  const parse = jsonParser({ streamValues: false });
-  return (text) => {
-    const tokens = parse(text);
-    return typeof tokens === 'symbol' ? [] : tokens.values;
-  };
+/** A JSON value and what its text shows beyond it. */
+export interface ExactValue {
+  /** As JSON.parse reads it, but NaN where a number became an integer only by rounding; null if nested too deep. */
+  readonly value: unknown;
+  readonly flaw: Flaw | null;
+  /** Whether JSON.stringify writes the value exactly as its text is. */
+  readonly isPlain: boolean;
 }
 
-/** Builds values from tokens, one after the other; a value may begin in one batch of tokens and end in another. */
-export class ValueAssembler {
-  /** The last complete value. */
-  value: unknown = null;
-  /** The first flaw of the last value, or of the one being built. */
-  flaw: Flaw | null = null;
-  /** The text of the value's tokens from earlier batches, in pieces. */
-  earlierTexts: string[] = [];
-  /** Whether the last value, written as JSON by JavaScript, is the text that its tokens are written as. */
-  isPlain = true;
+const [quote, backslash, comma, minus] = [34, 92, 44, 45];
+const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
 
-  private depth = 0;
-  private readonly maxDepth: number;
-  private readonly containers: (unknown[] | Record<string, unknown>)[] = [];
-  private readonly keys: string[] = [];
-
-  /** @param maxDepth values nested deeper than this are flawed; what is deeper is skipped, not built */
-  constructor(maxDepth: number) {
-    this.maxDepth = maxDepth;
-  }
-
+/** Finds the end of one JSON value after the other. It counts brackets only: {@link readExactly} checks the syntax. */
+export class ValueScanner {
+  /** The deepest nesting of the last value: 0 for a number or a text, 1 for `[]`. */
+  deepest = 0;
   /** Whether a value has begun and not yet ended. */
-  get isOpen(): boolean {
-    return this.depth > 0;
-  }
+  isOpen = false;
+  private depth = 0;
+  private inString = false;
+  private escaped = false;
 
   /**
-   * Takes tokens until a value is complete or there are no more.
-   * @param from index of the first token to take; there must be one.
-   * @returns the index after the last token taken; {@link isOpen} says whether the value goes on in the next batch.
+   * Scans a piece of text: for the end of the open value, or for that of the value that begins at `from`.
+   * @returns the index after the value, or -1 if the value goes on in the next piece
    */
-  take(tokens: readonly Token[], from: number): number {
-    if (!this.isOpen) {
-      this.flaw = null;
-      this.earlierTexts = [];
-      this.isPlain = true;
+  scan(text: string, from: number): number {
+    if (!this.isOpen) this.deepest = 0;
+    this.isOpen = true;
+    let { depth, inString, escaped } = this;
+    let at = from;
+    for (; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (inString) {
+        if (escaped) escaped = false;
+        else if (code === backslash) escaped = true;
+        else if (code === quote) {
+          inString = false;
+          if (depth === 0) return this.close(at + 1);
+        }
+      } else if (code === quote) {
+        inString = true;
+      } else if (code === openBrace || code === openBracket) {
+        depth++;
+        if (depth > this.deepest) this.deepest = depth;
+      } else if (code === closeBrace || code === closeBracket) {
+        // At depth 0 it belongs to what is around a number or a word.
+        if (depth === 0) return this.close(at);
+        depth--;
+        if (depth === 0) return this.close(at + 1);
+      } else if (depth === 0 && (code === comma || isWhiteSpace(code))) {
+        return this.close(at);
+      }
     }
-    for (let index = from; index < tokens.length; index++) {
-      this.takeToken(tokens[index] as Token);
-      if (this.depth === 0) return index + 1;
-    }
-    // As text, because the tokens of one huge value would need many times its size.
-    writeTokens(this.earlierTexts, tokens, from, tokens.length);
-    return tokens.length;
+    this.depth = depth;
+    this.inString = inString;
+    this.escaped = escaped;
+    return -1;
   }
 
-  private takeToken(token: Token): void {
-    switch (token.name) {
-      case 'keyValue':
-        this.enterMember(token.value);
-        break;
-      case 'stringValue':
-      case 'trueValue':
-      case 'falseValue':
-      case 'nullValue':
-        this.put(token.value);
-        break;
-      case 'numberValue':
-        this.put(this.numberOf(token.value));
-        break;
-      case 'startObject':
-        this.enter({});
-        break;
-      case 'startArray':
-        this.enter([]);
-        break;
-      case 'endObject':
-      case 'endArray':
-        this.depth--;
-        break;
-    }
+  private close(end: number): number {
+    this.isOpen = false;
+    this.depth = 0;
+    this.inString = false;
+    this.escaped = false;
+    return end;
   }
+}
 
-  private enter(container: unknown[] | Record<string, unknown>): void {
-    if (this.depth < this.maxDepth) {
-      this.put(container);
-      this.containers[this.depth] = container;
-    } else if (this.depth === this.maxDepth) {
-      this.put(null);
-      this.flaw ??= { path: this.path(), reason: `is nested deeper than ${this.maxDepth} levels` };
-      this.isPlain = false;
-    }
-    this.depth++;
-  }
-
-  private enterMember(key: string): void {
-    if (this.depth > this.maxDepth) return;
-    const level = this.depth - 1;
-    this.keys[level] = key;
-    if (Object.hasOwn(this.containers[level] as object, key)) {
-      this.flaw ??= { path: this.path(), reason: 'is given more than once' };
-      this.isPlain = false;
-    }
-    // Members named like an index of an array come first in an object, wherever they were given.
-    if (isDigit(key.charCodeAt(0))) this.isPlain = false;
-  }
-
-  private put(value: unknown): void {
-    if (this.depth === 0) {
-      this.value = value;
-      return;
-    }
-    if (this.depth > this.maxDepth) return;
-    const level = this.depth - 1;
-    const container = this.containers[level] as unknown[] | Record<string, unknown>;
-    if (Array.isArray(container)) {
-      container.push(value);
-      return;
-    }
-    const key = this.keys[level] as string;
-    if (key === '__proto__') {
-      // Assigned, it would change the object's prototype instead of being a member.
-      Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true });
-    } else {
-      container[key] = value;
-    }
-  }
-
-  private numberOf(lexeme: string): number {
-    const number = Number(lexeme);
-    if (String(number) === lexeme) return number;
-    this.isPlain = false;
-    return exactNumber(lexeme, number);
-  }
-
-  private path(): string {
-    const open = this.containers.slice(0, this.depth);
-    return jsonPath(
-      open.map((container, level) =>
-        Array.isArray(container) ? container.length - 1 : (this.keys[level] as string),
-      ),
-    );
-  }
+/** Whether JSON counts the character as white space. */
+export function isWhiteSpace(code: number): boolean {
+  return code === 32 || code === 10 || code === 13 || code === 9;
 }
 
 /**
- * Writes tokens as JSON text: number lexemes as they came, members as often as they came, strings escaped anew.
- * @param texts what was written of the same value before, none at its start; this text is added, and a whole text is never
- * made of them before the end, since a value may come in as many pieces as it has characters
- * @returns the same texts
+ * Reads the text of one JSON value.
+ * @param deepest how deep the text is nested, as {@link ValueScanner} found it
+ * @throws SyntaxError if the text is not one JSON value
  */
-export function writeTokens(texts: string[], tokens: readonly Token[], from: number, to: number): string[] {
-  // Joined at the end: a string that grows by a character at a time takes thirty times its length.
-  const parts: string[] = [];
-  let follows = texts.length > 0 && !opens.test(texts.at(-1) as string);
-  for (let index = from; index < to; index++) {
-    const token = tokens[index] as Token;
-    const closes = token.name === 'endObject' || token.name === 'endArray';
-    if (follows && !closes) parts.push(',');
-    parts.push(tokenText(token));
-    follows = token.name !== 'startObject' && token.name !== 'startArray' && token.name !== 'keyValue';
+export function readExactly(
+  text: string,
+  { deepest, maxDepth }: { deepest: number; maxDepth: number },
+): ExactValue {
+  const value: unknown = JSON.parse(text);
+  // Equal texts prove that nothing was hidden, and are compared far faster than a text is walked through.
+  if (deepest <= maxDepth && JSON.stringify(value) === text) return { value, flaw: null, isPlain: true };
+  return inspect(text, value, maxDepth);
+}
+
+/** An array or object that the walk is inside of. */
+interface Level {
+  readonly container: Record<string | number, unknown>;
+  /** Names of the members so far; null in an array. */
+  readonly names: Set<string> | null;
+  key: string | number;
+}
+
+/** Walks through valid JSON text, beside the value that JSON.parse made of it. */
+function inspect(text: string, parsed: unknown, maxDepth: number): ExactValue {
+  let value = parsed;
+  const levels: Level[] = [];
+  let level: Level | undefined;
+  let expectsName = false;
+  const path = () => jsonPath(levels.map(({ key }) => key));
+  for (let at = 0; at < text.length; ) {
+    const code = text.charCodeAt(at);
+    if (code === quote) {
+      const end = endOfString(text, at);
+      if (level?.names && expectsName) {
+        const name = nameOf(text.slice(at, end));
+        level.key = name;
+        if (level.names.has(name)) {
+          return { value, flaw: { path: path(), reason: 'is given more than once' }, isPlain: false };
+        }
+        level.names.add(name);
+        expectsName = false;
+      }
+      at = end;
+    } else if (code === openBrace || code === openBracket) {
+      if (levels.length === maxDepth) {
+        const reason = `is nested deeper than ${maxDepth} levels`;
+        return { value: null, flaw: { path: path(), reason }, isPlain: false };
+      }
+      const isObject = code === openBrace;
+      const inner = level ? level.container[level.key] : value;
+      // JSON.parse has the last of two members: then the value has nothing that belongs to the first, and a flaw follows.
+      const container = (typeof inner === 'object' && inner !== null ? inner : {}) as Level['container'];
+      level = { container, names: isObject ? new Set() : null, key: isObject ? '' : 0 };
+      levels.push(level);
+      expectsName = isObject;
+      at++;
+    } else if (code === closeBrace || code === closeBracket) {
+      levels.pop();
+      level = levels.at(-1);
+      expectsName = false;
+      at++;
+    } else if (code === comma) {
+      if (typeof level?.key === 'number') level.key++;
+      else expectsName = true;
+      at++;
+    } else if (code === minus || (code >= 48 && code <= 57)) {
+      const end = endOfNumber(text, at);
+      if (isRounded(text.slice(at, end))) {
+        if (level) level.container[level.key] = Number.NaN;
+        else value = Number.NaN;
+      }
+      at = end;
+    } else {
+      at++;
+    }
   }
-  if (parts.length > 0) texts.push(parts.join(''));
-  return texts;
+  return { value, flaw: null, isPlain: false };
 }
 
-/** What no comma comes behind. */
-const opens = /[[{:]$/;
-
-function tokenText(token: Token): string {
-  switch (token.name) {
-    case 'startObject':
-      return '{';
-    case 'endObject':
-      return '}';
-    case 'startArray':
-      return '[';
-    case 'endArray':
-      return ']';
-    case 'keyValue':
-      return `${JSON.stringify(token.value)}:`;
-    case 'numberValue':
-      return token.value;
-    case 'stringValue':
-      return JSON.stringify(token.value);
-    case 'trueValue':
-    case 'falseValue':
-    case 'nullValue':
-      return String(token.value);
-    default:
-      return '';
-  }
+function nameOf(text: string): string {
+  return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1);
 }
 
-/** The number a lexeme stands for, which is read as such; NaN where rounding made of it an integer that it is not. */
-function exactNumber(lexeme: string, number: number): number {
-  return !Number.isSafeInteger(number) || isExactly(lexeme, number) ? number : Number.NaN;
+/** The index after a string that begins at `from`. */
+function endOfString(text: string, from: number): number {
+  let at = from + 1;
+  while (text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1;
+  return at + 1;
 }
 
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57;
+function endOfNumber(text: string, from: number): number {
+  let at = from + 1;
+  // Digits, and what a fraction and an exponent consist of.
+  while (at < text.length && numberCharacters.has(text.charCodeAt(at))) at++;
+  return at;
+}
+
+const numberCharacters = new Set([...'0123456789+-.eE'].map((character) => character.charCodeAt(0)));
+
+/** Whether a number, which is no integer or too large for one, is read as an integer. */
+function isRounded(lexeme: string): boolean {
+  const number = Number(lexeme);
+  return Number.isSafeInteger(number) && String(number) !== lexeme && !isExactly(lexeme, number);
 }
 
 function isExactly(lexeme: string, integer: number): boolean {
-  const [mantissa = '', exponent = '0'] = lexeme.replace(/^-/, '').toLowerCase().split('e') as [
-    string,
-    string?,
-  ];
-  const [whole = '', fraction = ''] = mantissa.split('.') as [string, string?];
+  const [mantissa = '', exponent = '0'] = lexeme.replace(/^-/, '').toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
   const all = whole + fraction;
   // Walked by hand: a regular expression for trailing zeros takes quadratic time on a hostile lexeme.
   let start = 0;
@@ -234,4 +199,14 @@ function isExactly(lexeme: string, integer: number): boolean {
   const zeros = Number(exponent) - fraction.length + (all.length - end);
   if (zeros < 0 || end - start + zeros > 16) return false;
   return all.slice(start, end) + '0'.repeat(zeros) === String(Math.abs(integer));
+}
+
+/** Returns the JSON path of a place from the outside in, such as `$.barcodes[0].barcode`. */
+export function jsonPath(steps: readonly (string | number)[]): string {
+  return `$${steps.map((step) => (typeof step === 'number' ? `[${step}]` : memberStep(step))).join('')}`;
+}
+
+/** Returns the step to a member: `.name`, or `["the name"]` if it needs quotes. */
+export function memberStep(name: string): string {
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
 }

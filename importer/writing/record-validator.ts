@@ -2,7 +2,7 @@
 
 import { type Collection, valueAt } from '../../shared/collections/collection.ts';
 import { judgement } from '../../shared/collections/rules.ts';
-import { jsonPath, memberStep } from '../parse/json-path.ts';
+import { jsonPath, memberStep } from '../parse/values.ts';
 import { type Description, describe } from './description.ts';
 
 /** How long a record may be, as UTF-8 bytes of its JSON text: a page of 200 is held in memory several times. */
