@@ -59,14 +59,9 @@ describe('the architecture', () => {
       isPackage('undici'),
     ],
     [
-      'stream-json stays in the importer',
-      (from) => isProduct(from) && !inFolder('importer')(from),
-      isPackage('stream-json'),
-    ],
-    [
       'packages that only the bench compares with stay in bench/',
       isProduct,
-      (to) => /^(pg|json-server)$/.test(to),
+      (to) => /^(pg|json-server|stream-json)(\/|$)/.test(to),
     ],
     [
       'bench/ knows of Redis keys no more than a client',

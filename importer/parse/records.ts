@@ -83,15 +83,15 @@ class ValueReader {
 
   /** Reads the last value. @throws SyntaxError */
   read(): ExactValue {
-    return readExactly(this.text, { deepest: this.scanner.deepest, maxDepth: this.maxDepth });
+    return readExactly(this.text, this.scanner, this.maxDepth);
   }
 
   /** Reads the last value as a record. @throws SyntaxError */
   record(position: number): SourceRecord {
-    const { value, flaw, isPlain } = this.read();
-    // The text of most records is not kept, because it would keep the whole piece in memory that it is part of.
-    const text = isPlain ? null : this.text;
-    return { position, value, flaw, raw: () => text ?? JSON.stringify(value) };
+    const { value, flaw } = this.read();
+    const { text } = this;
+    // A copy: the text itself keeps the whole piece in memory that it is part of.
+    return { position, value, flaw, raw: () => Buffer.from(text).toString() };
   }
 }
 

@@ -8,70 +8,98 @@ export interface Flaw {
 
 /** A JSON value and what its text shows beyond it. */
 export interface ExactValue {
-  /** As JSON.parse reads it, but NaN where a number became an integer only by rounding; null if nested too deep. */
+  /** As JSON.parse reads it, but NaN if a number became an integer only by rounding; null if nested too deep. */
   readonly value: unknown;
   readonly flaw: Flaw | null;
-  /** Whether JSON.stringify writes the value exactly as its text is. */
-  readonly isPlain: boolean;
 }
 
-const [quote, backslash, comma, minus] = [34, 92, 44, 45];
+const [quote, backslash, comma, colon, minus, point] = [34, 92, 44, 58, 45, 46];
 const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
 
-/** Finds the end of one JSON value after the other. It counts brackets only: {@link readExactly} checks the syntax. */
+/** A number of at most so many digits and nothing else is exact. */
+const exactDigits = 15;
+
+/**
+ * Finds the end of one JSON value after the other, and notes what tells whether JSON.parse reads it exactly. It does not
+ * check the syntax.
+ */
 export class ValueScanner {
-  /** The deepest nesting of the last value: 0 for a number or a text, 1 for `[]`. */
-  deepest = 0;
   /** Whether a value has begun and not yet ended. */
   isOpen = false;
+  /** The deepest nesting of the last value: 0 for a number or a text, 1 for `[]`. */
+  deepest = 0;
+  /** How many members its text has. */
+  members = 0;
+  /** Whether it has a number that may not be exact. */
+  hasOddNumber = false;
   private depth = 0;
   private inString = false;
-  private escaped = false;
+  private isEscaped = false;
+  /** Digits in a row so far. */
+  private digits = 0;
 
   /**
    * Scans a piece of text: for the end of the open value, or for that of the value that begins at `from`.
    * @returns the index after the value, or -1 if the value goes on in the next piece
    */
   scan(text: string, from: number): number {
-    if (!this.isOpen) this.deepest = 0;
-    this.isOpen = true;
-    let { depth, inString, escaped } = this;
+    if (!this.isOpen) this.begin();
+    let { depth, inString, isEscaped, digits, members } = this;
     let at = from;
+    let end = -1;
     for (; at < text.length; at++) {
       const code = text.charCodeAt(at);
       if (inString) {
-        if (escaped) escaped = false;
-        else if (code === backslash) escaped = true;
+        if (isEscaped) isEscaped = false;
+        else if (code === backslash) isEscaped = true;
         else if (code === quote) {
           inString = false;
-          if (depth === 0) return this.close(at + 1);
+          if (depth === 0) {
+            end = at + 1;
+            break;
+          }
         }
       } else if (code === quote) {
         inString = true;
-      } else if (code === openBrace || code === openBracket) {
-        depth++;
-        if (depth > this.deepest) this.deepest = depth;
-      } else if (code === closeBrace || code === closeBracket) {
-        // At depth 0 it belongs to what is around a number or a word.
-        if (depth === 0) return this.close(at);
-        depth--;
-        if (depth === 0) return this.close(at + 1);
-      } else if (depth === 0 && (code === comma || isWhiteSpace(code))) {
-        return this.close(at);
+      } else if (code >= 48 && code <= 57) {
+        if (++digits > exactDigits) this.hasOddNumber = true;
+      } else {
+        if (code === colon) members++;
+        else if (code === openBrace || code === openBracket) {
+          if (++depth > this.deepest) this.deepest = depth;
+        } else if (code === closeBrace || code === closeBracket) {
+          // At depth 0 the bracket belongs to what is around a number or a word.
+          if (depth <= 1) {
+            end = at + depth;
+            break;
+          }
+          depth--;
+        } else if (depth === 0 && (code === comma || isWhiteSpace(code))) {
+          end = at;
+          break;
+        } else if (code === point || (digits > 0 && (code === 101 || code === 69))) {
+          this.hasOddNumber = true;
+        }
+        digits = 0;
       }
     }
+    this.members = members;
+    this.isOpen = end === -1;
     this.depth = depth;
     this.inString = inString;
-    this.escaped = escaped;
-    return -1;
+    this.isEscaped = isEscaped;
+    this.digits = digits;
+    return end;
   }
 
-  private close(end: number): number {
-    this.isOpen = false;
+  private begin(): void {
+    this.deepest = 0;
+    this.members = 0;
+    this.hasOddNumber = false;
     this.depth = 0;
     this.inString = false;
-    this.escaped = false;
-    return end;
+    this.isEscaped = false;
+    this.digits = 0;
   }
 }
 
@@ -82,17 +110,26 @@ export function isWhiteSpace(code: number): boolean {
 
 /**
  * Reads the text of one JSON value.
- * @param deepest how deep the text is nested, as {@link ValueScanner} found it
+ * @param scanned the scanner that has found the value
  * @throws SyntaxError if the text is not one JSON value
  */
-export function readExactly(
-  text: string,
-  { deepest, maxDepth }: { deepest: number; maxDepth: number },
-): ExactValue {
+export function readExactly(text: string, scanned: ValueScanner, maxDepth: number): ExactValue {
   const value: unknown = JSON.parse(text);
-  // Equal texts prove that nothing was hidden, and are compared far faster than a text is walked through.
-  if (deepest <= maxDepth && JSON.stringify(value) === text) return { value, flaw: null, isPlain: true };
-  return inspect(text, value, maxDepth);
+  const isExact =
+    !scanned.hasOddNumber && scanned.deepest <= maxDepth && countMembers(value) === scanned.members;
+  return isExact ? { value, flaw: null } : inspect(text, value, maxDepth);
+}
+
+/** Counts all members in a value: fewer than in its text if a member is given twice. */
+function countMembers(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const element of value) count += countMembers(element);
+  } else {
+    for (const name in value) count += 1 + countMembers((value as Record<string, unknown>)[name]);
+  }
+  return count;
 }
 
 /** An array or object that the walk is inside of. */
@@ -118,7 +155,7 @@ function inspect(text: string, parsed: unknown, maxDepth: number): ExactValue {
         const name = nameOf(text.slice(at, end));
         level.key = name;
         if (level.names.has(name)) {
-          return { value, flaw: { path: path(), reason: 'is given more than once' }, isPlain: false };
+          return { value, flaw: { path: path(), reason: 'is given more than once' } };
         }
         level.names.add(name);
         expectsName = false;
@@ -127,7 +164,7 @@ function inspect(text: string, parsed: unknown, maxDepth: number): ExactValue {
     } else if (code === openBrace || code === openBracket) {
       if (levels.length === maxDepth) {
         const reason = `is nested deeper than ${maxDepth} levels`;
-        return { value: null, flaw: { path: path(), reason }, isPlain: false };
+        return { value: null, flaw: { path: path(), reason } };
       }
       const isObject = code === openBrace;
       const inner = level ? level.container[level.key] : value;
@@ -157,7 +194,7 @@ function inspect(text: string, parsed: unknown, maxDepth: number): ExactValue {
       at++;
     }
   }
-  return { value, flaw: null, isPlain: false };
+  return { value, flaw: null };
 }
 
 function nameOf(text: string): string {
