@@ -199,7 +199,7 @@ export async function killOnce(
   const old = await readLiveVersion(redis, keys);
   const readers = startReaders(api, subject, { unavailable: scenario.first }, pauseMs);
   try {
-    const run = await runAndKill(lane, scenario, kill);
+    const run = await runScenario(lane, scenario, kill);
     if (!run.killedAt) {
       expect(run.code, run.stderr).to.equal(scenario.exitCode);
       upstream.sends = null;
@@ -270,7 +270,7 @@ export async function undisturbedCommands(lane: Lane, scenario: Scenario): Promi
     await loadScripts(lane.redis);
   }
   await scenario.prepare(lane);
-  const { code, commands, stderr } = await runAndKill(lane, scenario, {
+  const { code, commands, stderr } = await runScenario(lane, scenario, {
     isMeant: () => false,
     moment: 'before',
   });
@@ -300,12 +300,15 @@ function takeNoSecondPlace(pid: number): void {
   }
 }
 
-/** Runs a scenario's command behind a proxy that kills it; `killedAt` is `undefined` when it ended before. */
-async function runAndKill(
-  { subject, server, upstream }: Lane,
-  scenario: Scenario,
-  { isMeant, moment }: Kill,
-): Promise<{
+/** A command of medref that is to be killed. */
+interface KilledRun extends Pick<Kill, 'isMeant' | 'moment'> {
+  readonly redisPort: number;
+  readonly args: readonly string[];
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** Runs a command of medref behind a proxy that kills it; `killedAt` is `undefined` if it ended before. */
+export async function runAndKill({ redisPort, args, settings, isMeant, moment }: KilledRun): Promise<{
   killedAt: ProxiedCommand | undefined;
   commands: readonly string[];
   code: number | null;
@@ -326,18 +329,11 @@ async function runAndKill(
       link.cut();
     },
   });
-  const proxy = await startRedisProxy(server.port, (it) => {
+  const proxy = await startRedisProxy(redisPort, (it) => {
     takeNoSecondPlace(running.process.pid as number);
     return strike(it);
   });
-  const collection = subject.collection.name;
-  const settings = {
-    REDIS_URL: proxy.url,
-    [`${collection.toUpperCase()}_URL`]: upstream.url().href,
-    MAX_CHANGE_PERCENT: '100',
-    ...scenario.settings,
-  };
-  const running = startMedref(scenario.args(collection), settings, { program });
+  const running = startMedref(args, { ...settings, REDIS_URL: proxy.url }, { program });
   try {
     const { code, stderr } = await running.ended;
     return { killedAt, commands: proxy.commands, code, stderr };
@@ -345,4 +341,23 @@ async function runAndKill(
     running.process.kill('SIGKILL');
     await proxy.close();
   }
+}
+
+/** Runs the command of a scenario, and kills it. */
+function runScenario(
+  { subject, server, upstream }: Lane,
+  scenario: Scenario,
+  kill: Pick<Kill, 'isMeant' | 'moment'>,
+): ReturnType<typeof runAndKill> {
+  const collection = subject.collection.name;
+  return runAndKill({
+    ...kill,
+    redisPort: server.port,
+    args: scenario.args(collection),
+    settings: {
+      [`${collection.toUpperCase()}_URL`]: upstream.url().href,
+      MAX_CHANGE_PERCENT: '100',
+      ...scenario.settings,
+    },
+  });
 }
