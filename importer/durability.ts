@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { beside, mastersOf, type Redis, replicasOf } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
-import { NotPublishedError } from './scripts/publish.ts';
+import { NotPublishedError } from '../shared/store/scripts.ts';
 
 /** How long replicas are waited for, in ms. */
 const replicasMs = 1_000;

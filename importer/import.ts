@@ -9,6 +9,16 @@ import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
 import { readHold } from '../shared/schedule-hold.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
+import type { Conclusion } from '../shared/store/scripts.ts';
+import {
+  type BegunVersion,
+  conclude,
+  discard,
+  discardAll,
+  type KeptValidators,
+  LockLostError,
+  NotPublishedError,
+} from '../shared/store/scripts.ts';
 import { readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
 import { refusalsOf } from './checks.ts';
 import { awaitDurability } from './durability.ts';
@@ -27,11 +37,6 @@ import { retainVersions } from './publishing/retention.ts';
 import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { requireWhole } from './publishing/wholeness.ts';
 import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from './report.ts';
-import { conclude, type KeptValidators } from './scripts/conclude.ts';
-import type { Conclusion } from './scripts/conclusion.ts';
-import { discard, discardAll } from './scripts/discard.ts';
-import { type BegunVersion, LockLostError } from './scripts/held.ts';
-import { NotPublishedError } from './scripts/publish.ts';
 import type { UpstreamLimits } from './upstream/access.ts';
 import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
 import { createUpstream } from './upstream/upstream.ts';

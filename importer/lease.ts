@@ -5,10 +5,14 @@ import { hostname } from 'node:os';
 import { holderOf, type LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { CollectionKeys, ContentName } from '../shared/store/keys.ts';
-import { begin } from './scripts/begin.ts';
-import { type BegunVersion, type Held, LockLostError } from './scripts/held.ts';
-import { release } from './scripts/release.ts';
-import { renew } from './scripts/renew.ts';
+import {
+  type BegunVersion,
+  begin,
+  type Held,
+  LockLostError,
+  release,
+  renew,
+} from '../shared/store/scripts.ts';
 
 /** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
 export interface Lifetimes {

@@ -8,6 +8,8 @@ import type { Redis } from '../shared/redis/connections.ts';
 import { blockLines } from '../shared/store/block.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
+import type { BegunVersion } from '../shared/store/scripts.ts';
+import { discard, discardAll } from '../shared/store/scripts.ts';
 import {
   type ContentFacts,
   documentOf,
@@ -23,9 +25,7 @@ import { contentDamage } from './publishing/content-damage.ts';
 import { mendKeys, readKeyDamage } from './publishing/mended-keys.ts';
 import { graceMs } from './publishing/retention.ts';
 import { sizesOf } from './publishing/wholeness.ts';
-import { discard, discardAll } from './scripts/discard.ts';
 import { forgetChanges } from './scripts/forget-changes.ts';
-import type { BegunVersion } from './scripts/held.ts';
 import { replaceChanges } from './scripts/replace-changes.ts';
 import { replaceContent } from './scripts/replace-content.ts';
 import { type DamagedContent, type Verification, verify } from './verify.ts';

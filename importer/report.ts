@@ -13,7 +13,7 @@ import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/damage.ts';
 import { shortened } from '../shared/shortened.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
-import type { Conclusion } from './scripts/conclusion.ts';
+import type { Conclusion } from '../shared/store/scripts.ts';
 import type { Validators } from './upstream/body.ts';
 
 export type { ImportOutcome, ImportReport } from '../shared/ended-imports.ts';

@@ -6,6 +6,7 @@ import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { type Hold, readHold } from '../shared/schedule-hold.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
+import { discard, discardAll } from '../shared/store/scripts.ts';
 import * as versions from '../shared/store/versions.ts';
 import { awaitDurability } from './durability.ts';
 import { Lease } from './lease.ts';
@@ -15,7 +16,6 @@ import { requireIntactKeys } from './publishing/mended-keys.ts';
 import { publishVersion } from './publishing/publish-version.ts';
 import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { conclusionOf, type ImportReport, startReport } from './report.ts';
-import { discard, discardAll } from './scripts/discard.ts';
 
 /** What a rollback works with. */
 export interface RollbackContext {

@@ -5,9 +5,9 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import type { ChangeSetFacts } from '../../shared/store/change-sets.ts';
 import type { PartKeys } from '../../shared/store/keys.ts';
 import { rangeIds } from '../../shared/store/packed-ids.ts';
+import type { BegunVersion } from '../../shared/store/scripts.ts';
 import type { StoredContent, Version } from '../../shared/store/versions.ts';
 import { type ComparedContent, compare } from '../scripts/compare.ts';
-import type { BegunVersion } from '../scripts/held.ts';
 
 /** How many ids were added and removed, and how many records changed. */
 export interface DiffCounts {

@@ -4,10 +4,8 @@
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, isWrongType, parseStored } from '../../shared/redis/damage.ts';
 import type { CollectionKeys } from '../../shared/store/keys.ts';
+import { type Held, retain, type Write, writeLocked } from '../../shared/store/scripts.ts';
 import { parseVersion } from '../../shared/store/versions.ts';
-import type { Held } from '../scripts/held.ts';
-import { type Mending, mend } from '../scripts/mend.ts';
-import { retain } from '../scripts/retain.ts';
 import { graceMs } from './retention.ts';
 
 /** The type that each key of a collection has, but for the lock, contents and change sets. */
@@ -38,16 +36,41 @@ export interface KeyDamage {
   readonly lost: { readonly versions: readonly number[]; readonly contents: readonly number[] };
 }
 
+/** What is written, and what is dropped. */
+interface Mending {
+  /** JSON text of the live version's document; `''` for none. */
+  readonly live: string;
+  /** JSON texts of the kept versions' documents, by number. */
+  readonly documents: ReadonlyMap<number, string>;
+  /** Further keys. */
+  readonly dropped: readonly string[];
+}
+
 /**
- * Mends damaged keys. What is live is then the version that the pointer named, or else the latest that is kept.
- * @returns what was mended, as sentences; none where everything was in order
+ * Repairs damaged bookkeeping keys. The version of the pointer becomes live or, if the pointer is stale or unreadable, the
+ * latest kept version.
+ * @returns what was repaired, as sentences; none if everything was intact
  * @throws LockLostError
  */
 export async function mendKeys(redis: Redis, held: Held): Promise<string[]> {
-  const { damage, mending, lost } = await readKeyDamage(redis, held.keys);
-  if (damage.length > 0) await mend(redis, held, mending);
+  const { keys } = held;
+  const { damage, mending, lost } = await readKeyDamage(redis, keys);
+  const { live, documents, dropped } = mending;
+  const latest = Math.max(0, ...documents.keys());
+  const next = dropped.includes(keys.next) ? 0 : Number((await redis.get(keys.next)) ?? 0);
+  const writes: Write[] = [
+    ...[keys.live, keys.versions, keys.versionDocuments, ...dropped].map((key): Write => ['UNLINK', key]),
+    ...(live === '' ? [] : [['SET', keys.live, live] as const]),
+    ...[...documents].flatMap(([number, text]): Write[] => [
+      ['ZADD', keys.versions, number, number],
+      ['HSET', keys.versionDocuments, number, text],
+    ]),
+    // A number that was given out must not be given out again.
+    ...(next < latest ? [['SET', keys.next, latest] as const] : []),
+  ];
+  if (damage.length > 0) await writeLocked(redis, held, writes);
   if (lost.versions.length > 0) await retain(redis, held, lost, graceMs);
-  return damage.map((it) => `${it} It was mended.`);
+  return damage.map((it) => `${it} It was repaired.`);
 }
 
 /** Ends an import or a rollback that meets a damaged key. @throws DamagedKeyError that says what to run */

@@ -3,10 +3,9 @@
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Hold } from '../../shared/schedule-hold.ts';
 import type { ChangeSetFacts } from '../../shared/store/change-sets.ts';
+import type { Conclusion, Held } from '../../shared/store/scripts.ts';
+import { publish } from '../../shared/store/scripts.ts';
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../../shared/store/versions.ts';
-import type { Conclusion } from '../scripts/conclusion.ts';
-import type { Held } from '../scripts/held.ts';
-import { publish } from '../scripts/publish.ts';
 import { publicationTime } from './publication-time.ts';
 import { graceMs, keptChangeSets, leavingVersions } from './retention.ts';
 import { untilPast } from './version-number.ts';

@@ -2,9 +2,9 @@
 
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { ContentName } from '../../shared/store/keys.ts';
+import type { Held } from '../../shared/store/scripts.ts';
+import { retain } from '../../shared/store/scripts.ts';
 import { readKeptVersions, type Version } from '../../shared/store/versions.ts';
-import type { Held } from '../scripts/held.ts';
-import { retain } from '../scripts/retain.ts';
 
 /** How long a content that is not kept any more can still be read, in ms: longer than the longest request. */
 export const graceMs = 60_000;

@@ -5,8 +5,8 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { isWrongType } from '../../shared/redis/damage.ts';
 import type { CollectionKeys, ContentKeys, PartKeys } from '../../shared/store/keys.ts';
 import { rangeIds } from '../../shared/store/packed-ids.ts';
+import { type KeySize, StagedLostError } from '../../shared/store/scripts.ts';
 import type { ContentFacts, StoredContent } from '../../shared/store/versions.ts';
-import { type KeySize, StagedLostError } from '../scripts/publish.ts';
 
 /** Whether all of a content is there, of a version or as it was staged. */
 export async function isWhole(redis: Redis, keys: CollectionKeys, content: StoredContent): Promise<boolean> {

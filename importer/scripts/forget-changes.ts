@@ -1,8 +1,8 @@
 // forget-changes.lua: change sets are let go.
 
 import type { Redis } from '../../shared/redis/connections.ts';
-import { type Held, heldReply } from './held.ts';
-import { changeSetKeys } from './key-lists.ts';
+import { changeSetKeys } from '../../shared/store/keys.ts';
+import { type Held, heldReply } from '../../shared/store/scripts.ts';
 import { evaluate, loadScript } from './script.ts';
 
 const script = loadScript('forget-changes');

@@ -2,9 +2,9 @@
 
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type ChangeSetFacts, changeSetText } from '../../shared/store/change-sets.ts';
-import type { BegunVersion } from './held.ts';
-import { changeSetKeys } from './key-lists.ts';
-import { requirePublished } from './publish.ts';
+import { changeSetKeys } from '../../shared/store/keys.ts';
+import type { BegunVersion } from '../../shared/store/scripts.ts';
+import { requirePublished } from '../../shared/store/scripts.ts';
 import { evaluate, loadScript } from './script.ts';
 
 const script = loadScript('replace-changes');

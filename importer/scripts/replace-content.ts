@@ -2,9 +2,9 @@
 
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { ContentName } from '../../shared/store/keys.ts';
-import type { BegunVersion } from './held.ts';
-import { contentKeys, workspaceKeys } from './key-lists.ts';
-import { type KeySize, requirePublished } from './publish.ts';
+import { contentKeys, workspaceKeys } from '../../shared/store/keys.ts';
+import type { BegunVersion } from '../../shared/store/scripts.ts';
+import { type KeySize, requirePublished } from '../../shared/store/scripts.ts';
 import { evaluate, loadScript } from './script.ts';
 
 const script = loadScript('replace-content');

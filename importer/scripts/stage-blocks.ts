@@ -2,7 +2,7 @@
 
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { PartKeys } from '../../shared/store/keys.ts';
-import { type BegunVersion, heldReply } from './held.ts';
+import { type BegunVersion, heldReply } from '../../shared/store/scripts.ts';
 import { evaluate, loadScript } from './script.ts';
 
 const script = loadScript('stage-blocks');

@@ -3,8 +3,8 @@
 
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { PartKeys } from '../../shared/store/keys.ts';
+import { StagedLostError } from '../../shared/store/scripts.ts';
 import type { BegunVersion } from '../scripts/held.ts';
-import { StagedLostError } from '../scripts/publish.ts';
 import { type RunPiece, stageRuns } from '../scripts/stage-runs.ts';
 import { partsOf } from './parts.ts';
 

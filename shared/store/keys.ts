@@ -77,6 +77,26 @@ export function collectionKeys(
   };
 }
 
+/** Returns the keys of a content, over all parts of the collection. */
+export function contentKeys(keys: CollectionKeys, name: ContentName): string[] {
+  return keys.parts.flatMap((part) => Object.values<string>(part.content(name)));
+}
+
+/** Returns the keys that exist only while a version is staged. */
+export function workspaceKeys(keys: CollectionKeys, name: ContentName): string[] {
+  return keys.parts.flatMap((part) => Object.values<string>(part.workspace(name)));
+}
+
+/** Returns the keys of the change sets of a version, one for each part. */
+export function changeSetKeys(keys: CollectionKeys, name: ContentName): string[] {
+  return keys.parts.map((part) => part.changeSet(name));
+}
+
+/** Returns all keys that an import stages under a name. */
+export function stagedKeys(keys: CollectionKeys, name: ContentName): string[] {
+  return [...contentKeys(keys, name), ...workspaceKeys(keys, name), ...changeSetKeys(keys, name)];
+}
+
 /** The keys that a served collection's versions are found by, and those of its own part of them. */
 export function servedKeys(
   prefix: string,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { contentKeys } from '../../importer/scripts/key-lists.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { contentKeys } from '../../shared/store/keys.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';
 import { productKeys as keys } from '../support/keys.ts';

@@ -4,13 +4,12 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import { contentKeys, workspaceKeys } from '../../importer/scripts/key-lists.ts';
 import { companies as companyCollection } from '../../shared/collections/company.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
 import { readLastRejects } from '../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { collectionKeys } from '../../shared/store/keys.ts';
+import { collectionKeys, contentKeys, workspaceKeys } from '../../shared/store/keys.ts';
 import { documentOf, readKeptVersions, readLiveVersion, type Version } from '../../shared/store/versions.ts';
 import {
   aheadOfClock,

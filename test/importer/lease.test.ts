@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Lease, lifetimes } from '../../importer/lease.ts';
-import { contentKeys, workspaceKeys } from '../../importer/scripts/key-lists.ts';
 import { readLockHolder } from '../../shared/lock-holder.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { contentKeys, workspaceKeys } from '../../shared/store/keys.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';

@@ -149,10 +149,11 @@ describe('the package', function () {
   });
 
   it('holds every Lua script', () => {
-    const scripts = readdirSync(join(root, 'importer/scripts')).filter((it) => it.endsWith('.lua'));
-    expect(scripts).to.not.deep.equal([]);
+    const scripts = ['importer/scripts', 'shared/store'].flatMap((folder) =>
+      readdirSync(join(root, folder)).map((it) => `dist/${folder}/${it}`),
+    );
     expect(files.filter((it) => it.endsWith('.lua'))).to.have.members(
-      scripts.map((it) => `dist/importer/scripts/${it}`),
+      scripts.filter((it) => it.endsWith('.lua')),
     );
   });
 

@@ -2,10 +2,9 @@
 
 import { expect } from 'chai';
 import { isWhole } from '../../importer/publishing/wholeness.ts';
-import { contentKeys } from '../../importer/scripts/key-lists.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
+import { type CollectionKeys, collectionKeys, contentKeys } from '../../shared/store/keys.ts';
 import { rangeIds } from '../../shared/store/packed-ids.ts';
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { masters } from '../support/one-server.ts';

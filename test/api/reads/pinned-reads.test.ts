@@ -1,10 +1,10 @@
 // Reads pinned with ?version=N: what they answer while other versions are published, rolled back to and let go.
 
 import { expect } from 'chai';
-import { contentKeys } from '../../../importer/scripts/key-lists.ts';
 import { storedRecord } from '../../../importer/writing/content-writer.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { contentKeys } from '../../../shared/store/keys.ts';
 import { aheadOfClock, importRecords } from '../../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../../support/keys.ts';
 import { companies, product, products } from '../../support/records.ts';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { isWhole, requireWhole, sizesOf } from '../../../importer/publishing/wholeness.ts';
-import { StagedLostError } from '../../../importer/scripts/publish.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { StagedLostError } from '../../../shared/store/scripts.ts';
 import { readLiveVersion, type Version } from '../../../shared/store/versions.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys as keys } from '../../support/keys.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { LockLostError } from '../../../importer/scripts/held.ts';
 import { EntrySorter } from '../../../importer/writing/entry-sorter.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { LockLostError } from '../../../shared/store/scripts.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { useRedis } from '../../support/redis-server.ts';
 

@@ -5,9 +5,9 @@ import { expect } from 'chai';
 import type { RecordBatch } from '../../../importer/parse/pages.ts';
 import { VersionWriter } from '../../../importer/writing/version-writer.ts';
 import { products as productCollection } from '../../../shared/collections/product.ts';
+import { begun, useLockedRedis } from '../../shared/store/locked-redis.ts';
 import { oneServer } from '../../support/one-server.ts';
 import { product } from '../../support/records.ts';
-import { begun, useLockedRedis } from '../scripts/locked-redis.ts';
 
 describe('the version writer', () => {
   const redis = useLockedRedis();

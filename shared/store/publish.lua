@@ -1,5 +1,5 @@
--- Makes a version live, in one step: moves the pointer, keeps its content, lets go of what leaves the kept versions,
--- writes the history and announces. The content is one that was staged, or, for a rollback, one that is kept.
+-- Makes a version live, in one step: moves the pointer, keeps its content, lets what leaves the kept versions expire, writes
+-- the history and announces. The content was staged or, for a rollback, is kept.
 -- Nothing is done unless everything can be.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
 --       10 change sets  11 checked  12 validators  13 next  14 damaged
@@ -9,11 +9,11 @@
 --         set, and what it says of itself), workspaceKeys (how many), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
 --         hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
--- Gives 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
---   -3 the content is not whole.
+-- Returns 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
+--   -3 the content is incomplete.
 local it = cjson.decode(ARGV[1])
 if redis.call('ZSCORE', KEYS[3], it.number) then
-  -- Replicas and the disk are waited for by what a connection has written, and this may be another one than that which was answered.
+  -- WAIT and WAITAOF wait for what their connection has written, and this may be another connection than the first one.
   redis.call('PUBLISH', it.channel, it.number)
   return 2
 end
@@ -34,7 +34,7 @@ local function setOrDelete(key, text)
   if text == '' then redis.call('DEL', key) else redis.call('SET', key, text) end
 end
 
--- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
+-- What frees memory comes first: at maxmemory, Redis then accepts the rest.
 for i = workspace + 1, leaving do redis.call('UNLINK', KEYS[i]) end
 for i = 15, workspace do redis.call('PERSIST', KEYS[i]) end
 for i, set in ipairs(it.changes) do

@@ -1,10 +1,10 @@
--- Begins to stage: takes a number for the version to be, unless a name is given that never becomes one.
--- A number is the time at which it is taken, UTC, as YYYYMMDDhhmmss; or one more than the last one, where that is not
--- earlier. Redis may have forgotten the last one, and the clock never does.
+-- Begins to stage: takes a number for the new version, unless a name is given that never becomes a version's.
+-- A number is the current time, UTC, as YYYYMMDDhhmmss, or the last number + 1 if the time is not greater. Redis may have
+-- forgotten the last number; the clock has not.
 -- KEYS  1 lock  2 staged  3 next  4 versions  5 change sets
 -- ARGV  1 lock token  2 staged name, "" for a new number  3 lifetime in ms
--- Gives the staged name; or -1 when the lock is not the caller's. Repeated, it gives another
---   number; the one before is forgotten as the import ends.
+-- Returns the staged name, or -1 if the lock is not the caller's. Repeated, it returns another number; the one before is
+--   forgotten when the import ends.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
 -- Days since 1970 as year, month and day, in years that begin with March: their leap day is the last one.

@@ -1,21 +1,24 @@
--- Ends an import that published nothing: drops what it staged, writes the history and its rejects.
+-- Ends an import that published nothing: deletes what it staged, and writes the history and its rejects.
+-- Without a report, it only deletes what was staged under a name.
 -- KEYS  1 lock  2 staged  3 imports  4 rejects  5 checked  6 validators  7 versions  then the staged keys
--- ARGV  1 JSON: token ("" for an import that never held the lock), name (of what was staged, "" for nothing), report,
---         historyCap, checkedAt ("" leaves it as it is), validators ("" deletes them, "keep" leaves them)
+-- ARGV  1 JSON: token ("" for an import that never held the lock), name (of what was staged, "" for nothing), report (""
+--         for none), historyCap, checkedAt ("" leaves it as it is), validators ("" deletes them, "keep" leaves them)
 --       then the rejects of the import, a header first; none leaves those of the import before
--- Gives 1; 2 when what was staged has been published after all, by a reply that was lost: then nothing is done;
---   -1 when the lock is not the caller's: then nothing is done but for the history of one that never held it.
+-- Returns 1; 2 if what was staged has been published after all and only the reply was lost: then nothing is done;
+--   -1 if the lock is not the caller's: then nothing is done, except that an import that never held it enters the history.
 --   May be repeated.
 local it = cjson.decode(ARGV[1])
 if it.name ~= '' and redis.call('ZSCORE', KEYS[7], it.name) then return 2 end
 local isHolder = redis.call('GET', KEYS[1]) == it.token
 if not isHolder and it.token ~= '' then return -1 end
 
--- What frees memory comes first: at maxmemory, Redis then lets the rest pass.
+-- What frees memory comes first: at maxmemory, Redis then accepts the rest.
 if isHolder then
   for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
-  if it.name ~= '' then redis.call('DEL', KEYS[2]) end
+  if it.name ~= '' then redis.call('SREM', KEYS[2], it.name) end
 end
+if it.report == '' then return 1 end
+if isHolder and it.name ~= '' then redis.call('DEL', KEYS[2]) end
 local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
 if last and last[2][2] == it.report then return 1 end
 redis.call('XADD', KEYS[3], 'MAXLEN', it.historyCap, '*', 'report', it.report)

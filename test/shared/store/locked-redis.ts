@@ -1,0 +1,79 @@
+// A Redis for tests of the scripts: empty before each test, with a lock that is held, and with what a publication needs.
+
+import { expect } from 'chai';
+import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { type ContentName, contentKeys, workspaceKeys } from '../../../shared/store/keys.ts';
+import {
+  type BegunVersion,
+  type Held,
+  type KeySize,
+  type Publication,
+  publish,
+} from '../../../shared/store/scripts.ts';
+import { productKeys as keys } from '../../support/keys.ts';
+import { useRedis } from '../../support/redis-server.ts';
+
+export const token = 'the token';
+export const lifetimeMs = 60_000;
+export const held: Held = { keys, token };
+
+/** The Redis of a suite. */
+export function useLockedRedis(): () => Redis {
+  const server = useRedis();
+  let redis: Redis;
+  before(async () => {
+    redis = await connectForWriting(server().url);
+  });
+  after(() => redis.disconnect());
+  beforeEach(async () => {
+    await redis.flushall();
+    await redis.set(keys.lock, token);
+  });
+  return () => redis;
+}
+
+/** A version that was begun under a name. */
+export const begun = (name: ContentName): BegunVersion => ({ ...held, name, lifetimeMs });
+
+/** Stages every key of a content, each with one field: what is in it does not matter to the scripts. */
+export async function stage(redis: Redis, name: ContentName): Promise<void> {
+  await redis.sadd(keys.staged, String(name));
+  for (const key of [...contentKeys(keys, name), ...workspaceKeys(keys, name)]) {
+    await redis.hset(key, '1', `of ${name}`);
+    await redis.pexpire(key, lifetimeMs);
+  }
+}
+
+export const document = (number: number) => JSON.stringify({ version: number, content: number });
+
+/** Publishes a content that was staged. */
+export function publishOne(
+  redis: Redis,
+  number: number,
+  { stored = number, ...changes }: Partial<Publication> = {},
+  rejects: readonly string[] = ['{"total":0}'],
+): Promise<void> {
+  const publication: Publication = {
+    ...{ number, stored, document: document(number), expectedLive: '', sizes: sizes(stored) },
+    ...{ changes: [null, null], graceMs: 5_000 },
+    leaving: { versions: [], contents: [], changeSets: [] },
+    ...{ hold: '', undone: '', redone: '', checkedAt: 'now', validators: '', ...changes },
+  };
+  return publish(redis, held, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
+}
+
+/** Of a content that {@link stage} has staged. */
+function sizes(content: ContentName): KeySize[] {
+  return contentKeys(keys, content).map((key) => ({ key, command: 'HLEN', size: 1 }));
+}
+
+export async function expectError(
+  promise: Promise<unknown>,
+  type: new (...args: never[]) => Error,
+): Promise<void> {
+  const outcome = await promise.then(
+    () => 'it went well',
+    (error: unknown) => error,
+  );
+  expect(outcome).to.be.instanceOf(type);
+}
