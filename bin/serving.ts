@@ -105,7 +105,7 @@ export async function startDataListener(
   { logger, metrics, troubles }: Watchers,
 ): Promise<DataListener> {
   const { keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = settings;
-  const { defaultRate, maxStreams, maxRequests, corsOrigins, trustedProxies } = settings;
+  const { defaultRate, corsOrigins, trustedProxies } = settings;
   const requests = new AccessLog(logger, accessLog);
   metrics.addWaiting(() => readModel.waits.count);
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
@@ -121,8 +121,6 @@ export async function startDataListener(
     readModel,
     keyring,
     rates,
-    maxStreams,
-    maxRequests,
     quietMs,
     whyAway,
     setupWarnings,

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { settingDefinitions } from '../config/settings.ts';
+import { settingDefinitions } from '../config/definitions.ts';
 import { occupyFolder } from './occupied-folder.ts';
 import { startPrivateRedis } from './private-redis.ts';
 import { sampleProducts } from './sample-catalogue.ts';

@@ -8,7 +8,7 @@ import type { ApiKeyring } from '../api/reads/keyring.ts';
 import type { ReadModel } from '../api/reads/read-model.ts';
 import { createServer } from '../api/server.ts';
 import { exitCodes } from '../bin/exit-codes.ts';
-import { settingDefinitions } from '../config/settings.ts';
+import { settingDefinitions } from '../config/definitions.ts';
 import { sampleProducts } from '../demo/sample-catalogue.ts';
 import { checks } from '../importer/checks.ts';
 import { readerLimits } from '../importer/parse/pages.ts';
@@ -53,8 +53,8 @@ describe('the documentation', () => {
   it('lists every setting with its default and meaning, and no other', () => {
     const rows = table(operations, 'Settings').slice(1);
     expect(rows).to.deep.equal(
-      settingDefinitions.map(({ name, default: value, doc }) => [
-        ...[`\`${name}\``, value === undefined ? 'none' : `\`${value}\``, doc],
+      settingDefinitions.map(({ name, default: value, help }) => [
+        ...[`\`${name}\``, value === undefined ? 'none' : `\`${value}\``, help],
       ]),
     );
   });

@@ -56,8 +56,7 @@ export const late: Trouble = Object.freeze({
 export const overloaded: Trouble = Object.freeze({
   ...{ cause: 'overload', status: 503, retryAfter: 1 },
   message: 'More requests come than can be answered quickly. Try again shortly.',
-  reason:
-    'More requests come than can be answered quickly: MAX_REQUESTS are under way, or a tenth of them are late.',
+  reason: 'Too many requests in flight; try again.',
 });
 
 /** A mistake of ours, which is logged where it happens. */

@@ -95,22 +95,22 @@ describe('the command line', function () {
       'for a bad setting': [
         ['status'],
         { KEEP_VERSIONS: '1' },
-        /^KEEP_VERSIONS is "1"; it takes an integer from 2/,
+        /^KEEP_VERSIONS is "1"; it accepts an integer from 2/,
       ],
       'for two bad settings, in a line each': [
         ['status'],
         { KEEP_VERSIONS: '1', COMPANIES_URL: 'file://data/companies.json' },
-        /^COMPANIES_URL is "file:\/\/data\/companies.json"; it takes [^\n]+\nKEEP_VERSIONS is "1"; /,
+        /^COMPANIES_URL is "file:\/\/data\/companies.json"; it accepts [^\n]+\nKEEP_VERSIONS is "1"; /,
       ],
       'for one port for both listeners': [
         ['verify'],
         { API_PORT: '3001', ADMIN_PORT: '3001' },
-        /^ADMIN_PORT is 3001, and so is API_PORT; /,
+        /^ADMIN_PORT is 3001, the same as API_PORT; /,
       ],
       'for a bad setting that the command does not need': [
         ['keys', 'list'],
         { IMPORT_CRON: 'daily' },
-        /^IMPORT_CRON is "daily"; it takes five cron fields/,
+        /^IMPORT_CRON is "daily"; it accepts five cron fields/,
       ],
     };
     for (const [when, [args, settings, line]] of Object.entries(wrong)) {

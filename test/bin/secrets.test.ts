@@ -43,7 +43,7 @@ describe('secrets', function () {
       COMPANIES_URL: broken.url(`/list.json?key=${secrets.query}`).href,
       ...{ UPSTREAM_TOKEN: secrets.upstream, COMPANIES_TOKEN: secrets.companies, ADMIN_TOKEN: secrets.admin },
       ...{ WEBHOOK_URL: broken.url(`/${secrets.hook}`).href, WEBHOOK_SECRET: secrets.signing },
-      ...{ MAX_REJECT_PERCENT: '100', LOG_LEVEL: 'trace', ACCESS_LOG: 'all', UPSTREAM_MAX_SECONDS: '1' },
+      ...{ MAX_REJECT_PERCENT: '100', LOG_LEVEL: 'trace', ACCESS_LOG: 'all' },
     };
     const made = await medref(['keys', 'create', '--client', 'a', '--json'], settings);
     const { key, id } = made.json<{ key: string; id: string }>();

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { settingDefinitions } from '../../config/settings.ts';
+import { settingDefinitions } from '../../config/definitions.ts';
 
 /** The folder of the project. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -16,21 +16,26 @@ export const commands = [...read('bin/command-line.ts').matchAll(/^ {2}command\(
   ([, name = '']) => name,
 );
 
-/**
- * The names of the settings that a process reads: `serve` those that it names, `schedule` those that it names and all
- * that `serve` does not, since it hands all of them on to the import.
- */
+/** Settings that both processes read. */
+const shared = ['REDIS_URL', 'KEY_PREFIX', 'IMPORT_CRON', 'IMPORT_TIMEZONE', 'LOG_LEVEL'];
+
+/** Settings that `medref serve` alone reads. */
+const ofServing = [
+  ...[
+    'READ_FROM',
+    'API_HOST',
+    'API_PORT',
+    'ADMIN_HOST',
+    'ADMIN_PORT',
+    'ADMIN_TOKEN',
+    'BASE_URL',
+    'TRUSTED_PROXIES',
+  ],
+  ...['DEFAULT_RATE', 'WORKERS', 'CORS_ORIGINS', 'ACCESS_LOG'],
+];
+
+/** Returns the names of the settings that a process reads: all but those of `serve` belong to the schedule. */
 export function settingsReadBy(command: 'serve' | 'schedule'): string[] {
-  const known = settingDefinitions.map(({ name }) => name);
-  const namedIn = (file: string) => {
-    const words = new Set(read(file).match(/\b\w+\b(?!\()/g)); // A method of that name is no setting.
-    return known.filter((name) =>
-      words.has(name.toLowerCase().replace(/_(\w)/g, (_, letter) => letter.toUpperCase())),
-    );
-  };
-  const ofServing = [...namedIn('bin/commands/serve.ts'), ...namedIn('bin/serving.ts')];
-  const ofServe = [...new Set([...ofServing, ...namedIn('bin/logger.ts')])];
-  if (command === 'serve') return ofServe;
-  const ofSchedule = namedIn('bin/commands/schedule.ts');
-  return known.filter((name) => ofSchedule.includes(name) || !ofServing.includes(name));
+  if (command === 'serve') return [...shared, ...ofServing];
+  return settingDefinitions.map(({ name }) => name).filter((name) => !ofServing.includes(name));
 }

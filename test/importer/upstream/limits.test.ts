@@ -1,39 +1,30 @@
-// The limits of an upstream as an operator sets them.
+// The limits of an upstream: bytes, pages, depth and time.
 
 import { expect } from 'chai';
-import { medref } from '../../support/medref.ts';
+import { products } from '../../../shared/collections/product.ts';
+import { type ImportChanges, importFrom } from '../../support/importing.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
-
-interface Imports {
-  readonly imports: readonly {
-    readonly outcome: string;
-    readonly reason: string;
-    readonly rejected: number;
-  }[];
-}
 
 describe('the limits of an upstream', () => {
   const redis = useRedis();
   const start = upstreamServers();
 
-  async function importWith(settings: Record<string, string>, answer: Answer) {
+  async function importWith(limits: Pick<ImportChanges, 'upstreamLimits' | 'readerLimits'>, answer: Answer) {
     const server = await start(answer);
-    const urls = { REDIS_URL: redis().url, PRODUCTS_URL: server.url().href };
-    const args = ['import', '--json', '--force', '--dry-run'];
-    const { json } = await medref(args, { ...urls, ...settings });
-    return json<Imports>().imports[0];
+    const options = { redisUrl: redis().url, force: true, dryRun: true, ...limits };
+    return importFrom(server.url(), products, options);
   }
 
   const list = JSON.stringify([product(1), product(2), product(3)]);
 
   it('are its bytes', async () => {
-    const it = await importWith({ UPSTREAM_MAX_BYTES: '1000' }, sending(list.padEnd(1_001)));
-    expect(it?.reason).to.include('is larger than 1000 bytes');
-    expect((await importWith({ UPSTREAM_MAX_BYTES: '1000' }, sending(list.padEnd(1_000))))?.reason).to.equal(
-      null,
-    );
+    const it = await importWith({ upstreamLimits: { bodyBytes: 1000 } }, sending(list.padEnd(1_001)));
+    expect(it.reason).to.include('is larger than 1000 bytes');
+    expect(
+      (await importWith({ upstreamLimits: { bodyBytes: 1000 } }, sending(list.padEnd(1_000)))).reason,
+    ).to.equal(null);
   });
 
   it('are its pages', async () => {
@@ -41,10 +32,10 @@ describe('the limits of an upstream', () => {
       const links = nth < 3 ? { next: { href: `?page=${nth + 1}` } } : {};
       sending(JSON.stringify({ data: [product(nth)], _links: links }))(response, request, nth);
     };
-    expect((await importWith({ UPSTREAM_MAX_PAGES: '2' }, pages))?.reason).to.include(
+    expect((await importWith({ readerLimits: { pages: 2 } }, pages)).reason).to.include(
       'for more than 2 pages',
     );
-    expect((await importWith({ UPSTREAM_MAX_PAGES: '3' }, pages))?.reason).to.equal(null);
+    expect((await importWith({ readerLimits: { pages: 3 } }, pages)).reason).to.equal(null);
   });
 
   it('are the levels of its records, in an array and in lines', async () => {
@@ -54,14 +45,15 @@ describe('the limits of an upstream', () => {
       sending(`${JSON.stringify(deep)}\n`, { 'content-type': 'application/x-ndjson' }),
     ];
     for (const form of forms) {
-      expect((await importWith({ UPSTREAM_MAX_DEPTH: '5' }, form))?.rejected).to.equal(1);
-      expect((await importWith({ UPSTREAM_MAX_DEPTH: '6' }, form))?.rejected).to.equal(0);
+      expect((await importWith({ readerLimits: { depth: 5 } }, form)).rejected).to.equal(1);
+      expect((await importWith({ readerLimits: { depth: 6 } }, form)).rejected).to.equal(0);
     }
   });
 
   it('are the seconds until it has begun to answer', async () => {
-    const reason = (await importWith({ UPSTREAM_MAX_SECONDS: '1' }, refusing(503, { 'retry-after': '2' })))
-      ?.reason;
+    const reason = (
+      await importWith({ upstreamLimits: { requestMs: 1_000 } }, refusing(503, { 'retry-after': '2' }))
+    ).reason;
     expect(reason).to.match(/asks to wait 2 s \(Retry-After\), longer than the (1|0\.\d) s that are left/);
   });
 });
