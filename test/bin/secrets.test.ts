@@ -4,10 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { makeKeyText } from '../../shared/store/api-key-text.ts';
-import { beginMedref, medref, startMedref } from '../support/medref.ts';
+import { beginMedref, medref, startMedref, withoutSecrets } from '../support/medref.ts';
 import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { withoutSecrets } from '../support/secrets.ts';
 import { refusing, sending, upstreamServers } from '../support/upstream-server.ts';
 
 describe('secrets', function () {

@@ -15,8 +15,8 @@ import type { Product as ServedProduct } from '../../shared/collections/product.
 import { useApi } from '../support/api.ts';
 import { useBrowser } from '../support/browser.ts';
 import { importFrom } from '../support/importing.ts';
+import { relaying } from '../support/proxies.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { relaying } from '../support/relay.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
 const run = promisify(execFile);

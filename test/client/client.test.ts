@@ -19,11 +19,10 @@ import { collectionKeys } from '../../shared/store/keys.ts';
 import { documentOf, parseVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { quickTiming } from '../support/client-timing.ts';
-import { startFaultyProxy } from '../support/faulty-proxy.ts';
 import { importRecords } from '../support/importing.ts';
+import { relaying, type Spoil, startFaultyProxy } from '../support/proxies.ts';
 import { companies, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { relaying, type Spoil } from '../support/relay.ts';
 import { closedPort, upstreamServers } from '../support/upstream-server.ts';
 
 const count = 250;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { bundled } from '../support/bundle.ts';
+import { bundled } from '../support/medref.ts';
 import { startTestRedis } from '../support/redis-server.ts';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));

@@ -6,9 +6,15 @@ import { expect } from 'chai';
 import { startSampleUpstream } from '../../demo/sample-upstream.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { useApi } from '../support/api.ts';
-import { missingProgram, runExample } from '../support/example-runner.ts';
+import {
+  examplesOf,
+  isAsShown,
+  missingProgram,
+  readPage,
+  runExample,
+  strayCommands,
+} from '../support/examples.ts';
 import { importFrom } from '../support/importing.ts';
-import { examplesOf, isAsShown, readPage, strayCommands } from '../support/page-examples.ts';
 import { useRedis } from '../support/redis-server.ts';
 
 /** What `npm run demo` serves: the pages show what comes of it. */

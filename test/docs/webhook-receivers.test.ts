@@ -7,8 +7,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { startReport } from '../../importer/report.ts';
 import { createWebhook } from '../../importer/webhook.ts';
-import { missingProgram } from '../support/example-runner.ts';
-import { examplesOf } from '../support/page-examples.ts';
+import { examplesOf, missingProgram } from '../support/examples.ts';
 import { closedPort } from '../support/upstream-server.ts';
 
 const secret = 'both-sides-know-it';

@@ -6,11 +6,10 @@ import { expect } from 'chai';
 import { sampleProducts } from '../../demo/sample-catalogue.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { useApi } from '../support/api.ts';
-import { missingProgram, runExample } from '../support/example-runner.ts';
+import { type Example, examplesOf, missingProgram, runExample } from '../support/examples.ts';
 import { importRecords } from '../support/importing.ts';
-import { type Example, examplesOf } from '../support/page-examples.ts';
+import { cutInHalf, endedInHalf, relaying } from '../support/proxies.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { cutInHalf, endedInHalf, relaying } from '../support/relay.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
 const page = 'docs/CONSUMERS.md';

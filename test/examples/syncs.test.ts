@@ -13,12 +13,12 @@ import { sampleProducts } from '../../demo/sample-catalogue.ts';
 import { type Product, products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { useApi } from '../support/api.ts';
+import { examplesOf } from '../support/examples.ts';
 import { importRecords } from '../support/importing.ts';
 import { type CopyingProgram, useCopyingPrograms } from '../support/kept-copies.ts';
 import { productKeys } from '../support/keys.ts';
-import { examplesOf } from '../support/page-examples.ts';
+import { awayAtFirst, endedInHalf, relaying, type Spoil } from '../support/proxies.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { awayAtFirst, endedInHalf, relaying, type Spoil } from '../support/relay.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));

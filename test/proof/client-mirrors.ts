@@ -15,9 +15,9 @@ import { connectForWriting, type Redis } from '../../shared/redis/connections.ts
 import { readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { quickTiming } from '../support/client-timing.ts';
-import { type Fault, startFaultyProxy } from '../support/faulty-proxy.ts';
 import { importRecords } from '../support/importing.ts';
 import { productKeys } from '../support/keys.ts';
+import { type Fault, startFaultyProxy } from '../support/proxies.ts';
 import { product } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
 

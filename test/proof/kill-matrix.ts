@@ -6,9 +6,8 @@ import type { ImportOutcome } from '../../importer/report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
-import { bundled } from '../support/bundle.ts';
 import { aheadOfClock, importFrom } from '../support/importing.ts';
-import { startMedref } from '../support/medref.ts';
+import { bundled, startMedref } from '../support/medref.ts';
 import {
   type ProxiedCommand,
   type Strike,

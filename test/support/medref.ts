@@ -1,12 +1,16 @@
-// The command line: as a function, which is quick; and built, as a process of its own, which is what users run. Either has
-// only the settings that a test gives.
+// The command line: as a function, which is quick, or as a process from dist/ or from a bundle. A command has only the settings
+// of its test, and everything that it prints is searched for secrets.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Plugin } from 'esbuild';
 import { asUser, type RedisUser } from './redis-users.ts';
-import { withoutSecrets } from './secrets.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
@@ -159,4 +163,86 @@ export function medrefProcess(
   settings: Readonly<Record<string, string>>,
 ): Promise<CommandResult> {
   return startMedref(args, settings).ended;
+}
+
+/** A key; none is printed but by the command that makes it, on stdout. */
+const key = /medref_[0-9A-Za-z]{49}/;
+
+/** A word that is shorter may be printed for what it means else. */
+const leastLength = 6;
+
+/** Looks through what a command left behind, which every command of the tests does. @throws Error that names the secret's setting */
+export function withoutSecrets<Result extends Pick<CommandResult, 'stdout' | 'stderr'>>(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+  result: Result,
+): Result {
+  const makesKeys = args[0] === 'keys' && ['create', 'rotate'].includes(args[1] ?? '');
+  const { stdout, stderr } = result;
+  if (key.test(stderr) || (!makesKeys && key.test(stdout)))
+    throw new Error(`medref ${args.join(' ')} has printed a key.`);
+  for (const [name, secret] of secretsIn(settings))
+    if (stdout.includes(secret) || stderr.includes(secret))
+      throw new Error(`medref ${args.join(' ')} has printed what is secret of ${name}.`);
+  return result;
+}
+
+/** Tokens and secrets as they are, passwords and queries of URLs, and the path of the webhook's. */
+function secretsIn(settings: Readonly<Record<string, string>>): [name: string, secret: string][] {
+  const found: [string, string][] = [];
+  for (const [name, value] of Object.entries(settings)) {
+    if (/_(?:TOKEN|SECRET)$/.test(name)) found.push([name, value]);
+    if (!name.endsWith('_URL')) continue;
+    const [, password = ''] = /^[a-z+]+:\/\/[^/@]*?:([^/@]+)@/.exec(value) ?? [];
+    found.push([name, password], [name, /^https?:[^?]*\?(.+)$/.exec(value)?.[1] ?? '']);
+    if (name === 'WEBHOOK_URL') found.push([name, /^https?:\/\/[^/]+(\/.+)$/.exec(value)?.[1] ?? '']);
+  }
+  return found.filter(([, secret]) => secret.length >= leastLength);
+}
+
+const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A module that reads files beside itself finds them where it lies, wherever the bundle lies. */
+const placesOfModules: Plugin = {
+  name: 'places of modules',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8');
+      const place = JSON.stringify(pathToFileURL(path).href);
+      return { contents: text.replaceAll('import.meta.url', place), loader: 'ts' };
+    });
+  },
+};
+
+const bundles = new Map<string, Promise<string>>();
+
+/**
+ * Bundles a program, once in a process of tests.
+ * @param program its path within the project, such as `bin/medref.ts`
+ * @returns the path of the bundle, which is gone when this process ends
+ */
+export function bundled(program: string): Promise<string> {
+  const known = bundles.get(program);
+  if (known) return known;
+  const made = bundle(program);
+  bundles.set(program, made);
+  return made;
+}
+
+async function bundle(program: string): Promise<string> {
+  const { build, stop } = await import('esbuild');
+  const outdir = mkdtempSync(join(tmpdir(), 'medref-test-bundle-'));
+  process.once('exit', () => rmSync(outdir, { recursive: true, force: true }));
+  await build({
+    ...{ entryPoints: [join(projectFolder, program)], outdir, outExtension: { '.js': '.mjs' } },
+    // Split, so that a command loads what it imports as it runs, and nothing else.
+    ...{ bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20' },
+    ...{ plugins: [placesOfModules], logLevel: 'error' },
+    // What packages require of Node, which a module does not have by itself.
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
+  });
+  await stop();
+  return join(outdir, `${basename(program, '.ts')}.mjs`);
 }

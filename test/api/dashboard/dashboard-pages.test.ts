@@ -7,8 +7,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useBrowser, type Witness, watch } from '../../support/browser.ts';
-import { startDashboard, type TestDashboard } from '../../support/dashboard.ts';
-import { fillDashboard } from '../../support/dashboard-data.ts';
+import { fillDashboard, startDashboard, type TestDashboard } from '../../support/dashboard.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

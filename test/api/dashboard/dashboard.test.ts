@@ -9,8 +9,13 @@ import { noteKeyEvent } from '../../../shared/key-events.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { createApiKey, rotateApiKey } from '../../../shared/store/api-keys.ts';
 import { collectionKeys } from '../../../shared/store/keys.ts';
-import { startDashboard, type TestDashboard } from '../../support/dashboard.ts';
-import { type DashboardData, fillDashboard, hostileNames } from '../../support/dashboard-data.ts';
+import {
+  type DashboardData,
+  fillDashboard,
+  hostileNames,
+  startDashboard,
+  type TestDashboard,
+} from '../../support/dashboard.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, product, products } from '../../support/records.ts';
 import { startRedisProxy } from '../../support/redis-proxy.ts';

@@ -5,9 +5,9 @@ import { companies as companyCollection } from '../../../shared/collections/comp
 import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
-import { commandsDuring } from '../../support/commands.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
+import { commandsDuring } from '../../support/one-server.ts';
 import { companies, product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { send } from '../../support/wire.ts';

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createUpstream } from '../../../importer/upstream/upstream.ts';
-import { type HttpProxy, startHttpProxy } from '../../support/http-proxy.ts';
 import { medrefProcess, startMedref } from '../../support/medref.ts';
+import { type HttpProxy, startHttpProxy } from '../../support/proxies.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import {

@@ -1,7 +1,10 @@
-// In: a page of the documentation. Out: its examples with the output that the page shows for each, and whether that is
-// what an example printed.
+// The examples of a page of the documentation, with the output that the page shows; run as a reader runs them.
 
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = new URL('../../', import.meta.url);
@@ -97,4 +100,83 @@ function withoutSpace(text: string): string {
 
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+/** The service that an example asks. */
+export interface AskedService {
+  readonly origin: string;
+  readonly key: string;
+}
+
+export interface ExampleResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** An example that takes longer than this is ended, in ms. */
+const patienceMs = 30_000;
+
+/** How a file of each language is run. */
+const runs = {
+  sh: { program: 'sh', ending: 'sh' },
+  js: { program: process.execPath, ending: 'mjs' },
+  python: { program: 'python3', ending: 'py' },
+} as const;
+
+/** Programs that examples need and the project does not install, with what tells whether they are there. */
+const probes = {
+  curl: ['--version'],
+  python3: ['-c', 'import gzip, json, sqlite3, urllib.request'],
+} as const;
+
+const missing = (Object.keys(probes) as (keyof typeof probes)[]).filter((program) => {
+  try {
+    execFileSync(program, probes[program], { stdio: 'ignore' });
+    return false;
+  } catch {
+    return true;
+  }
+});
+
+/** The program that an example needs and this machine has not; `undefined`: it can be run. */
+export function missingProgram({ language, code }: Example): string | undefined {
+  const needed = language === 'python' ? 'python3 ' : language === 'sh' ? code : '';
+  return missing.find((program) => needed.includes(`${program} `));
+}
+
+/** Writes an example to a file of a folder, under the name that it gives itself, and runs it there to its end. */
+export async function runExample(
+  example: Example,
+  { folder, service }: { readonly folder: string; readonly service: AskedService },
+): Promise<ExampleResult> {
+  const { program, ending } = runs[example.language];
+  const file = example.file ?? `line-${example.line}.${ending}`;
+  await writeFile(join(folder, file), example.code);
+  const child = spawn(program, [file], {
+    cwd: folder,
+    env: environment(service),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...{ timeout: patienceMs, killSignal: 'SIGKILL' },
+  });
+  const output = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      output[stream] += text;
+    });
+  }
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...output };
+}
+
+/** Nothing of the machine but its programs; the `node` of an example is the one that runs the tests. */
+function environment({ origin, key }: AskedService): NodeJS.ProcessEnv {
+  const { PATH = '', HOME } = process.env;
+  return {
+    ...(HOME && { HOME }),
+    PATH: [dirname(process.execPath), PATH].join(delimiter),
+    PYTHONIOENCODING: 'utf-8',
+    MEDREF_URL: origin,
+    MEDREF_KEY: key,
+  };
 }
