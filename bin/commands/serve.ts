@@ -12,6 +12,7 @@ import { createMetrics } from '../../api/admin/metrics.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
 import { Standings } from '../../api/reads/standings.ts';
+import { isWorker, joinPrimary, WorkerPool } from '../../api/workers.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
@@ -20,8 +21,6 @@ import { createLogger } from '../logger.ts';
 import { addressOf, drainMs, openReads, type Reads, startDataListener, type Watchers } from '../serving.ts';
 import { aborted } from '../stop-signal.ts';
 import type { CommandContext } from '../surroundings.ts';
-import { isWorker, joinPrimary } from '../worker.ts';
-import { WorkerPool } from '../workers.ts';
 import { type OutputOptions, print } from './output.ts';
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
@@ -55,11 +54,13 @@ async function serveByWorkers(context: CommandContext, watchers: Watchers, optio
   const { settings } = context;
   const { logger, metrics } = watchers;
   const signal = context.stopSignal();
-  const scraped = new GatheredMetrics(metrics.registry, () => pool.count());
+  const scraped = new GatheredMetrics(metrics.registry, () => pool.collectMetrics());
   const pool = new WorkerPool({
-    ...{ count: settings.workers, logger, signal },
-    onCounted: (worker, counted) => scraped.take(worker, counted),
-    onEnded: (worker) => scraped.end(worker),
+    count: settings.workers,
+    logger,
+    signal,
+    onMetrics: (worker, metrics) => scraped.take(worker, metrics),
+    onExit: (worker) => scraped.end(worker),
   });
   signal.addEventListener('abort', () => pool.stop(), { once: true });
   const reads = openReads(settings, watchers);
@@ -78,15 +79,16 @@ async function serveByWorkers(context: CommandContext, watchers: Watchers, optio
 }
 
 async function serveAsWorker(context: CommandContext, watchers: Watchers) {
-  const count = async () => (await watchers.metrics.registry.getMetricsAsJSON()) as Counted;
-  const primary = joinPrimary(context.stopSignal(), count);
+  const metrics = async () => (await watchers.metrics.registry.getMetricsAsJSON()) as Counted;
+  const primary = joinPrimary(metrics);
+  const signal = AbortSignal.any([context.stopSignal(), primary.signal]);
   const reads = openReads(context.settings, watchers);
   try {
     const api = await startDataListener(context.settings, reads, watchers);
-    await primary.tell({ answersAt: api.address });
-    await aborted(primary.signal);
+    await primary.report({ address: api.address });
+    await aborted(signal);
     await api.stop();
-    await primary.tell({ counted: await count() });
+    await primary.report({ metrics: await metrics() });
     return exitCodes.done;
   } finally {
     reads.close();

@@ -1,13 +1,12 @@
-// medref serve with several processes behind one port: who answers, who is replaced, what is counted, and how it ends.
+// medref serve with several API processes on one port: responses, restarts, metrics and the end.
 
 import cluster from 'node:cluster';
 import { once } from 'node:events';
-import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { WorkerPool } from '../../bin/workers.ts';
+import { WorkerPool } from '../../api/workers.ts';
 import { products as productCollection } from '../../shared/collections/product.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { createApiKey } from '../../shared/store/api-keys.ts';
@@ -116,40 +115,8 @@ describe('an API of two processes', function () {
     expect(await counted()).to.equal(requests);
   });
 
-  it('replaces both on SIGUSR2, and no request of clients that keep their connections fails', async () => {
-    const before = answering();
-    const agent = new Agent({ keepAlive: true, maxSockets: 4 });
-    let isOver = false;
-    const client = async () => {
-      for (; !isOver; requests += 1) {
-        expect(await statusBy(agent)).to.equal(200);
-        await sleep(5);
-      }
-    };
-    const clients = Promise.all([client(), client(), client(), client()]);
-    // As a group or a unit is sent it: to each process of it.
-    for (const pid of [...before, api.process.pid as number]) process.kill(pid, 'SIGUSR2');
-    await Promise.race([clients, logged(({ msg }) => msg === 'Each process that serves was replaced.')]);
-    isOver = true;
-    await clients;
-    agent.destroy();
-    expect(answering()).to.have.length(4);
-    for (const pid of before) expect(isThere(pid), `${pid}`).to.equal(false);
-    expect(log, 'each ends when it is told to').not.to.include('A process that serves has ended.');
-    expect(await counted(), 'counts of those that have ended stay').to.equal(requests);
-  });
-
-  function statusBy(agent: Agent): Promise<number | undefined> {
-    return new Promise((resolve, reject) => {
-      const headers = { authorization: `Bearer ${asked.key}` };
-      get(`${asked.origin}/products/1`, { agent, headers }, (response) => {
-        response.resume().on('end', () => resolve(response.statusCode));
-      }).on('error', reject);
-    });
-  }
-
   it('tells within a second or two what the others count while one stands still', async () => {
-    const standing = nth(2);
+    const standing = nth(0);
     process.kill(standing, 'SIGSTOP');
     const from = performance.now();
     expect(await counted()).to.be.above(0);
@@ -158,16 +125,16 @@ describe('an API of two processes', function () {
   });
 
   it('replaces one that dies, at once; where that one dies soon too, after a pause', async () => {
-    const killed = nth(3);
+    const killed = nth(1);
     process.kill(killed, 'SIGKILL');
     const dead = await logged(({ worker }) => worker === killed);
     expect(dead.signal).to.equal('SIGKILL');
     expect((await logged(({ pauseMs }) => pauseMs !== undefined)).pauseMs).to.equal(0);
-    while (answering().length < 5) await sleep(10);
+    while (answering().length < 3) await sleep(10);
     await ask();
     requests += 1;
     expect(await counted(), 'what was counted stays').to.equal(requests);
-    process.kill(nth(4), 'SIGKILL');
+    process.kill(nth(2), 'SIGKILL');
     await logged(({ pauseMs }) => pauseMs === 1_000);
     await ask();
   });
@@ -193,7 +160,7 @@ describe('an API of two processes', function () {
   });
 });
 
-describe('a pool of workers that come to no answer, or to no end', () => {
+describe('a pool of workers that hang', () => {
   const worker = fileURLToPath(new URL('../support/pool-worker.mjs', import.meta.url));
   const logged: string[] = [];
   const ending = new AbortController();
@@ -202,8 +169,8 @@ describe('a pool of workers that come to no answer, or to no end', () => {
     cluster.setupPrimary({ exec: worker, execArgv: [], args: [] });
     const logger = pino({}, { write: (line) => void logged.push(JSON.parse(line).msg) });
     pool = new WorkerPool({
-      ...{ count: 2, logger, signal: ending.signal, startMs: 1_500, endMs: 1_000 },
-      ...{ onCounted: () => undefined, onEnded: () => undefined },
+      ...{ count: 2, logger, signal: ending.signal, startMs: 1_500, stopMs: 1_000 },
+      ...{ onMetrics: () => undefined, onExit: () => undefined },
     });
   });
   beforeEach(() => logged.splice(0));
@@ -216,37 +183,19 @@ describe('a pool of workers that come to no answer, or to no end', () => {
     await pool.stop();
   });
 
-  const pids = () => Object.values(cluster.workers ?? {}).map((it) => it?.process.pid);
-  const replaced = async (outcome: string) => {
-    process.kill(process.pid, 'SIGUSR2');
-    while (!logged.includes(outcome)) await sleep(10);
-  };
-
-  it('ends its start where the first one hangs', async () => {
+  it('fails to start if the first one hangs', async () => {
     process.env['HANGS'] = 'yes';
     expect(await pool.start()).to.deep.equal({ code: 1 });
-    expect(logged).to.deep.equal(['It does not come to answer, so it is killed.']);
+    expect(logged).to.deep.equal(['An API process did not start to serve, so it is killed.']);
   });
 
-  it('keeps the workers that it has where one that is to replace them hangs, and replaces them the next time', async () => {
-    expect(await pool.start()).to.deep.equal({ address: 'http://127.0.0.1:1' });
-    const before = pids();
-    process.env['HANGS'] = 'yes';
-    await replaced('The new process could not start, so the others go on as they are.');
-    expect(logged).to.include('It does not come to answer, so it is killed.');
-    expect(pids(), 'nobody who answers is killed, either').to.deep.equal(before);
-    delete process.env['HANGS'];
-    await replaced('Each process that serves was replaced.');
-    expect(pids()).to.have.length(2).and.not.to.include.members(before);
-  });
-
-  it('kills those that do not end when they are told to', async () => {
+  it('kills workers that do not end when they are told to', async () => {
     process.env['STAYS'] = 'yes';
-    await replaced('Each process that serves was replaced.');
-    logged.splice(0);
+    expect(await pool.start()).to.deep.equal({ address: 'http://127.0.0.1:1' });
+    ending.abort();
     await pool.stop();
-    expect(logged).to.deep.equal(Array(2).fill('It does not end, so it is killed.'));
-    expect(pids()).to.deep.equal([]);
+    expect(logged).to.deep.equal(Array(2).fill('An API process did not end, so it is killed.'));
+    expect(Object.keys(cluster.workers ?? {})).to.deep.equal([]);
   });
 });
 

@@ -1,0 +1,183 @@
+// Several API processes on one port (node:cluster): one process starts them, restarts those that end, and stops them.
+
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Counted } from './admin/gathered-metrics.ts';
+
+/** A worker that has not ended this long after it was told to stop is killed, in ms; its last responses may take 10 s. */
+const defaultStopMs = 13_000;
+
+/** A worker that does not serve this long after its start is killed, in ms. */
+const defaultStartMs = 30_000;
+
+/** How long a scrape waits for the metrics of the workers, in ms. */
+const metricsMs = 1_000;
+
+/** A worker that lives no longer than this has ended early, in ms. */
+const earlyMs = 60_000;
+
+/** Pauses before workers that end early are started again, in ms: they double up to the longest. */
+const pauses = { first: 1_000, longest: 60_000 };
+
+/** What the process that started a worker tells it. */
+type Order = 'stop' | 'report metrics';
+
+/** What a worker reports: where it serves, once; its metrics, when asked and at its end. */
+type Report = { readonly address: string } | { readonly metrics: Counted };
+
+export interface WorkerPoolOptions {
+  readonly count: number;
+  readonly logger: Logger;
+  /** Once it is aborted, no worker is started again. */
+  readonly signal: AbortSignal;
+  readonly startMs?: number;
+  readonly stopMs?: number;
+  readonly onMetrics: (worker: number, metrics: Counted) => void;
+  readonly onExit: (worker: number) => void;
+}
+
+/** One run of a worker. */
+interface Run {
+  readonly worker: Worker;
+  readonly startedAt: number;
+  /** Where it serves; `null` if it ended before. */
+  readonly address: Promise<string | null>;
+  /** Its exit code, after all that it reported was received. */
+  readonly exited: Promise<number>;
+}
+
+/** The workers of one process, which serves no data itself. */
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
+  readonly #running = new Set<Run>();
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts all workers: the first one alone, so that an error which all share is reported once.
+   * @returns where they serve, or the exit code of a worker that could not start
+   */
+  async start(): Promise<{ readonly address: string } | { readonly code: number }> {
+    const { count, signal } = this.#options;
+    const first = this.#run();
+    const address = await first.address;
+    if (address === null) return { code: await first.exited };
+    const others = Array.from({ length: signal.aborted ? 0 : count - 1 }, () => this.#run());
+    for (const run of others) if ((await run.address) === null) return { code: await run.exited };
+    for (const run of [first, ...others]) this.#keepRunning(run);
+    return { address };
+  }
+
+  /** Asks the workers for their metrics, and waits for them for a second at most. */
+  async collectMetrics(): Promise<void> {
+    const signal = AbortSignal.timeout(metricsMs);
+    const reports = [...this.#running].map(({ worker }) => {
+      tell(worker, 'report metrics');
+      return once(worker, 'message', { signal });
+    });
+    await Promise.allSettled(reports);
+  }
+
+  /** Stops all workers gracefully. May be called again while it does. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    const { stopMs = defaultStopMs } = this.#options;
+    const stopped = [...this.#running].map(({ worker, exited }) => {
+      tell(worker, 'stop');
+      this.#killAfter(stopMs, worker, exited, 'An API process did not end, so it is killed.');
+      return exited;
+    });
+    await Promise.all(stopped);
+  }
+
+  #run(): Run {
+    const { startMs = defaultStartMs, onMetrics, onExit } = this.#options;
+    const worker = cluster.fork();
+    // Its last report may arrive after its exit.
+    const exited = Promise.all([once(worker, 'exit'), once(worker, 'disconnect')]).then(
+      ([[code]]) => code ?? 1,
+    );
+    const serves = new Promise<string>((resolve) => {
+      worker.on('message', (report: Report) => {
+        if ('address' in report) resolve(report.address);
+        else onMetrics(worker.id, report.metrics);
+      });
+    });
+    const address = Promise.race([serves, exited.then(() => null)]);
+    const run: Run = { worker, startedAt: performance.now(), address, exited };
+    this.#running.add(run);
+    exited.then(() => {
+      this.#running.delete(run);
+      onExit(worker.id);
+    });
+    this.#killAfter(startMs, worker, address, 'An API process did not start to serve, so it is killed.');
+    return run;
+  }
+
+  /** Starts a worker again each time it ends; after a pause if it ended early twice. */
+  async #keepRunning(first: Run): Promise<void> {
+    const { logger, signal } = this.#options;
+    for (let run = first, early = 0; ; run = this.#run()) {
+      await run.exited;
+      if (signal.aborted) return;
+      early = performance.now() - run.startedAt < earlyMs ? early + 1 : 1;
+      const pauseMs = early < 2 ? 0 : Math.min(pauses.first * 2 ** (early - 2), pauses.longest);
+      const { pid, exitCode, signalCode } = run.worker.process;
+      logger.error(
+        { worker: pid, code: exitCode, signal: signalCode, pauseMs },
+        'An API process has ended; another one takes its place.',
+      );
+      await sleep(pauseMs, null, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+    }
+  }
+
+  #killAfter(ms: number, { process }: Worker, unless: Promise<unknown>, message: string): void {
+    const timer = setTimeout(() => {
+      this.#options.logger.error({ worker: process.pid }, message);
+      process.kill('SIGKILL');
+    }, ms);
+    unless.then(() => clearTimeout(timer));
+  }
+}
+
+/** Tells a worker, unless it is gone: its end is noticed elsewhere. */
+function tell(worker: Worker, order: Order): void {
+  if (worker.isConnected()) worker.send(order, () => undefined);
+}
+
+/** Returns whether this process is a worker of another one. */
+export function isWorker(): boolean {
+  return cluster.isWorker;
+}
+
+/** The process that started this worker. If it dies, Node ends this one at once. */
+export interface Primary {
+  /** Is aborted when the primary tells this process to stop. */
+  readonly signal: AbortSignal;
+  report(report: Report): Promise<void>;
+  /** Disconnects from it, so that this process can end. */
+  leave(): void;
+}
+
+/** Connects this worker to its primary. @param metrics returns what is reported on demand */
+export function joinPrimary(metrics: () => Promise<Counted>): Primary {
+  const stopping = new AbortController();
+  const report = (report: Report) =>
+    // An error means that the primary is gone.
+    new Promise<void>((resolve) => process.send?.(report, undefined, undefined, () => resolve()));
+  process.on('message', (order: Order) => {
+    if (order === 'stop') stopping.abort(new Error('It was stopped by the process that started it.'));
+    else metrics().then((metrics) => report({ metrics }));
+  });
+  return { signal: stopping.signal, report, leave: () => void cluster.worker?.disconnect() };
+}
