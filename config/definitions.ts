@@ -3,8 +3,8 @@
 import { availableParallelism } from 'node:os';
 import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
+import { isCronLine } from '../shared/cron.ts';
 import { parseServers } from '../shared/redis/server-url.ts';
-import { isCronLine } from './cron-line.ts';
 import { addressList, host, integer, matching, oneOf, originOf, percent, token, urlOf } from './parsers.ts';
 
 /** One setting, an environment variable. */

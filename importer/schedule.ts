@@ -1,7 +1,7 @@
 // In: a cron line and what to do. Out: it is done on time, never twice at once, and again where it failed.
 // node-cron says when a line is due. Its own timer would drop what is due while the process or the machine stands still.
 
-import { dueTimes } from '../shared/due-times.ts';
+import { dueTimes } from '../shared/cron.ts';
 
 /** A schedule that runs. */
 export interface Schedule {

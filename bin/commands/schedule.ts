@@ -113,7 +113,7 @@ export async function scheduleCommand(
   }
 }
 
-/** Whether a collection has a live version; where what tells of it is damaged, the next import mends it. */
+/** Returns whether a collection has a live version; if its pointer is damaged, the next import reports that. */
 async function hasLive(redis: Redis, keys: CollectionKeys): Promise<boolean> {
   try {
     return (await readLiveVersion(redis, keys)) !== null;

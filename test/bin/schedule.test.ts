@@ -90,7 +90,7 @@ describe('the schedule, as a command', () => {
   const importNow = async (url: string) =>
     expect((await medref(['import'], { REDIS_URL: server().url, PRODUCTS_URL: url })).code).to.equal(0);
 
-  it('imports at start where what is live is damaged, which that mends', async () => {
+  it('reports at start that the pointer is damaged, and which command repairs it', async () => {
     const upstream = await startUpstream((response) => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(products(3)));
     });
@@ -105,7 +105,9 @@ describe('the schedule, as a command', () => {
     for (const [n, harm] of harms.entries()) {
       await harm();
       const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href });
-      expect((await awaitOutcomes(n + 2)).at(-1)).to.equal('unchanged');
+      expect((await awaitOutcomes(n + 2)).at(-1)).to.equal('failed');
+      const [last] = await readHistory(redis, keys, 1);
+      expect(last?.reason).to.match(/:live .*Run "medref verify products --repair"\.$/);
       expect(await schedule.stop()).to.equal(0);
     }
   });
@@ -153,14 +155,6 @@ describe('the schedule, as a command', () => {
     }
     await sleep(300);
     expect(upstream.requests).to.have.length(3);
-  });
-
-  it('imports where the history cannot be read, since an import mends that', async () => {
-    const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
-    await redis.set(keys.imports, 'no history');
-    await startSchedule({ PRODUCTS_URL: upstream.url().href });
-    while ((await redis.type(keys.imports)) !== 'stream') await sleep(20);
-    expect(await awaitOutcomes(1)).to.deep.equal(['published']);
   });
 
   it('tries again where it could not even look whether the lock is free', async () => {

@@ -1,18 +1,28 @@
-// In: a cron line and a time zone. Out: when it is due. Only this file knows node-cron.
+// Cron lines of five fields: whether a line is one, and when it is due in a time zone.
 
-import { createTask, type ScheduledTask } from 'node-cron';
+import { createTask, type ScheduledTask, validate } from 'node-cron';
+
+/** Returns whether a text is a cron line: minute, hour, day of month, month and day of week, and such a day exists. */
+export function isCronLine(text: string): boolean {
+  const fields = fieldsOf(text);
+  return fields.length === 5 && validate(fields.join(' '));
+}
+
+function fieldsOf(text: string): string[] {
+  return text.trim().split(/\s+/);
+}
 
 /**
- * Tells when a cron line is due next, after now. As in crontab(5): where both a day of the month and a day of the week are
- * named, either will do; and a time that the clock is put forward over comes as that is done. node-cron wants both days,
- * and passes over such a time.
+ * Returns a function that tells when a cron line is due next. As in crontab(5), either day will do if both a day of the month
+ * and a day of the week are named, and a time that the clock skips is due when the clock is put forward. node-cron requires
+ * both days, and skips such a time.
  */
 export function dueTimes(cron: string, timezone: string): () => Date {
   const lines = linesOf(cron);
   const tasks = lines.map((line) => createTask(line, () => undefined, { timezone }));
   // By a clock that is never put forward.
   const plain = lines.map((line) => createTask(line, () => undefined, { timezone: 'UTC' }));
-  const isEachHour = cron.split(' ').at(-4)?.startsWith('*');
+  const isEachHour = fieldsOf(cron)[1]?.startsWith('*');
   return () => {
     const times = tasks.map((task) => (task.getNextRuns(1)[0] as Date).getTime());
     const next = Math.min(...times);
@@ -20,10 +30,10 @@ export function dueTimes(cron: string, timezone: string): () => Date {
   };
 }
 
-/** How many times ahead a schedule is looked at: a week of one that runs each day. */
+/** How many runs ahead are compared: a week of a schedule that runs each day. */
 const runsAhead = 8;
 
-/** The longest time between two of the next runs of a cron line, in ms. */
+/** Returns the longest time between two of the next runs of a cron line, in ms. */
 export function longestGapMs(cron: string, timezone: string): number {
   const times = linesOf(cron)
     .flatMap((line) => createTask(line, () => undefined, { timezone }).getNextRuns(runsAhead))
@@ -33,13 +43,11 @@ export function longestGapMs(cron: string, timezone: string): number {
   return Math.max(...times.slice(1).map((time, n) => time - (times[n] as number)));
 }
 
-/** A line for the day of the month and one for the day of the week, where both are named. */
+/** Returns a line for the day of the month and one for the day of the week if both are named. */
 function linesOf(cron: string): string[] {
-  const fields = cron.split(' ');
-  const [day = '', month = '', weekday = ''] = fields.slice(-3);
-  if (day.startsWith('*') || weekday.startsWith('*')) return [cron];
-  const time = fields.slice(0, -3).join(' ');
-  return [`${time} ${day} ${month} *`, `${time} * ${month} ${weekday}`];
+  const [minute, hour, day = '', month, weekday = ''] = fieldsOf(cron);
+  if (day.startsWith('*') || weekday.startsWith('*')) return [fieldsOf(cron).join(' ')];
+  return [`${minute} ${hour} ${day} ${month} *`, `${minute} ${hour} * ${month} ${weekday}`];
 }
 
 const minuteMs = 60_000;
@@ -47,7 +55,7 @@ const minuteMs = 60_000;
 /** Clocks are not put forward more often than this, in ms. */
 const strideMs = 24 * 60 * minuteMs;
 
-/** When the clock of a time zone is next put forward over a time at which one of these is due, before a time; or `null`. */
+/** Returns when the clock of a time zone is next put forward over a time at which one of these tasks is due; or `null`. */
 function passedOver(plain: readonly ScheduledTask[], timezone: string, until: number): number | null {
   const offsetAt = offsetsOf(timezone);
   for (let from = Date.now(); from < until; from += strideMs) {
@@ -66,7 +74,7 @@ function passedOver(plain: readonly ScheduledTask[], timezone: string, until: nu
   return null;
 }
 
-/** How far a time zone is ahead of UTC at a time, in ms. */
+/** Returns a function that tells how far a time zone is ahead of UTC at a time, in ms. */
 function offsetsOf(timeZone: string): (time: number) => number {
   const format = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' });
   return (time) => {
