@@ -24,6 +24,7 @@ import { refusalsOf } from './checks.ts';
 import { awaitDurability } from './durability.ts';
 import { Lease, type Lifetimes } from './lease.ts';
 import { type ReaderLimits, readRecords, UpstreamChangedError } from './parse/pages.ts';
+import { maxNumberWaitMs, publishVersion, retainVersions } from './publish.ts';
 import {
   compareVersions,
   emptyChangeSets,
@@ -32,9 +33,6 @@ import {
 } from './publishing/compare-versions.ts';
 import { type FoundLive, findLive } from './publishing/live-content.ts';
 import { requireIntactKeys } from './publishing/mended-keys.ts';
-import { publishVersion } from './publishing/publish-version.ts';
-import { retainVersions } from './publishing/retention.ts';
-import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { requireWhole } from './publishing/wholeness.ts';
 import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from './report.ts';
 import type { UpstreamLimits } from './upstream/access.ts';

@@ -19,11 +19,11 @@ import {
   type Version,
 } from '../shared/store/versions.ts';
 import { Lease } from './lease.ts';
+import { graceMs } from './publish.ts';
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { contentDamage } from './publishing/content-damage.ts';
 import { mendKeys, readKeyDamage } from './publishing/mended-keys.ts';
-import { graceMs } from './publishing/retention.ts';
 import { sizesOf } from './publishing/wholeness.ts';
 import { forgetChanges } from './scripts/forget-changes.ts';
 import { replaceChanges } from './scripts/replace-changes.ts';

@@ -10,11 +10,10 @@ import { discard, discardAll } from '../shared/store/scripts.ts';
 import * as versions from '../shared/store/versions.ts';
 import { awaitDurability } from './durability.ts';
 import { Lease } from './lease.ts';
+import { maxNumberWaitMs, publishVersion } from './publish.ts';
 import { compareVersions } from './publishing/compare-versions.ts';
 import { firstDamage } from './publishing/live-content.ts';
 import { requireIntactKeys } from './publishing/mended-keys.ts';
-import { publishVersion } from './publishing/publish-version.ts';
-import { maxNumberWaitMs } from './publishing/version-number.ts';
 import { conclusionOf, type ImportReport, startReport } from './report.ts';
 
 /** What a rollback works with. */

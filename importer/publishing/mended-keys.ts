@@ -6,7 +6,7 @@ import { DamagedKeyError, isWrongType, parseStored } from '../../shared/redis/da
 import type { CollectionKeys } from '../../shared/store/keys.ts';
 import { type Held, retain, type Write, writeLocked } from '../../shared/store/scripts.ts';
 import { parseVersion } from '../../shared/store/versions.ts';
-import { graceMs } from './retention.ts';
+import { graceMs } from '../publish.ts';
 
 /** The type that each key of a collection has, but for the lock, contents and change sets. */
 const types = {

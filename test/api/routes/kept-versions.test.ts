@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { retainVersions } from '../../../importer/publishing/retention.ts';
+import { retainVersions } from '../../../importer/publish.ts';
 import { companies as companyCollection } from '../../../shared/collections/company.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { companies, product, products } from '../../support/records.ts';

@@ -1,11 +1,18 @@
-// Numbers after losses: never given twice, so that a mirror is told the truth or to read the whole list again.
-
 import { expect } from 'chai';
-import { maxNumberWaitMs, timeOf, untilPast } from '../../../importer/publishing/version-number.ts';
-import type { Product } from '../../../shared/collections/product.ts';
-import { productKeys as keys } from '../../support/keys.ts';
-import { product, products } from '../../support/records.ts';
-import { useService } from '../../support/service.ts';
+import {
+  leavingVersions,
+  maxNumberWaitMs,
+  namedVersions,
+  publicationTime,
+  timeOf,
+  untilPast,
+} from '../../importer/publish.ts';
+import type { Product } from '../../shared/collections/product.ts';
+import { isDatedAhead } from '../../shared/dated-ahead.ts';
+import type { Version } from '../../shared/store/versions.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { product, products } from '../support/records.ts';
+import { useService } from '../support/service.ts';
 
 interface Changes {
   readonly data: readonly { readonly id: number; readonly change: string; readonly record?: Product }[];
@@ -114,5 +121,82 @@ describe('the numbers of versions', () => {
     expect(await untilOver(), 'not at all').to.equal(false);
     await untilPast(redis(), 'any', { number, maxMs: maxNumberWaitMs });
     expect(await untilOver()).to.equal(true);
+  });
+});
+
+const dated = (publishedAt: string) => ({ publishedAt });
+const now = new Date('2026-11-21T10:00:00.500Z');
+const dateAfter = (...dates: string[]) => {
+  const kept = dates.map(dated);
+  return publicationTime(now, kept.at(-1) ?? null, kept).toISOString();
+};
+
+describe('the date of a version', () => {
+  it('is now, where no kept version has this second', () => {
+    expect(dateAfter()).to.equal('2026-11-21T10:00:00.500Z');
+    expect(dateAfter('2026-11-20T10:00:00.000Z', '2026-11-21T09:59:59.999Z')).to.equal(
+      '2026-11-21T10:00:00.500Z',
+    );
+  });
+
+  it('is the next second after the live one, where that has this one or is a little ahead', () => {
+    expect(dateAfter('2026-11-21T10:00:00.100Z')).to.equal('2026-11-21T10:00:01.000Z');
+    expect(dateAfter('2026-11-21T10:00:07.900Z')).to.equal('2026-11-21T10:00:08.000Z');
+  });
+
+  it('comes back to now where the live one is dated far ahead, into a second that no kept version has', () => {
+    expect(isDatedAhead(dated('2030-01-01T00:00:00.000Z'), now)).to.equal(true);
+    expect(isDatedAhead(dated('2026-11-21T10:05:00.000Z'), now)).to.equal(false);
+    expect(dateAfter('2030-01-01T00:00:00.000Z')).to.equal('2026-11-21T10:00:00.500Z');
+    const kept = ['2026-11-21T10:00:00.100Z', '2026-11-21T10:00:01.000Z', '2030-01-01T00:00:00.000Z'];
+    expect(dateAfter(...kept)).to.equal('2026-11-21T10:00:02.000Z');
+  });
+
+  it('grows again from there, though a kept version is dated ahead', () => {
+    expect(dateAfter('2030-01-01T00:00:00.000Z', '2026-11-21T10:00:00.100Z')).to.equal(
+      '2026-11-21T10:00:01.000Z',
+    );
+  });
+});
+
+/** A version with a content that is stored under its number. */
+const versionOf = (version: number, content: number) => ({ version, content, stored: content }) as Version;
+/** Versions from 1 on, by the contents they hold. */
+const versionsOf = (contents: readonly number[]) => contents.map((content, i) => versionOf(i + 1, content));
+
+describe('what leaves as a version is published', () => {
+  it('is the content that was not live for the longest time, with all of its versions', () => {
+    const kept = versionsOf([1, 2, 3, 2, 1]);
+    expect(leavingVersions(kept, 3, 6)).to.deep.equal({ versions: [3], contents: [3] });
+    expect(leavingVersions(kept, 2, 6)).to.deep.equal({ versions: [2, 3, 4], contents: [2, 3] });
+    expect(leavingVersions(kept, 4, 6)).to.deep.equal({ versions: [], contents: [] });
+  });
+
+  it('is what a content is stored under, where it was made anew', () => {
+    const again = { ...versionOf(2, 1), stored: '1.1' };
+    expect(leavingVersions([versionOf(1, 1), again], 1, 3)).to.deep.equal({
+      versions: [1, 2],
+      contents: ['1.1'],
+    });
+  });
+
+  it('is nothing where the new version holds a content that is kept', () => {
+    expect(leavingVersions(versionsOf([1, 2, 3]), 3, 1)).to.deep.equal({ versions: [], contents: [] });
+  });
+
+  it('is no content for rollbacks to and fro, which name a bounded number of versions all the same', () => {
+    let kept = versionsOf([1, 2, 3]);
+    for (let number = 4; number < 3 * namedVersions; number += 1) {
+      const content = 2 + (number % 2);
+      const leaving = leavingVersions(kept, 3, content);
+      expect(leaving.contents).to.deep.equal([]);
+      kept = kept.filter(({ version }) => !leaving.versions.includes(version));
+      kept.push(versionOf(number, content));
+    }
+    expect(kept).to.have.length(namedVersions + 1);
+    expect(kept[0], 'the last one of a content stays with it').to.deep.equal(versionOf(1, 1));
+    expect(kept.slice(1).map(({ version }) => version)).to.deep.equal(
+      Array.from({ length: namedVersions }, (_, i) => 2 * namedVersions + i),
+    );
   });
 });

@@ -1,0 +1,166 @@
+// Publishes a version: gives it a date and a document, decides what leaves the kept versions, and moves the live pointer.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDatedAhead } from '../shared/dated-ahead.ts';
+import { beside, type Redis } from '../shared/redis/connections.ts';
+import type { Hold } from '../shared/schedule-hold.ts';
+import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
+import type { ContentName } from '../shared/store/keys.ts';
+import { type Conclusion, type Held, type Leaving, publish, retain } from '../shared/store/scripts.ts';
+import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../shared/store/versions.ts';
+import { sizesOf } from './publishing/wholeness.ts';
+
+/** How long a content that is not kept any more can still be read, in ms: longer than the longest request. */
+export const graceMs = 60_000;
+
+/** For how many versions change sets are kept, and so from how far back changes can be asked for. */
+const keptChangeSets = 100;
+
+/** How many versions are named at most, besides the last one of each content: rollbacks add versions without a content. */
+export const namedVersions = 100;
+
+/** How long a publication waits at most, in ms: numbers that lie further ahead were given by a clock that was wrong. */
+export const maxNumberWaitMs = 10_000;
+
+/** A version that is to become live. */
+export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
+  readonly number: number;
+  /** The version that is live now. */
+  readonly live: LiveVersion | null;
+  /**
+   * The change set of each part, against the live version; `null` if it could not be compared: then changes cannot be
+   * asked for from before it.
+   */
+  readonly changeSets: readonly (ChangeSetFacts | null)[];
+  /** How many contents are kept, this version's included. */
+  readonly keepVersions: number;
+  /** The pause that a rollback sets; `null` ends it. */
+  readonly hold: Hold | null;
+  /** Checksum of the content that is rolled back from. */
+  readonly undone: string | null;
+  /** JSON text of the upstream's validators. */
+  readonly validators: string | null;
+  /** How long the publication waits for the second of its number to end, at most. */
+  readonly maxNumberWaitMs: number;
+}
+
+/**
+ * Makes a version live, under a lock.
+ * @throws LockLostError; NotPublishedError if another version went live; StagedLostError if the content is incomplete
+ */
+export async function publishVersion(
+  redis: Redis,
+  held: Held,
+  next: NextVersion,
+  conclusion: Conclusion,
+): Promise<void> {
+  const { number, content, stored, format, live, checksum } = next;
+  await untilPast(redis, held.keys.live, { number, maxMs: next.maxNumberWaitMs });
+  const now = new Date();
+  const kept = await readKeptVersions(redis, held.keys);
+  const version: Version = {
+    ...{ version: number, content, stored, format },
+    ...{ publishedAt: publicationTime(now, live, kept).toISOString(), totalCount: next.totalCount, checksum },
+    ...{
+      setDigest: next.setDigest,
+      linesLength: next.linesLength,
+      blocks: next.blocks,
+      entries: next.entries,
+    },
+    ...{ fencesCheck: next.fencesCheck, forced: next.forced, profile: next.profile, derived: next.derived },
+  };
+  const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
+  const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
+  await publish(
+    redis,
+    held,
+    {
+      ...{ number, stored, graceMs, sizes: sizesOf(held.keys, version) },
+      document: documentOf(version),
+      changes: next.changeSets,
+      expectedLive: live?.document ?? '',
+      leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },
+      hold: next.hold ? JSON.stringify(next.hold) : '',
+      undone: next.undone ?? '',
+      redone: checksum,
+      checkedAt: next.hold ? '' : now.toISOString(),
+      validators: next.validators ?? '',
+    },
+    conclusion,
+  );
+}
+
+/** Deletes what was not live for the longest time if more is kept than wanted. @throws LockLostError */
+export async function retainVersions(redis: Redis, held: Held, keepVersions: number): Promise<void> {
+  const kept = await readKeptVersions(redis, held.keys);
+  const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? 0);
+  if (leaving.versions.length > 0) await retain(redis, held, leaving, graceMs);
+}
+
+/**
+ * Returns what leaves when one more version is published. Contents are counted, not numbers: the contents that were live
+ * last stay, so that a rollback deletes no other content. A version stays with its content.
+ * @param kept versions kept so far, oldest first
+ * @param keep how many contents may be kept, the new version's included
+ * @param content the content of the new version
+ */
+export function leavingVersions(kept: readonly Version[], keep: number, content: number): Leaving {
+  const storedOf = new Map(kept.map((version) => [version.content, version.stored]));
+  const lastOf = new Map(kept.map((version) => [version.content, version.version]));
+  const others = [...lastOf.keys()].filter((other) => other !== content);
+  const byLastLive = others.sort((a, b) => (lastOf.get(b) as number) - (lastOf.get(a) as number));
+  const staying = new Set([content, ...byLastLive.slice(0, keep - 1)]);
+  const firstNamed = Math.max(0, kept.length - (namedVersions - 1));
+  const stays = (version: Version, n: number) =>
+    staying.has(version.content) &&
+    (n >= firstNamed || (version.content !== content && lastOf.get(version.content) === version.version));
+  return {
+    versions: kept.filter((version, n) => !stays(version, n)).map(({ version }) => version),
+    contents: others
+      .filter((other) => !staying.has(other))
+      .map((other) => storedOf.get(other) as ContentName),
+  };
+}
+
+type Dated = Pick<Version, 'publishedAt'>;
+
+/**
+ * Returns the date of a version that is published now. No two kept versions of a collection share a second, since HTTP dates
+ * (`Last-Modified`) have no fractions. Dates grow, unless the live one was given by a wrong clock: then they go on from now.
+ * @param kept versions kept so far
+ */
+export function publicationTime(now: Date, live: Dated | null, kept: readonly Dated[]): Date {
+  const taken = new Set([...kept, ...(live ? [live] : [])].map(({ publishedAt }) => secondOf(publishedAt)));
+  const grows = live !== null && !isDatedAhead(live, now);
+  let second = Math.max(secondOf(now), grows ? secondOf(live.publishedAt) + 1 : 0);
+  while (taken.has(second)) second += 1;
+  return second === secondOf(now) ? now : new Date(second * 1000);
+}
+
+function secondOf(time: Date | string): number {
+  return Math.floor(new Date(time).getTime() / 1000);
+}
+
+/**
+ * Waits until the second of a version's number is over, by the clock of the Redis that has a key. So even a Redis that has
+ * forgotten the version never gives its number again.
+ * @param maxMs if it would take longer, there is no wait
+ */
+export async function untilPast(
+  redis: Redis,
+  key: string,
+  { number, maxMs }: { readonly number: number; readonly maxMs: number },
+): Promise<void> {
+  if (maxMs === 0) return;
+  const [seconds, microseconds] = (await beside(redis, key, ['TIME'])) as [string, string];
+  const now = Number(seconds) * 1000 + Number(microseconds) / 1000;
+  const wait = timeOf(number) + 1000 - now;
+  if (wait > 0 && wait <= maxMs) await sleep(Math.ceil(wait));
+}
+
+/** Returns when the second of a number begins, in ms since 1970. */
+export function timeOf(number: number): number {
+  const [, ...parts] = /^(\d{4,})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/.exec(String(number)) ?? [];
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map(Number);
+  return Date.UTC(year, month - 1, day, hour, minute, second);
+}
