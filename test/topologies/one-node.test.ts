@@ -85,8 +85,8 @@ describe('a Cluster of one node', () => {
   });
 
   it('has its damage found and repaired', async () => {
-    const [blocks = ''] = (await masters(redis)[0]?.keys('medref:{products}:*:blocks')) ?? [];
-    await redis.hdel(blocks, '0');
+    const blocks = (await masters(redis)[0]?.keys('medref:{products}:*:blocks')) ?? [];
+    for (const key of blocks) await redis.hdel(key, '0');
     expect((await run('verify')).code).to.equal(1);
     expect((await run('verify --repair')).code).to.equal(0);
     await redis.set(keys.live, 'x');
