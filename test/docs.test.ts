@@ -170,11 +170,11 @@ describe('the documentation', () => {
 
   it('says the limits that hold', () => {
     const text = read('docs/OPERATIONS.md');
-    const { tries, requestMs, connectMs, headersMs, idleMs, redirects, bodyBytes } = upstreamLimits;
+    const { attempts, requestMs, connectMs, headersMs, idleMs, redirects, bodyBytes } = upstreamLimits;
     const gibibytes = bodyBytes / 1024 ** 3;
     const mebibytes = readerLimits.bytesWithoutRecord / 1024 ** 2;
     for (const phrase of [
-      `${tries} for one request, within ${requestMs / 1000} s in all`,
+      `${attempts} for one request, within ${requestMs / 1000} s in all`,
       `${connectMs / 1000} s to connect, ${headersMs / 1000} s to begin to answer, ${idleMs / 1000} s of silence`,
       `${gibibytes} GiB of decoded text for a document, ${mebibytes} MiB without a whole record`,
       `${readerLimits.pages.toLocaleString('en')} pages`,

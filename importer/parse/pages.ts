@@ -4,8 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { shortened } from '../../shared/shortened.ts';
 import type { Arrival, UpstreamDocument, Validators } from '../upstream/body.ts';
-import { quoted, UpstreamError, urlText } from '../upstream/error.ts';
-import { maxUrlLength, namedUrl } from '../upstream/named-url.ts';
+import { maxUrlLength, namedUrl, quoted, UpstreamError, urlText } from '../upstream/error.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { recordCount, wasOrWere } from './record-count.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './records.ts';
@@ -230,8 +229,6 @@ function nextUrl(start: URL, href: string, base: URL): URL {
     );
   }
   next.hash = '';
-  next.username = start.username;
-  next.password = start.password;
   return next;
 }
 

@@ -1,11 +1,10 @@
-// In: the raw bytes of a document. Out: the document: its decoded bytes, within bounds of time and size, or one sentence.
+// An upstream document: its bytes inflated, limited in time and size, and verified against the digest of a medref.
 
+import { createHash } from 'node:crypto';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
-import { ConnectionReset } from './connection-reset.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './error.ts';
-import { proven } from './told-digest.ts';
 
 /** What lets a later import ask whether a document has changed. */
 export interface Validators {
@@ -16,7 +15,7 @@ export interface Validators {
 /** How much of a document has arrived, in bytes as they were sent. */
 export interface Arrival {
   readonly bytes: number;
-  /** Of how many; `null` where that is not known. */
+  /** The size of the whole; null if it is not known. */
   readonly of: number | null;
 }
 
@@ -32,7 +31,7 @@ export interface UpstreamDocument {
   /** The decoded bytes, to be read once; every failure in them is an {@link UpstreamError}. */
   readonly body: AsyncIterable<Uint8Array>;
   arrival(): Arrival;
-  /** Gives up what is not yet read; to be called at the end in any case. */
+  /** Drops what is not yet read; to be called at the end in any case. */
   close(): void;
 }
 
@@ -43,71 +42,78 @@ export interface NotModified {
   readonly version: string | null;
 }
 
-/** What was found where a document was asked for. */
+/** What was found where a document was requested. */
 export type Found = UpstreamDocument | NotModified;
 
 /** The raw bytes of a document and what is known of it. */
 export interface Source {
-  url: URL;
-  raw: Readable;
-  /** Whether the sender told where the bytes end, by a length or by chunks; if not, the connection ends with them. */
-  framed: boolean;
-  /** How many bytes there are, where that is known before they come. */
-  length: number | null;
-  limits: UpstreamLimits;
-  signal: AbortSignal;
-  lines: boolean;
+  readonly url: URL;
+  readonly raw: Readable;
+  /** The number of bytes, if it is known before they arrive. */
+  readonly length: number | null;
+  readonly limits: UpstreamLimits;
+  readonly signal: AbortSignal;
+  readonly lines: boolean;
   header(name: string): string | null;
 }
 
-/** A document of these bytes, whose body has yet to be read. */
+/** How often a body may be compressed. */
+const gzipLayers = 2;
+
+/** A longer validator is not kept, because each report repeats it. */
+const maxValidatorLength = 1_000;
+
+/** Makes a document of raw bytes. */
 export function documentOf(source: Source): UpstreamDocument {
-  const { url, raw, signal, lines, header } = source;
-  const arrived = { bytes: 0 };
-  // What goes wrong is told to whoever reads; without a reader it concerns nobody.
+  const { url, raw, signal, lines, header, limits, length } = source;
+  const name = urlText(url);
+  let arrived = 0;
+  const chunks = watched(source, (bytes) => {
+    arrived += bytes;
+  });
+  const decoded = limited(inflated(chunks, { name, layers: gzipLayers }), { name, limits });
+  const digest = lines ? listDigest(header('medref-digest')) : null;
+  // Whoever reads the body sees its failure; without a reader it concerns nobody.
   addAbortSignal(signal, raw).on('error', () => {});
   return {
     url,
     lines,
     version: header('medref-version'),
-    validators: { etag: notTooLong(header('etag')), lastModified: notTooLong(settledDate(header)) },
-    body: proven(
-      bounded(unzipped(watched(source, arrived), urlText(url), source.limits.gzipLayers), source),
-      {
-        ...{ name: urlText(url), told: lines ? header('medref-digest') : null },
-      },
-    ),
-    arrival: () => ({ ...arrived, of: source.length }),
+    validators: { etag: shortValidator(header('etag')), lastModified: shortValidator(lastModified(header)) },
+    body: digest === null ? decoded : verified(decoded, { name, digest }),
+    arrival: () => ({ bytes: arrived, of: length }),
     close: () => raw.destroy(),
   };
 }
 
-/** The number of a version, from the header of a medref; `null` of any other upstream. */
+/** Returns the number of a version from the header of a medref; null for any other upstream. */
 export function medrefVersion(text: string | null): string | null {
   return text !== null && /^[1-9][0-9]{0,15}$/.test(text) ? text : null;
 }
 
-/** A longer validator is as good as none: each of the reports that are kept has it. */
-const maxValidatorLength = 1_000;
+/** Returns whether the path of a URL says that it is JSON Lines. */
+export function hasLinesExtension(url: URL): boolean {
+  return /\.(jsonl|ndjson)(\.gz)?$/i.test(url.pathname);
+}
 
-function notTooLong(validator: string | null): string | null {
+function shortValidator(validator: string | null): string | null {
   return validator !== null && validator.length > maxValidatorLength ? null : validator;
 }
 
 /**
- * `Last-Modified`, where it cannot be that the document changes again within the same second (RFC 9110, section
- * 8.8.2.2): when the answer is of a later one.
+ * Returns `Last-Modified` if the response is of a later second: otherwise the document may change again within the same
+ * one (RFC 9110, section 8.8.2.2).
  */
-function settledDate(header: Source['header']): string | null {
+function lastModified(header: Source['header']): string | null {
   const modified = header('last-modified');
   const age = Date.parse(header('date') ?? '') - Date.parse(modified ?? '');
   return age >= 1_000 ? modified : null;
 }
 
-/** The body as it arrives, given up when it is silent or drips. */
+/** Yields the body as it arrives, and fails if it arrives too slowly. */
 async function* watched(
-  { url, raw, framed, lines, limits, signal }: Source,
-  all: { bytes: number },
+  { url, raw, limits, signal }: Source,
+  count: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array> {
   const name = urlText(url);
   const chunks = raw[Symbol.asyncIterator]();
@@ -115,23 +121,14 @@ async function* watched(
   let arrived = 0;
   for (;;) {
     const start = performance.now();
-    const silence = new UpstreamError(
-      `${name} stopped in the middle of its body for ${seconds(limits.idleMs)}. ${slowAdvice}`,
-    );
-    const idle = setTimeout(() => raw.destroy(silence), limits.idleMs);
-    const next = await chunks
-      .next()
-      .catch((error: unknown) => {
-        signal.throwIfAborted();
-        // An array and an envelope show their end themselves; JSON Lines do not.
-        if (error instanceof ConnectionReset && !framed && !lines) return { done: true } as const;
-        throw bodyFailure(name, error);
-      })
-      .finally(() => clearTimeout(idle));
+    const next = await chunks.next().catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw bodyFailure(name, error, limits);
+    });
     if (next.done) return;
     waited += performance.now() - start;
     arrived += next.value.length;
-    all.bytes += next.value.length;
+    count(next.value.length);
     if (waited >= limits.slowMs) {
       if (arrived < (limits.slowBytesPerSecond * waited) / 1000) {
         throw new UpstreamError(
@@ -145,27 +142,36 @@ async function* watched(
   }
 }
 
-function bodyFailure(name: string, error: unknown): UpstreamError {
-  if (error instanceof UpstreamError) return error;
-  const code = codeOf(error);
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
-    return new UpstreamError(
-      `${name} sent a body of another length than its Content-Length says. ${slowAdvice}`,
-    );
+function bodyFailure(name: string, error: unknown, limits: UpstreamLimits): UpstreamError {
+  switch (codeOf(error)) {
+    case 'UND_ERR_BODY_TIMEOUT':
+      return new UpstreamError(
+        `${name} stopped in the middle of its body for ${seconds(limits.idleMs)}. ${slowAdvice}`,
+      );
+    case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
+      return new UpstreamError(
+        `${name} sent a body of another length than its Content-Length says. ${slowAdvice}`,
+      );
+    case 'UND_ERR_SOCKET':
+    case 'ECONNRESET':
+    case 'EPIPE':
+    case 'ETIMEDOUT':
+    case 'HPE_INVALID_EOF_STATE':
+    case 'HTTPParserError':
+      return new UpstreamError(
+        `${name} is cut off: the connection ended before the body did. Import again later.`,
+      );
+    default:
+      return new UpstreamError(
+        `${name} could not be read to its end (${codeOf(error)}). Import again later.`,
+      );
   }
-  if (['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'HPE_INVALID_EOF_STATE'].includes(code)) {
-    return new UpstreamError(
-      `${name} is cut off: the connection ended before the body did. Import again later.`,
-    );
-  }
-  return new UpstreamError(`${name} could not be read to its end (${code}). Import again later.`);
 }
 
 /** Inflates what begins like gzip, whatever its headers and name say. */
-async function* unzipped(
+async function* inflated(
   source: AsyncIterable<Uint8Array>,
-  name: string,
-  layers: number,
+  { name, layers }: { name: string; layers: number },
 ): AsyncGenerator<Uint8Array> {
   const chunks = source[Symbol.asyncIterator]();
   let head = Buffer.alloc(0);
@@ -176,7 +182,7 @@ async function* unzipped(
   }
   const whole = rejoined(head, chunks);
   if (layers === 0 || head[0] !== 0x1f || head[1] !== 0x8b) yield* whole;
-  else yield* unzipped(inflated(whole, name), name, layers - 1);
+  else yield* inflated(gunzipped(whole, name), { name, layers: layers - 1 });
 }
 
 async function* rejoined(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -184,7 +190,7 @@ async function* rejoined(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Asy
   yield* { [Symbol.asyncIterator]: () => rest };
 }
 
-async function* inflated(source: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
+async function* gunzipped(source: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip({ chunkSize: 64 * 1024 });
   let fed = 0;
   const counted = async function* () {
@@ -202,11 +208,12 @@ async function* inflated(source: AsyncIterable<Uint8Array>, name: string): Async
     if (code === 'Z_BUF_ERROR') {
       throw new UpstreamError(`${name} is cut off: its gzip data ends too early. Import again later.`);
     }
-    if (code.startsWith('Z_'))
+    if (code.startsWith('Z_')) {
       throw new UpstreamError(`${name} holds corrupt gzip data. Ask who runs the upstream.`);
+    }
     throw error;
   }
-  // zlib ends in order at a zero byte after a member, and leaves all that follows: another member may be among it.
+  // zlib ends without an error at a zero byte after a member, and ignores all that follows, even another member.
   if (gunzip.bytesWritten < fed) {
     throw new UpstreamError(
       `${name} holds corrupt gzip data: what follows its first members is not gzip. Ask who runs the upstream.`,
@@ -214,23 +221,38 @@ async function* inflated(source: AsyncIterable<Uint8Array>, name: string): Async
   }
 }
 
-async function* bounded(
+async function* limited(
   source: AsyncIterable<Uint8Array>,
-  { url, limits }: Source,
+  { name, limits }: { name: string; limits: UpstreamLimits },
 ): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const chunk of source) {
     size += chunk.length;
     if (size > limits.bodyBytes) {
-      throw new UpstreamError(
-        `${urlText(url)} is larger than ${limits.bodyBytes} bytes, the most that is read.`,
-      );
+      throw new UpstreamError(`${name} is larger than ${limits.bodyBytes} bytes, the most that is read.`);
     }
     yield chunk;
   }
 }
 
-/** Whether a URL's path says that it is JSON Lines. */
-export function hasLinesExtension(url: URL): boolean {
-  return /\.(jsonl|ndjson)(\.gz)?$/i.test(url.pathname);
+/** Returns the SHA-256 of all lines, in base64, from a `Medref-Digest`. */
+function listDigest(header: string | null): string | null {
+  return /(?:^|[,\s])list=:([^:]*):/.exec(header ?? '')?.[1] ?? null;
+}
+
+/** Passes bytes on, and fails at their end if they do not have the digest. */
+async function* verified(
+  source: AsyncIterable<Uint8Array>,
+  { name, digest }: { name: string; digest: string },
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256');
+  for await (const chunk of source) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (hash.digest('base64') === digest) return;
+  throw new UpstreamError(
+    `${name} sent a list that does not match its Medref-Digest: it was changed on its way, or is damaged upstream. ` +
+      'Import again later; if that does not help, run "medref verify" there.',
+  );
 }

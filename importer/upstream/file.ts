@@ -1,4 +1,4 @@
-// In: file: URLs. Out: the documents that the files hold; only from the folder of the first one.
+// Opens the documents that file: URLs name, all of them in the folder of the first one.
 
 import { open, realpath, stat } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
@@ -28,7 +28,7 @@ export function createFileClient({ limits, signal }: Access): FileClient {
       const raw = file.createReadStream({ highWaterMark: 64 * 1024 });
       const lines = hasLinesExtension(url);
       const { size: length } = await file.stat();
-      return documentOf({ url, raw, framed: true, length, limits, signal, lines, header: () => null });
+      return documentOf({ url, raw, length, limits, signal, lines, header: () => null });
     },
   };
 }

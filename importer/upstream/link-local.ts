@@ -1,4 +1,4 @@
-// Addresses at which machines and clouds tell secrets of themselves: nobody but the operator leads an import there.
+// Refuses link-local addresses, at which clouds serve secrets of a machine: only the operator's own URL may name one.
 
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 
@@ -8,23 +8,23 @@ addresses.addSubnet('fe80::', 10, 'ipv6'); // RFC 4291, section 2.5.6
 addresses.addAddress('fd00:ec2::254', 'ipv6'); // metadata of EC2
 addresses.addAddress('100.100.100.200', 'ipv4'); // metadata of Alibaba Cloud
 
-/** A proxy would look it up where we do not see it. */
+/** Refused by name, because a proxy would resolve it. */
 const names = /^metadata\.(google\.internal|goog)\.?$/i;
 
-/** What a name stands for is such an address. */
+/** A host name resolves to such an address. */
 export class LinkLocalError extends Error {
   readonly code = 'ERR_LINK_LOCAL';
 }
 
-/** Whether the host of a URL, or an address, is one of them. */
+/** Returns whether the host of a URL, or an address, is link-local. */
 export function isLinkLocal(host: string): boolean {
   const address = host.replace(/^\[|\]$/g, '');
   return names.test(host) || addresses.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
 /**
- * Looks names up for connections: the very address that is found good is the one that is connected to, so that no name can
- * be another one between two look-ups.
+ * Makes the lookup of connections refuse link-local addresses. The address that is checked is the one that is connected
+ * to, so that a name cannot change between two lookups.
  */
 export function refusingLinkLocal(lookup: LookupFunction): LookupFunction {
   return (host, options, callback) =>

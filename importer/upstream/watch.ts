@@ -47,7 +47,7 @@ export function watchPublications({
       const from = performance.now();
       try {
         const target = changesUrl(url, since);
-        return watchedOf(await http.ask(target), { since, target, waitedMs: performance.now() - from });
+        return watchedOf(await http.head(target), { since, target, waitedMs: performance.now() - from });
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof UpstreamError)) throw error;
@@ -67,7 +67,7 @@ function changesUrl(list: URL, since: string): URL {
 }
 
 function watchedOf(
-  { status, header, retryAfterMs }: Awaited<ReturnType<ReturnType<typeof createHttpClient>['ask']>>,
+  { status, header, retryAfterMs }: Awaited<ReturnType<ReturnType<typeof createHttpClient>['head']>>,
   { since, target, waitedMs }: { since: string; target: URL; waitedMs: number },
 ): Watched {
   const name = urlText(target);

@@ -87,7 +87,7 @@ describe('text of an upstream', function () {
       const upstream = await startUpstream(answer);
       const report = await importFrom(upstream.url(), productCollection, {
         redisUrl: server().url,
-        upstreamLimits: { tries: 1 },
+        upstreamLimits: { attempts: 1 },
       });
       expect((report.reason ?? '').length, report.reason ?? '').to.be.below(1_000);
       expect(report.warnings.length).to.be.below(10);

@@ -560,22 +560,6 @@ describe('record reader', () => {
       });
     });
 
-    it('with the credentials on each of them', async () => {
-      const server = await start((response, request, nth) =>
-        paged({
-          '/1': sending(pageOf([1], '/2')),
-          '/2': sending(pageOf([2], `${server.origin}/3`)),
-          '/3': sending(pageOf([3])),
-        })(response, request, nth),
-      );
-      const url = server.url('/1');
-      url.username = 'me';
-      url.password = 'x';
-      await read(url);
-      const sent = server.requests.map(({ headers }) => headers.authorization);
-      expect(sent).to.deep.equal(Array(3).fill(`Basic ${Buffer.from('me:x').toString('base64')}`));
-    });
-
     it('by links relative to where a redirect led', async () => {
       const server = await start(
         paged({

@@ -10,7 +10,7 @@ describe('a link-local address', () => {
   const start = upstreamServers();
 
   async function outcomeOf(url: URL, options: UpstreamOptions = {}): Promise<string> {
-    const upstream = createUpstream({ ...options, limits: { tries: 1, connectMs: 50 } });
+    const upstream = createUpstream({ ...options, limits: { attempts: 1, connectMs: 50 } });
     try {
       const document = await upstream.open(url);
       return 'notModified' in document ? 'not modified' : 'read';
@@ -20,7 +20,8 @@ describe('a link-local address', () => {
       await upstream.close();
     }
   }
-  const refused = / is at a link-local address, where machines tell of themselves, and is not asked\. /;
+  const refused =
+    / is at a link-local address, where clouds serve secrets of a machine, and is not requested\. /;
 
   it('is one of these, and no other', () => {
     for (const host of [

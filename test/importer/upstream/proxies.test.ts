@@ -48,7 +48,7 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
 
   async function read(scheme: 'http' | 'https', ca = upstream.certificate): Promise<string> {
     try {
-      const client = createUpstream({ ca, limits: { tries: 1 } });
+      const client = createUpstream({ ca, limits: { attempts: 1 } });
       try {
         const document = await client.open(new URL(`${scheme}://127.0.0.1:${upstream.port}/list`));
         if ('notModified' in document) return '';

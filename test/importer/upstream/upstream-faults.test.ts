@@ -1,7 +1,7 @@
 // What an upstream may do wrong, each with the outcome that is expected of the import; all by real HTTP servers.
 
 import type { ServerResponse } from 'node:http';
-import { createGzip, gzipSync } from 'node:zlib';
+import { brotliCompressSync, createGzip, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { ImportOutcome } from '../../../importer/report.ts';
 import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
@@ -122,16 +122,19 @@ const faults: Record<string, Fault> = {
     ),
     /corrupt gzip data: what follows its first members is not gzip/,
   ),
-  'JSON Lines without a length, which a reset cuts off between two': failing((response) => {
+  'JSON Lines without a length, which a reset cuts off between two lines': failing((response) => {
     const { socket } = response;
     socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n');
     socket?.write(linesOf(part(0, 90)), () => setTimeout(() => socket.resetAndDestroy(), 30));
-  }, /cut off: the connection ended before the body did/),
+  }, /without Content-Length or chunks, so that a cut-off list may look complete/),
   'plain text that is called gzip': {
     answer: sending(list, { 'content-encoding': 'gzip' }),
     outcome: 'unchanged',
   },
-  'encoded as Brotli': failing(sending(list, { 'content-encoding': 'br' }), /encoded as br/),
+  'encoded as Brotli': failing(
+    sending(brotliCompressSync(list), { 'content-encoding': 'br' }),
+    /is not valid UTF-8/,
+  ),
   'in UTF-16': failing(sending(Buffer.from(list, 'utf16le')), /not valid JSON/),
   'in Latin-1': failing(sending(Buffer.from(changed('DRUG 100', 'DRÜG 100'), 'latin1')), /not valid UTF-8/),
   'behind a byte order mark': { answer: sending(`\ufeff${list}`), outcome: 'unchanged' },
@@ -222,7 +225,7 @@ const faults: Record<string, Fault> = {
   'answering 401': failing(refusing(401), /answered 401 Unauthorized. Check the token/, { requests: 1 }),
   'answering 404': failing(refusing(404), /answered 404 Not Found/, { requests: 1 }),
   'answering 204': failing(refusing(204), /answered 204 No Content/, { requests: 1 }),
-  'answering 500 for ever': failing(refusing(500), /answered 500 .*, after 4 tries/, { requests: 4 }),
+  'answering 500 for ever': failing(refusing(500), /answered 500 .*, after 4 attempts/, { requests: 4 }),
   'answering 503 twice': {
     answer: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
     ...{ outcome: 'unchanged', requests: 3 },

@@ -1,7 +1,6 @@
 // The upstream: what is asked of it, what it may answer, and what is said when it fails.
 
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -74,16 +73,6 @@ describe('upstream', () => {
       const server = await start(sending(LIST));
       await read(server.url(), { token: 's3cret' });
       expect(server.requests[0]?.headers.authorization).to.equal('Bearer s3cret');
-    });
-
-    it('with the credentials of the URL where there is no token', async () => {
-      const server = await start(sending(LIST));
-      const url = server.url();
-      url.username = 'me';
-      url.password = 'p@ss%zz';
-      await read(url);
-      const expected = `Basic ${Buffer.from('me:p@ss%zz').toString('base64')}`;
-      expect(server.requests[0]?.headers.authorization).to.equal(expected);
     });
 
     it('whether the document has changed, when it has validators', async () => {
@@ -187,39 +176,6 @@ describe('upstream', () => {
       }
     });
 
-    it('five times and not a sixth', async () => {
-      const answer: Answer = (response, request, nth) => {
-        const hop = Number(request.url?.slice(1));
-        if (hop === 0) sending(LIST)(response, request, nth);
-        else refusing(302, { location: `/${hop - 1}` })(response, request, nth);
-      };
-      const server = await start(answer);
-      expect(await read(server.url('/5'))).to.equal(LIST);
-      expect(await reasonOf(server.url('/6'))).to.contain('redirects more than 5 times');
-    });
-
-    it('reading little of what comes with them', async () => {
-      let isLetGo: (() => void) | undefined;
-      const letGo = new Promise<void>((resolve) => {
-        isLetGo = resolve;
-      });
-      const server = await start((response, request, nth) => {
-        if (request.url === '/new') {
-          letGo.then(() => sending(LIST)(response, request, nth));
-          return;
-        }
-        response.writeHead(302, { location: '/new' }).write('x'.repeat(1_000_000));
-        response.on('close', () => isLetGo?.());
-      });
-      expect(await read(server.url('/list'))).to.equal(LIST);
-    });
-
-    it('but not in a loop', async () => {
-      const server = await start(refusing(301, { location: '/list.json' }));
-      expect(await reasonOf(server.url())).to.contain('perhaps in a loop');
-      expect(server.requests.length).to.equal(6);
-    });
-
     it('but not away from http, nor to what is no URL', async () => {
       const away = await start(refusing(302, { location: 'file:///etc/passwd' }));
       expect(await reasonOf(away.url())).to.contain('redirects to a file: URL');
@@ -250,18 +206,6 @@ describe('upstream', () => {
       });
     }
 
-    it('on an encoding that was not asked for', async () => {
-      const server = await start(sending(LIST, { 'content-encoding': 'gzip, br' }));
-      expect(await reasonOf(server.url())).to.contain('encoded as br');
-      expect(server.requests.length).to.equal(1);
-    });
-
-    it('on an answer that is not HTTP', async () => {
-      const server = await start((response) => response.socket?.end('+OK ready\r\n'));
-      expect(await reasonOf(server.url())).to.contain('not HTTP');
-      expect(server.requests.length).to.equal(1);
-    });
-
     it('without telling the credentials or the query of the URL', async () => {
       const server = await start(refusing(404));
       const url = server.url('/list?key=s3cret#part');
@@ -284,17 +228,11 @@ describe('upstream', () => {
         }
       };
     const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\netag: "hint"\r\n\r\n';
-    const goOn = 'HTTP/1.1 100 Continue\r\nx: y\r\n\r\n';
     const final = `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(LIST)}\r\netag: "list"\r\n\r\n${LIST}`;
 
     for (const [what, texts] of Object.entries({
       'one before the real one': [hints, final],
-      'in one piece with the real one': [hints + final],
-      'several of them': [hints, 'HTTP/1.1 102 Processing\r\n\r\n', hints, final],
-      '100 Continue': ['HTTP/1.1 100 Continue\r\n\r\n', final],
-      '100 Continue without its name': ['HTTP/1.1 100\r\nx: y\r\n\r\n', final],
-      '100 Continue twice and hints, in one piece': [`${goOn}${goOn}${hints}${final}`],
-      '100 Continue, byte by byte': [...goOn, ...final.slice(0, 20), final.slice(20)],
+      'several of them, in one piece': [`${hints}HTTP/1.1 102 Processing\r\n\r\n${hints}${final}`],
     })) {
       it(`${what}`, async () => {
         const server = await start(answering(...texts));
@@ -304,51 +242,11 @@ describe('upstream', () => {
         expect(server.requests).to.have.length(1);
       });
     }
-
-    it('on a connection that was used before, and leaves alone what only looks so in a body', async () => {
-      const body = `${goOn}${LIST}`;
-      const server = await start(async (response) => {
-        response.writeContinue();
-        await sleep(10);
-        response.writeHead(200, { 'content-length': Buffer.byteLength(body) }).flushHeaders();
-        await sleep(10);
-        response.end(body);
-      });
-      const upstream = upstreamWith();
-      for (let nth = 1; nth <= 3; nth++) {
-        expect(await textOf((await upstream.open(server.url())) as UpstreamDocument)).to.equal(body);
-      }
-      expect(new Set(server.requests.map(({ socket }) => socket)).size).to.be.below(3);
-    });
-
-    it('unless their head goes on without end, or the connection ends in it', async () => {
-      const flooding = await start(async (response) => {
-        const { socket } = response;
-        socket?.write('HTTP/1.1 100 Continue\r\n');
-        const flood = setInterval(() => socket?.write(`x: ${'y'.repeat(5_000)}\r\n`), 1);
-        socket?.on('close', () => clearInterval(flood));
-      });
-      expect(await reasonOf(flooding.url(), { limits: { tries: 1 } })).to.match(
-        /not HTTP|cut the connection/,
-      );
-      const ending = await start((response) => response.socket?.end('HTTP/1.1 100 Conti'));
-      expect(await reasonOf(ending.url(), { limits: { tries: 1 } })).to.match(/not HTTP|cut the connection/);
-    });
-
-    it('but waits for the real one no longer than for any', async () => {
-      const server = await start((response) => {
-        const hinting = setInterval(() => response.socket?.write(hints), 20);
-        response.socket?.on('close', () => clearInterval(hinting));
-      });
-      expect(await reasonOf(server.url(), { limits: { requestMs: 300, headersMs: 200 } })).to.contain(
-        'did not answer within 0.3 s',
-      );
-    });
   });
 
-  describe('tries again', () => {
+  describe('retries', () => {
     for (const status of [408, 429, 500, 502, 503, 504]) {
-      it(`after ${status}, and takes the answer of the third try`, async () => {
+      it(`after ${status}, and takes the third response`, async () => {
         const server = await start((response, request, nth) =>
           (nth < 3 ? refusing(status) : sending(LIST))(response, request, nth),
         );
@@ -356,13 +254,6 @@ describe('upstream', () => {
         expect(server.requests.length).to.equal(3);
       });
     }
-
-    it('four times in all, and then names the last answer', async () => {
-      const server = await start(refusing(503));
-      const reason = await reasonOf(server.url());
-      expect(reason).to.contain('answered 503 Service Unavailable, after 4 tries in ');
-      expect(server.requests.length).to.equal(4);
-    });
 
     it('after a connection cut before the answer', async () => {
       const server = await start((response, request, nth) => {
@@ -374,11 +265,7 @@ describe('upstream', () => {
 
     it('where nobody listens, and then says so', async () => {
       const url = new URL(`http://127.0.0.1:${await closedPort()}/list`);
-      expect(await reasonOf(url)).to.contain('/list refused the connection, after 4 tries');
-    });
-
-    it('where the host is not known, and then says so', async () => {
-      expect(await reasonOf(new URL('http://upstream.invalid/list'))).to.match(/host name .*, after 4 tries/);
+      expect(await reasonOf(url)).to.contain('/list refused the connection, after 4 attempts');
     });
 
     it('not where https is not spoken, and then names no certificate', async () => {
@@ -405,8 +292,8 @@ describe('upstream', () => {
     it('where no connection is accepted in time', async () => {
       const deaf = await startDeafServer();
       try {
-        const reason = await reasonOf(deaf.url, { limits: { tries: 2, connectMs: 100 } });
-        expect(reason).to.contain('did not accept a connection within 0.1 s, after 2 tries');
+        const reason = await reasonOf(deaf.url, { limits: { attempts: 2, connectMs: 100 } });
+        expect(reason).to.contain('did not accept a connection in time, after 2 attempts');
       } finally {
         await deaf.close();
       }
@@ -419,10 +306,10 @@ describe('upstream', () => {
       const silent = await start(() => {});
       const [list, reason] = await Promise.all([
         read(server.url(), { limits: { headersMs: 50 } }),
-        reasonOf(silent.url(), { limits: { headersMs: 50, tries: 2 } }),
+        reasonOf(silent.url(), { limits: { headersMs: 50, attempts: 2 } }),
       ]);
       expect(list).to.equal(LIST);
-      expect(reason).to.contain('did not begin to answer within 0.1 s, after 2 tries');
+      expect(reason).to.contain('did not begin to answer in time, after 2 attempts');
     });
 
     it('but never beyond the time for one request', async () => {
@@ -440,19 +327,6 @@ describe('upstream', () => {
       await reasonOf(server.url(), { limits: { requestMs: 4000, backoffMs: 16_000 } });
       expect(performance.now() - began).to.be.below(7_900); // The wait alone would be at least 8 s.
       expect(server.requests.length).to.equal(1);
-    });
-
-    it('waiting longer each time', async () => {
-      const times: number[] = [];
-      const server = await start((response, request, nth) => {
-        times.push(performance.now());
-        refusing(500)(response, request, nth);
-      });
-      await reasonOf(server.url(), { limits: { backoffMs: 60 } });
-      const waits = times.slice(1).map((time, index) => time - (times[index] as number));
-      expect(waits[0]).to.be.above(29);
-      expect(waits[1]).to.be.above(59);
-      expect(waits[2]).to.be.above(119);
     });
 
     it('leaving no connection behind', async () => {
@@ -483,11 +357,6 @@ describe('upstream', () => {
 
     it('in seconds', async () => {
       expect(await waitAfter('1')).to.be.within(990, 10_000);
-    });
-
-    it('as a date', async () => {
-      const inTwoSeconds = new Date(Date.now() + 2000).toUTCString();
-      expect(await waitAfter(inTwoSeconds)).to.be.within(900, 10_000);
     });
 
     it('unless it is past or makes no sense', async () => {
@@ -560,25 +429,6 @@ describe('upstream', () => {
       expect(await read(server.url())).to.equal(LIST);
     });
 
-    it('whose first bytes come one by one', async () => {
-      const bytes = gzipSync(LIST);
-      const server = await start(async (response) => {
-        for (const byte of bytes.subarray(0, 4)) {
-          response.write(Uint8Array.of(byte));
-          await sleep(10);
-        }
-        response.end(bytes.subarray(4));
-      });
-      expect(await read(server.url())).to.equal(LIST);
-    });
-
-    it('of no bytes, or of one', async () => {
-      for (const body of ['', '7']) {
-        const server = await start(sending(body));
-        expect(await read(server.url())).to.equal(body);
-      }
-    });
-
     it('to its end, or says that it is cut off', async () => {
       const bodies = [LIST, gzipSync(LIST), gzipSync(gzipSync(LIST))].map((body) => Buffer.from(body));
       for (const body of bodies) {
@@ -589,26 +439,6 @@ describe('upstream', () => {
           const chunked = await start(cutting(part));
           expect(await reasonOf(chunked.url()), `chunked ${length}`).to.contain('is cut off');
         }
-      }
-    });
-
-    it('of gzip to its end, where the connection ends in order', async () => {
-      for (const body of [gzipSync(LIST), gzipSync(gzipSync(LIST))]) {
-        for (const length of [2, 3, 10, body.length - 9, body.length - 1]) {
-          const server = await start(sending(body.subarray(0, length)));
-          expect(await reasonOf(server.url()), `${length}`).to.contain(
-            'is cut off: its gzip data ends too early',
-          );
-        }
-      }
-    });
-
-    it('unless its gzip data is corrupt or has something after it', async () => {
-      const corrupt = gzipSync(LIST);
-      corrupt.writeUInt8(corrupt.readUInt8(20) ^ 0xff, 20);
-      for (const body of [corrupt, Buffer.concat([gzipSync(LIST), Buffer.from('more')])]) {
-        const server = await start(sending(body));
-        expect(await reasonOf(server.url())).to.contain('corrupt gzip data');
       }
     });
 
@@ -636,95 +466,13 @@ describe('upstream', () => {
       }
     });
 
-    describe('without a length or chunks, which the connection ends,', () => {
-      const lines = `${LIST}\n`.repeat(3_000);
-      const types = { lines: 'application/x-ndjson', 'a document': 'application/json' };
-      const unframed =
-        (type: string, body: string | Uint8Array, end: (socket: Socket) => void): Answer =>
-        (response) => {
-          const socket = response.socket as Socket;
-          socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n\r\n`);
-          socket.write(body, () => setTimeout(() => end(socket), 30));
-        };
-      const inOrder = (socket: Socket) => void socket.end();
-      const byReset = (socket: Socket) => void socket.resetAndDestroy();
-
-      for (const [what, type] of Object.entries(types)) {
-        it(`takes ${what}, where the connection ends in order`, async () => {
-          const server = await start(unframed(type, lines, inOrder));
-          expect(await read(server.url())).to.equal(lines);
+    it('unless nothing announces its end, of lines or of a document', async () => {
+      for (const type of ['application/x-ndjson', 'application/json']) {
+        const server = await start(({ socket }) => {
+          socket?.end(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n\r\n${LIST}\n`);
         });
+        expect(await reasonOf(server.url()), type).to.contain('without Content-Length or chunks');
       }
-
-      it('takes no lines that a reset ends, compressed or not', async () => {
-        for (const body of [lines.slice(0, 900), gzipSync(lines)]) {
-          const server = await start(unframed(types.lines, body, byReset));
-          expect(await reasonOf(server.url())).to.contain(
-            'is cut off: the connection ended before the body did',
-          );
-        }
-      });
-
-      it('takes no lines that a reset ends while they wait to be read, however many', async () => {
-        for (const count of [100, 2_000, 3_000, 6_000, 12_000, 60_000]) {
-          const body = `${LIST}\n`.repeat(count);
-          const server = await start(unframed(types.lines, body, byReset));
-          const document = await openDocument(server.url());
-          await sleep(150);
-          const error = await failureOf(textOf(document));
-          expect((error as Error).message, `${count}`).to.contain('is cut off');
-        }
-      });
-
-      describe(`over TLS${whyNoTls ? ` (not tried: ${whyNoTls})` : ''}`, () => {
-        needingTls();
-
-        it('takes lines that end in order, and none that a reset ends', async () => {
-          const server = await startTwoSchemeServer((response, request) => {
-            const end = (socket: Socket) => (request.url === '/whole' ? inOrder(socket) : server.reset());
-            unframed(types.lines, lines, end)(response, request, 1);
-          });
-          try {
-            const origin = `https://127.0.0.1:${server.port}`;
-            expect(await read(new URL('/whole', origin), { ca: server.certificate })).to.equal(lines);
-            expect(await reasonOf(new URL('/cut', origin), { ca: server.certificate })).to.contain(
-              'is cut off',
-            );
-          } finally {
-            await server.close();
-          }
-        });
-      });
-
-      it('takes what came of a document that a reset ends: its brackets show whether it is whole', async () => {
-        const server = await start(unframed(types['a document'], LIST, byReset));
-        expect(await read(server.url())).to.equal(LIST);
-      });
-    });
-
-    it('unless it falls silent', async () => {
-      const server = await start((response) => response.write(LIST));
-      expect(await reasonOf(server.url(), { limits: { idleMs: 60 } })).to.contain(
-        'stopped in the middle of its body',
-      );
-    });
-
-    it('unless it drips', async () => {
-      const server = await start((response) => {
-        const drip = setInterval(() => response.write(' '), 5);
-        response.on('close', () => clearInterval(drip));
-      });
-      const limits = { slowMs: 120, idleMs: 5000 };
-      expect(await reasonOf(server.url(), { limits })).to.match(/too slowly: \d+ bytes in 0\.1 s/);
-    });
-
-    it('at a steady pace above the least', async () => {
-      const server = await start((response) => {
-        let sent = 0;
-        const pace = setInterval(() => (sent++ < 60 ? response.write(' '.repeat(400)) : response.end()), 5);
-        response.on('close', () => clearInterval(pace));
-      });
-      expect((await read(server.url(), { limits: { slowMs: 60 } })).length).to.equal(24_000);
     });
 
     it('as slowly as its reader wants', async () => {
@@ -910,14 +658,10 @@ describe('upstream', () => {
       expect(await failureOf(read(file, { signal: AbortSignal.abort(reason) }))).to.equal(reason);
     });
 
-    it('while an answer is awaited', () => expectEnd(() => {}));
-
-    it('while the next try is awaited', () => expectEnd(refusing(500), { limits: { backoffMs: 30_000 } }));
+    it('while the next attempt is awaited', () =>
+      expectEnd(refusing(500), { limits: { backoffMs: 30_000 } }));
 
     it('in the middle of a body', () => expectEnd((response) => response.write(LIST)));
-
-    it('in the middle of a compressed body', () =>
-      expectEnd((response) => response.write(gzipSync(LIST).subarray(0, 20))));
   });
 });
 
