@@ -4,7 +4,7 @@ import { createServer as createListener } from 'node:http';
 import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import type { ServedCollection } from '../shared/collections/collection.ts';
+import type { ServedCollection } from '../shared/collections/define.ts';
 import type { AllowedOrigins } from './answers/cross-origin.ts';
 import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';

@@ -5,7 +5,7 @@ import { rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { sampleProducts } from '../demo/sample-catalogue.ts';
-import type { Product } from '../shared/collections/product.ts';
+import type { Product } from '../shared/collections/products.ts';
 import type { Workspace } from './workspace.ts';
 
 /** A list in a file. */

@@ -1,7 +1,7 @@
 // A medref that serves the real list, and all that is asked of it: pages, records, searches, each with what its answers are
 // to be like.
 
-import type { Product } from '../shared/collections/product.ts';
+import type { Product } from '../shared/collections/products.ts';
 import { ask } from './answers.ts';
 import type { Asked, Expectation } from './contenders.ts';
 import type { LoadRequest } from './load.ts';

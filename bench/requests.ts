@@ -1,6 +1,6 @@
 // In: the records of a list. Out: the requests that rotate over it: all pages, all ids, prefixes of names, barcodes, drugs.
 
-import type { Product } from '../shared/collections/product.ts';
+import type { Product } from '../shared/collections/products.ts';
 import type { LoadRequest } from './load.ts';
 
 /** Header fields of every request; the path is each one's own. */

@@ -1,6 +1,6 @@
 // The row group `serving`: the real list, medref against what else could serve it. In: a run. Out: its rows.
 
-import type { Product } from '../shared/collections/product.ts';
+import type { Product } from '../shared/collections/products.ts';
 import type { WireAnswer } from './answers.ts';
 import type { BenchRun } from './bench-run.ts';
 import { type Asked, type Contender, measureRows, type Row } from './contenders.ts';

@@ -3,7 +3,7 @@
 
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Product } from '../shared/collections/product.ts';
+import type { Product } from '../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import type { BenchRun, SizeToTry } from './bench-run.ts';
 import { generatedProducts, writeList } from './generated-list.ts';

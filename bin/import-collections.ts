@@ -3,8 +3,8 @@
 import { importCollection } from '../importer/import.ts';
 import { type ImportReport, startReport } from '../importer/report.ts';
 import type { Webhook } from '../importer/webhook.ts';
-import type { Collection } from '../shared/collections/collection.ts';
-import { urlSetting } from '../shared/collections/collection.ts';
+import type { Collection } from '../shared/collections/define.ts';
+import { urlSetting } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { UsageError } from './exit-codes.ts';
 import type { Logger } from './logger.ts';

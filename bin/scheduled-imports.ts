@@ -2,7 +2,7 @@
 
 import { readLastImportSince, startReport } from '../importer/report.ts';
 import type { RunEnd } from '../importer/schedule.ts';
-import type { Collection } from '../shared/collections/collection.ts';
+import type { Collection } from '../shared/collections/define.ts';
 import { readLockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';

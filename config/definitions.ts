@@ -1,8 +1,8 @@
 // The table of all settings: each one's name, default, what it accepts, what it does, and its parser.
 
 import { availableParallelism } from 'node:os';
-import { urlSetting } from '../shared/collections/collection.ts';
 import { importedCollections } from '../shared/collections/collections.ts';
+import { urlSetting } from '../shared/collections/define.ts';
 import { isCronLine } from '../shared/cron.ts';
 import { parseServers } from '../shared/redis/server-url.ts';
 import { addressList, host, integer, matching, oneOf, originOf, percent, token, urlOf } from './parsers.ts';

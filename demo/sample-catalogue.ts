@@ -1,8 +1,8 @@
 // In: a seed and a count. Out: invented products and companies, the same ones each time, that look like a
 // real market; each is computed from the seed and its position alone, so that millions cost no memory.
 
-import type { Company } from '../shared/collections/company.ts';
-import type { Product } from '../shared/collections/product.ts';
+import type { Company } from '../shared/collections/companies.ts';
+import type { Product } from '../shared/collections/products.ts';
 import { inventedName, type Spelling, spell } from './sample-names.ts';
 import {
   COMPANY_ENDINGS,

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
-import type { Company } from '../shared/collections/company.ts';
+import type { Company } from '../shared/collections/companies.ts';
 import { catalogueDocument, sampleCompanies, sampleProducts } from './sample-catalogue.ts';
 
 export interface SampleUpstreamOptions {

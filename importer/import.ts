@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { Collection } from '../shared/collections/collection.ts';
+import type { Collection } from '../shared/collections/define.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';

@@ -1,7 +1,7 @@
 // In: what was found damaged of a collection, under its lock. Out: made anew, as far as what is stored still tells it.
 
-import type { Collection } from '../shared/collections/collection.ts';
-import { valueAt } from '../shared/collections/collection.ts';
+import type { Collection } from '../shared/collections/define.ts';
+import { valueAt } from '../shared/collections/define.ts';
 import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';

@@ -1,7 +1,7 @@
 // In: a collection, and the version to go back to. Out: its content, live again under a new number; the schedule is held.
 
 import { randomUUID } from 'node:crypto';
-import type { Collection } from '../shared/collections/collection.ts';
+import type { Collection } from '../shared/collections/define.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { type Hold, readHold } from '../shared/schedule-hold.ts';

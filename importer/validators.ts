@@ -1,7 +1,7 @@
 // The validators by which an upstream can say that its list has not changed, stored with the version made of that list.
 
 import { createHash } from 'node:crypto';
-import type { Collection } from '../shared/collections/collection.ts';
+import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Validators } from './upstream/body.ts';

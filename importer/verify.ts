@@ -1,7 +1,7 @@
 // In: a collection. Out: what of all that is stored of it is not as it was stored.
 
 import { crc32 } from 'node:zlib';
-import { type Collection, valueAt } from '../shared/collections/collection.ts';
+import { type Collection, valueAt } from '../shared/collections/define.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
 import { bytes, entriesAt, keyIn, unrankedEntryOf } from '../shared/formats/search-entries.ts';
 import type { Redis } from '../shared/redis/connections.ts';

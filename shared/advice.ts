@@ -1,7 +1,7 @@
 // In: the state of a collection. Out: what is wrong with it, and the commands that an operator runs next.
 
 import type { CollectionState } from './collection-state.ts';
-import { urlSetting } from './collections/collection.ts';
+import { urlSetting } from './collections/define.ts';
 import { knownTime } from './dated-ahead.ts';
 import { ageText } from './figures.ts';
 

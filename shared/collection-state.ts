@@ -1,6 +1,6 @@
 // In: a collection. Out: its state as Redis has it: what is live, its last imports, its lock, its hold, its damage.
 
-import type { ServedCollection } from './collections/collection.ts';
+import type { ServedCollection } from './collections/define.ts';
 import { checkedAheadWarning, datedAheadWarning, knownTime } from './dated-ahead.ts';
 import { type HistoryEntry, readHistory } from './ended-imports.ts';
 import { type LockHolder, readLockHolder } from './lock-holder.ts';

@@ -15,7 +15,7 @@ import { readerLimits } from '../importer/parse/pages.ts';
 import { upstreamLimits } from '../importer/upstream/access.ts';
 import { maxRejects } from '../importer/writing/version-writer.ts';
 import { servedCollections } from '../shared/collections/collections.ts';
-import { products } from '../shared/collections/product.ts';
+import { products } from '../shared/collections/products.ts';
 import { apiKeyKeys, collectionKeys, type PartKeys, rateKey } from '../shared/store/keys.ts';
 import { medref } from './support/medref.ts';
 

@@ -3,7 +3,7 @@
 import { request as httpRequest } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { products as productCollection } from '../shared/collections/product.ts';
+import { products as productCollection } from '../shared/collections/products.ts';
 import { useApi } from './support/api.ts';
 import { importFrom, importRecords } from './support/importing.ts';
 import { product, products } from './support/records.ts';

@@ -7,8 +7,8 @@ import { repair } from '../importer/repair.ts';
 import { storedValidators } from '../importer/validators.ts';
 import { isDamaged, verify } from '../importer/verify.ts';
 import { storedRecord } from '../importer/writing/content-writer.ts';
-import type { Product } from '../shared/collections/product.ts';
-import { products as productCollection } from '../shared/collections/product.ts';
+import type { Product } from '../shared/collections/products.ts';
+import { products as productCollection } from '../shared/collections/products.ts';
 import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
 import { openEntries, packEntries } from '../shared/formats/search-page.ts';
 import {

@@ -1,7 +1,7 @@
 // In: what stands in Redis of each collection. Out: gauges of it, which each scrape reads anew; without Redis there are none.
 
 import { Gauge, type Registry } from 'prom-client';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { knownTime } from '../../shared/dated-ahead.ts';
 import type { ImportOutcome } from '../../shared/ended-imports.ts';
 import { versionOf } from '../../shared/store/versions.ts';

@@ -1,7 +1,7 @@
 // Records of a kept version: all of them in list order, or those with an id, a name that begins so, a barcode, a drug.
 
 import { html, raw } from 'hono/html';
-import type { Collection, ServedCollection } from '../../shared/collections/collection.ts';
+import type { Collection, ServedCollection } from '../../shared/collections/define.ts';
 import { blockLines } from '../../shared/store/block.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import type { ListRange, ReadModel } from '../reads/read-model.ts';

@@ -1,8 +1,8 @@
 // What differs between two kept versions: how many records, in which members, and each record, page by page.
 
 import { html } from 'hono/html';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
-import { valueAt } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
+import { valueAt } from '../../shared/collections/define.ts';
 import { differingMembers } from '../../shared/differing-members.ts';
 import { type ChangeKind, changeKinds } from '../reads/change-walk.ts';
 import type { ComparedRecord, ComparedVersions, MemberCounts } from '../reads/compared-versions.ts';

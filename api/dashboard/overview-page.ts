@@ -3,7 +3,7 @@
 import { html } from 'hono/html';
 import { type Asked, adviceOnAll } from '../../shared/advice.ts';
 import { type CollectionState, readState } from '../../shared/collection-state.ts';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { dueTimes, longestGapMs } from '../../shared/cron.ts';
 import { damageIn } from '../../shared/redis/damage.ts';
 import { outcomeBadge } from './import-words.ts';

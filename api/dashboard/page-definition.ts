@@ -1,6 +1,6 @@
 // What a page is: which parameters it takes, and how it is made of what Redis holds.
 
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { VersionComparison } from '../reads/compared-versions.ts';
 import type { ReadModel } from '../reads/read-model.ts';

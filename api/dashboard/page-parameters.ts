@@ -1,7 +1,7 @@
 // In: the target of a request for a page. Out: its parameters and what they mean. Forms without a script send fields that
 // were left empty, so an empty one is as good as none.
 
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import {
   badParameter,
   countTakes,

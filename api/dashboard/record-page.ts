@@ -1,7 +1,7 @@
 // One record of a kept version: in words, as JSON, and which versions changed it.
 
 import { html, raw } from 'hono/html';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { printableJson } from '../../shared/escapes.ts';
 import { servedKeys } from '../../shared/store/keys.ts';
 import type { Version } from '../../shared/store/versions.ts';

@@ -1,8 +1,8 @@
 // In: a record of any collection. Out: its members in words.
 
 import { html } from 'hono/html';
-import type { Collection } from '../../shared/collections/collection.ts';
-import { valueAt } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import { valueAt } from '../../shared/collections/define.ts';
 import { facts, none, table } from './page-parts.ts';
 import { foldedText, type Html, shownText } from './shown-text.ts';
 

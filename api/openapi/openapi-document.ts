@@ -1,6 +1,6 @@
 // The API as an OpenAPI 3.1 document, made of the collections and of the tables of parameters that the routes read.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { type Part, parameterComponents } from './openapi-parameters.ts';
 import { pathsOf, takenBy } from './openapi-paths.ts';
 import { headerComponents, responseComponents } from './openapi-responses.ts';

@@ -1,6 +1,6 @@
 // The routes as OpenAPI describes them: those of each collection, and those that need no key.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import {
   changeParameters,
   lineParameters,

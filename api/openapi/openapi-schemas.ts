@@ -1,6 +1,6 @@
 // What bodies are, as JSON Schemas: records by the schemas that validate them, and the envelopes around them.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/collections/rules.ts';
 import { maxPerPage } from '../requests/paging.ts';
 

@@ -1,6 +1,6 @@
 // What is live now, for one process that serves: asked each half second, and at once when a publication is announced.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { damageIn } from '../../shared/redis/damage.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';

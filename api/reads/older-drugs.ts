@@ -2,7 +2,7 @@
 // and which records each drug has is remembered, for one process that serves.
 
 import { LRUCache } from 'lru-cache';
-import { type Collection, valueAt } from '../../shared/collections/collection.ts';
+import { type Collection, valueAt } from '../../shared/collections/define.ts';
 import {
   bytes,
   entriesAt,

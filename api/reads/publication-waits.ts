@@ -1,6 +1,6 @@
 // Requests that wait for a publication, of one process that serves. They wait in memory: nothing is asked of Redis for them.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import type { LiveVersions } from './live-versions.ts';
 
 /** How many requests wait at once; each takes some 15 KB, that of its connection included. */

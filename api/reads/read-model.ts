@@ -1,6 +1,6 @@
 // Every read the API makes: records as the bytes that were stored at import, always of one version.
 
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { formatOf } from '../../shared/formats/content-format.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../shared/formats/search-page.ts';

@@ -1,7 +1,7 @@
 // What stands in Redis of each collection, for whoever watches: what is live, how its imports ended, what keeps them from it.
 // Read by the API, so that an importer that is dead is seen as well.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { knownTime } from '../../shared/dated-ahead.ts';
 import {
   type HistoryEntry,

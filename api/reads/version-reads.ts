@@ -1,6 +1,6 @@
 // Which version a read is of. A read whose content has gone meanwhile, or is damaged, is made once more.
 
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { UnknownFormatError } from '../../shared/formats/content-format.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, damageIn } from '../../shared/redis/damage.ts';

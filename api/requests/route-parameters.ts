@@ -1,6 +1,6 @@
 // Which parameters each route takes: what it reads, and what /openapi.json tells of it.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { pagingParameters } from './paging.ts';
 import { countTakes, pinParameter, waitParameter } from './parameters.ts';
 import { idsParameter, searchParameters } from './search-parameters.ts';

@@ -1,7 +1,7 @@
 // What a list is asked for besides a page: a search, or ids. Which parameters a collection takes, and what they must look like.
 
 import type Boom from '@hapi/boom';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import type { Search } from '../../shared/formats/search-entries.ts';
 import { fold } from '../../shared/store/fold.ts';
 import { maxPerPage } from './paging.ts';

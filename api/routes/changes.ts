@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import Boom from '@hapi/boom';
 import type { Request, ServerRoute } from '@hapi/hapi';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import {
   type Answer,

@@ -1,7 +1,7 @@
 // GET /health/live and /health/ready: whether the process runs, and whether it can answer; without a key.
 
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
 import { singleEnvelope } from '../answers/envelope.ts';
 import { jsonResponse } from '../answers/json-response.ts';

@@ -1,7 +1,7 @@
 // GET /{collection}/versions: the versions that are kept, the latest first.
 
 import type { ServerRoute } from '@hapi/hapi';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { answer, validatorsOf } from '../answers/answer.ts';
 import { listBody } from '../answers/body.ts';

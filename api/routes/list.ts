@@ -2,7 +2,7 @@
 
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { answer, isHeld, notModified, validatorsOf } from '../answers/answer.ts';
 import { listBody } from '../answers/body.ts';
 import { digestFields } from '../answers/digests.ts';

@@ -1,7 +1,7 @@
 // GET /openapi.json: the API as an OpenAPI document; without a key.
 
 import type { ServerRoute } from '@hapi/hapi';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { fixedAnswer } from '../answers/fixed-answer.ts';
 import { openApiText } from '../openapi/openapi-document.ts';
 

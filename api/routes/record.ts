@@ -2,7 +2,7 @@
 
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { answer, validatorsOf } from '../answers/answer.ts';
 import { plainBody } from '../answers/body.ts';
 import { singleEnvelope } from '../answers/envelope.ts';

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import type { Product } from '../../shared/collections/product.ts';
+import type { Product } from '../../shared/collections/products.ts';
 
 /** Which part of a list is asked for. */
 export interface Paging {

@@ -1,8 +1,8 @@
 // In: a collection's name as an operator typed it. Out: the collection, and the one with whose versions it lives.
 
 import { closestMatch } from 'leven';
-import type { Collection, ServedCollection } from '../../shared/collections/collection.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
+import type { Collection, ServedCollection } from '../../shared/collections/define.ts';
 import { UsageError } from '../exit-codes.ts';
 
 /** By how many letters a name may differ from the one that is meant. */

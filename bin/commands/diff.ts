@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
-import type { ServedCollection } from '../../shared/collections/collection.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { printable, printableJson } from '../../shared/escapes.ts';
 import { count } from '../../shared/figures.ts';
 import type { Redis } from '../../shared/redis/connections.ts';

@@ -4,9 +4,9 @@ import type { Settings } from '../../config/settings.ts';
 import { type ImportOutcome, type ImportReport, startReport } from '../../importer/report.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook } from '../../importer/webhook.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
-import { urlSetting } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import { urlSetting } from '../../shared/collections/define.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import {
   isRedisUnavailable,

@@ -2,8 +2,8 @@
 
 import { repair } from '../../importer/repair.ts';
 import { isDamaged, type Verification, verify } from '../../importer/verify.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { counted } from '../../shared/figures.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';

@@ -3,7 +3,7 @@
 
 import { createHash, hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { checkLength, writeCheck } from '../../shared/formats/checked-bytes.ts';
 import { entriesAt, unrankedEntryOf } from '../../shared/formats/search-entries.ts';
 import { packEntries, pageEntries } from '../../shared/formats/search-page.ts';

@@ -1,7 +1,7 @@
 // In: records that were staged. Out: the staged content of a collection that is derived from them; of an id, the first.
 
-import type { DerivedCollection } from '../../shared/collections/collection.ts';
-import { valueAt } from '../../shared/collections/collection.ts';
+import type { DerivedCollection } from '../../shared/collections/define.ts';
+import { valueAt } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';
 import type { ContentFacts } from '../../shared/store/versions.ts';

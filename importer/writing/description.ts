@@ -1,6 +1,6 @@
 // What a collection's schema says of the shape of a record, by Joi's own description of it.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 
 /** A value that the schema declares, with its members or the elements that it may have. */
 export interface Description {

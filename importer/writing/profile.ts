@@ -1,6 +1,6 @@
 // In: the records of a version, one after the other. Out: how full it is, which checks compare with the live version.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import type { Profile } from '../../shared/store/versions.ts';
 import { type Description, describe } from './description.ts';
 

@@ -1,6 +1,6 @@
 // In: one value as it came from upstream. Out: the record as JSON text in its public shape, or the reason to reject it.
 
-import { type Collection, valueAt } from '../../shared/collections/collection.ts';
+import { type Collection, valueAt } from '../../shared/collections/define.ts';
 import { judgement } from '../../shared/collections/rules.ts';
 import { jsonPath, memberStep } from '../parse/values.ts';
 import { type Description, describe } from './description.ts';

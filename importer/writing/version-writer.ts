@@ -1,6 +1,6 @@
 // In: batches of records from upstream. Out: a staged version in Redis with all that is derived, its counts, the rejects.
 
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import type { Reject } from '../../shared/last-rejects.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';

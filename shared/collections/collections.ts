@@ -1,8 +1,8 @@
 // The list of collections: settings, commands and routes are derived from it.
 
-import type { Collection, ServedCollection } from './collection.ts';
-import { companies } from './company.ts';
-import { products } from './product.ts';
+import { companies } from './companies.ts';
+import type { Collection, ServedCollection } from './define.ts';
+import { products } from './products.ts';
 
 /** Those that have an upstream. */
 export const importedCollections: readonly Collection[] = [products, companies];

@@ -1,7 +1,7 @@
 // The entries of a search index. Sorted by their bytes they are one sequence: all names; then, by each key (a barcode, or a
 // drug), its records in list order; then, of keys with many records, what finds some of these.
 
-import { type Collection, valueAt } from '../collections/collection.ts';
+import { type Collection, valueAt } from '../collections/define.ts';
 import { fold } from '../store/fold.ts';
 
 /** What is searched for; at least one of these. */

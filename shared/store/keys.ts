@@ -1,7 +1,7 @@
 // Every Redis key, built nowhere else; what each holds is in SCHEMA.md.
 // Keys of a collection share a hash tag, so that its atomic steps are legal on one shard of a cluster.
 
-import type { Collection, ServedCollection } from '../collections/collection.ts';
+import type { Collection, ServedCollection } from '../collections/define.ts';
 
 /** The keys of a content: the records of a version and what they are found by. */
 export type ContentKeys = Readonly<Record<'records' | 'order' | 'blocks' | 'entries' | 'fences', string>>;

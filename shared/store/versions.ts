@@ -1,7 +1,7 @@
 // A version as it is stored: its document, which one is live, and which are kept.
 
 import { crc32 } from 'node:zlib';
-import type { ServedCollection } from '../collections/collection.ts';
+import type { ServedCollection } from '../collections/define.ts';
 import type { Redis } from '../redis/connections.ts';
 import { DamagedKeyError, parseStored } from '../redis/damage.ts';
 import type { CollectionKeys, ContentName } from './keys.ts';

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { WorkerPool } from '../../api/workers.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { createApiKey } from '../../shared/store/api-keys.ts';
 import { importRecords } from '../support/importing.ts';

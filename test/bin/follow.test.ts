@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readLastImportSince, readSeenVersion } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { freePort } from '../../bench/ports.ts';
 import { type Beating, readHeartbeat, startHeartbeat } from '../../bin/heartbeat.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { aheadOfClock, importRecords } from '../support/importing.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { companies as companyCollection } from '../../shared/collections/company.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../shared/collections/companies.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { importRecords } from '../support/importing.ts';
 import { readKeySpace } from '../support/key-space.ts';

@@ -12,8 +12,8 @@ import {
   SetDigest,
 } from '../../client/client.ts';
 import { Connection, growing, usualTiming } from '../../client/connection.ts';
-import { companies as companyCollection } from '../../shared/collections/company.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../shared/collections/companies.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { documentOf, parseVersion } from '../../shared/store/versions.ts';

@@ -7,9 +7,9 @@ import { inventedName } from '../../demo/sample-names.ts';
 import { type SampleUpstream, startSampleUpstream } from '../../demo/sample-upstream.ts';
 import { DRUG_ENDINGS } from '../../demo/sample-words.ts';
 import { createValidator } from '../../importer/writing/record-validator.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
-import { type Company, companies } from '../../shared/collections/company.ts';
-import { type Product, products } from '../../shared/collections/product.ts';
+import { type Company, companies } from '../../shared/collections/companies.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import { type Product, products } from '../../shared/collections/products.ts';
 import { judgement } from '../../shared/collections/rules.ts';
 import { listsAreReal, readList } from '../support/whole-lists.ts';
 

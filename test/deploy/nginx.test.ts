@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { AnsweredRequest } from '../../api/answers/traced-response.ts';
-import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { startDashboard } from '../support/dashboard.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { sampleProducts } from '../../demo/sample-catalogue.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { useApi } from '../support/api.ts';
 import { type Example, examplesOf, missingProgram, runExample } from '../support/examples.ts';
 import { importRecords } from '../support/importing.ts';

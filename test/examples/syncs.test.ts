@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { digestOf } from '../../client/client.ts';
 import { sampleProducts } from '../../demo/sample-catalogue.ts';
-import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { useApi } from '../support/api.ts';
 import { examplesOf } from '../support/examples.ts';

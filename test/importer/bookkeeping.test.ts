@@ -6,7 +6,7 @@ import { repair } from '../../importer/repair.ts';
 import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { verify } from '../../importer/verify.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { documentOf, parseVersion, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';

@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { startReport } from '../../importer/report.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { importFrom } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';

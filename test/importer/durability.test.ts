@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { awaitDisk, awaitDurability, diskWarnings } from '../../importer/durability.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { NotPublishedError } from '../../shared/store/scripts.ts';
 import { aheadOfClock, importRecords } from '../support/importing.ts';

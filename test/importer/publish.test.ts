@@ -7,7 +7,7 @@ import {
   timeOf,
   untilPast,
 } from '../../importer/publish.ts';
-import type { Product } from '../../shared/collections/product.ts';
+import type { Product } from '../../shared/collections/products.ts';
 import { isDatedAhead } from '../../shared/dated-ahead.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { productKeys as keys } from '../support/keys.ts';

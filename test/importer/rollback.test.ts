@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { RollbackError, rollBack } from '../../importer/rollback.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../shared/store/versions.ts';
 import { importRecords } from '../support/importing.ts';

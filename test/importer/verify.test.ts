@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { repair } from '../../importer/repair.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { isDamaged, verify } from '../../importer/verify.ts';
-import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { openEntries, packEntries } from '../../shared/formats/search-page.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import type { PartKeys } from '../../shared/store/keys.ts';

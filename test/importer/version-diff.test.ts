@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { diffVersions, VersionVanishedError } from '../../importer/version-diff.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, type Version } from '../../shared/store/versions.ts';
 import { importRecords } from '../support/importing.ts';

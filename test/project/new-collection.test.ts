@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const substanceFile = `// Active substances: what one is, what makes it valid.
 
 import Joi from 'joi';
-import type { Collection } from './collection.ts';
+import type { Collection } from './define.ts';
 import { id, name } from './rules.ts';
 
 export const substances: Collection = {
@@ -59,8 +59,8 @@ describe('a new collection', function () {
     const list = join(folder, 'shared/collections/collections.ts');
     const text = await readFile(list, 'utf8');
     const withImport = text.replace(
-      "from './product.ts';",
-      "from './product.ts';\nimport { substances } from './substance.ts';",
+      "from './products.ts';",
+      "from './products.ts';\nimport { substances } from './substance.ts';",
     );
     const withSubstances = withImport.replace('[products, companies]', '[products, companies, substances]');
     expect(withSubstances, 'the list of collections').not.to.equal(withImport);

@@ -10,7 +10,7 @@ import {
   type Product,
 } from '../../client/client.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';

@@ -3,9 +3,9 @@
 
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Collection } from '../../shared/collections/collection.ts';
-import { type Company, companies as companyCollection } from '../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { type Company, companies as companyCollection } from '../../shared/collections/companies.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { companies, products } from '../support/records.ts';
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts';
 import { readList } from '../support/whole-lists.ts';

@@ -4,10 +4,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { chance, pick, type Random, randomFor, shuffled } from '../../demo/seeded-random.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
-import { type Company, companies as companyCollection } from '../../shared/collections/company.ts';
-import type { Drug } from '../../shared/collections/drug.ts';
-import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { type Company, companies as companyCollection } from '../../shared/collections/companies.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import type { Drug } from '../../shared/collections/products.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';

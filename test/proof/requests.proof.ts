@@ -19,7 +19,7 @@ import {
   tuple,
   uint8Array,
 } from 'fast-check';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { makeKeyText } from '../../shared/store/api-key-text.ts';
 import { createApiKey } from '../../shared/store/api-keys.ts';

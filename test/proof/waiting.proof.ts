@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { type Product, products as productCollection } from '../../shared/collections/product.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { createApiKey } from '../../shared/store/api-keys.ts';
 import { importRecords } from '../support/importing.ts';

@@ -1,8 +1,8 @@
 // Stores lists by this release and writes what Redis then holds: `node --import tsx test/stored/store-dump.ts`. To be run
 // before the format of contents is changed, so that the releases to come can be tried on it.
 
-import { companies as companyCollection } from '../../shared/collections/company.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../shared/collections/companies.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { currentFormat } from '../../shared/formats/content-format.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { importRecords } from '../support/importing.ts';

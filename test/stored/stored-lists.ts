@@ -1,6 +1,6 @@
 // The lists of products that dumps of each format were made of, the oldest first.
 
-import type { Product } from '../../shared/collections/product.ts';
+import type { Product } from '../../shared/collections/products.ts';
 import { product, products } from '../support/records.ts';
 
 const first = products(430);

@@ -3,7 +3,7 @@
 import { pino } from 'pino';
 import { type ImportOptions, importCollection } from '../../importer/import.ts';
 import type { ImportReport } from '../../importer/report.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { oneServer } from './one-server.ts';
 import { asUser } from './redis-users.ts';

@@ -1,7 +1,7 @@
 // In: a Redis, of one server or of several. Out: tests that go the whole road on it, from upstream to a mirror.
 
 import { expect } from 'chai';
-import { companies } from '../../shared/collections/company.ts';
+import { companies } from '../../shared/collections/companies.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { type CommandResult, type RunningCommand, medref as run, startMedref } from './medref.ts';

@@ -9,7 +9,7 @@ import { onPath } from '../../bench/installed.ts';
 import { postgresPrograms, startPostgres } from '../../bench/peers/postgres.ts';
 import { Workspace } from '../../bench/workspace.ts';
 import { digestOf } from '../../client/client.ts';
-import type { Product } from '../../shared/collections/product.ts';
+import type { Product } from '../../shared/collections/products.ts';
 
 const inExamples = (file: string) => fileURLToPath(new URL(`../../examples/${file}`, import.meta.url));
 

@@ -1,7 +1,7 @@
 // The Redis keys of the collections, and what tests read from the contents behind them.
 
-import { companies as companyCollection } from '../../shared/collections/company.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../shared/collections/companies.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { currentFormat, formatOf } from '../../shared/formats/content-format.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type ContentKeys, collectionKeys } from '../../shared/store/keys.ts';

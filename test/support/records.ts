@@ -1,7 +1,7 @@
 // Valid records for tests, each made of an id and what the test wants to be different.
 
-import type { Company } from '../../shared/collections/company.ts';
-import type { Product } from '../../shared/collections/product.ts';
+import type { Company } from '../../shared/collections/companies.ts';
+import type { Product } from '../../shared/collections/products.ts';
 
 /** A valid product. */
 export function product(id: number, changes: Partial<Product> = {}): Product {

@@ -3,8 +3,8 @@
 import { expect } from 'chai';
 import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import type { Collection } from '../../shared/collections/collection.ts';
-import { products as productCollection } from '../../shared/collections/product.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from './api.ts';
 import { type ImportChanges, importRecords } from './importing.ts';

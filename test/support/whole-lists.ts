@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sampleCompanies, sampleProducts } from '../../demo/sample-catalogue.ts';
-import type { Product } from '../../shared/collections/product.ts';
+import type { Product } from '../../shared/collections/products.ts';
 
 /** Lists of valid records, and one of what is wrong with some: `{kind, record}`. */
 export type ListName = 'products' | 'companies' | 'dirty';

@@ -6,7 +6,7 @@ import { collectionMetrics } from '../../../api/admin/collection-metrics.ts';
 import { Standings } from '../../../api/reads/standings.ts';
 import { rollBack } from '../../../importer/rollback.ts';
 import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { documentOf, parseVersion } from '../../../shared/store/versions.ts';
 import { importRecords, importText } from '../../support/importing.ts';

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting } from '../../../shared/redis/connections.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';

@@ -2,8 +2,8 @@
 
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { type Company, companies as companyCollection } from '../../../shared/collections/company.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { type Company, companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting } from '../../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';

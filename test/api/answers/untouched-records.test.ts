@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { product, products } from '../../support/records.ts';

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { rollBack } from '../../../importer/rollback.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { noteKeyEvent } from '../../../shared/key-events.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { createApiKey, rotateApiKey } from '../../../shared/store/api-keys.ts';

@@ -14,9 +14,9 @@ import {
   stringMatching,
   uniqueArray,
 } from 'fast-check';
-import type { Collection } from '../../../shared/collections/collection.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import type { Collection } from '../../../shared/collections/define.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { openApi, type Parameter, parametersOf, type Schema } from '../../support/openapi.ts';

@@ -7,10 +7,12 @@ import { parameterComponents } from '../../../api/openapi/openapi-parameters.ts'
 import { recordExample } from '../../../api/openapi/openapi-schemas.ts';
 import { sampleCompanies, sampleProducts } from '../../../demo/sample-catalogue.ts';
 import { createValidator } from '../../../importer/writing/record-validator.ts';
-import type { Collection } from '../../../shared/collections/collection.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { drugs as drugCollection } from '../../../shared/collections/drug.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import type { Collection } from '../../../shared/collections/define.ts';
+import {
+  drugs as drugCollection,
+  products as productCollection,
+} from '../../../shared/collections/products.ts';
 import { id, name } from '../../../shared/collections/rules.ts';
 import { useApi } from '../../support/api.ts';
 import { expectAsSchema, openApi, parametersOf } from '../../support/openapi.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { useApi } from '../../support/api.ts';
 import { useBrowser, type Witness, watch } from '../../support/browser.ts';
 import { importRecords } from '../../support/importing.ts';

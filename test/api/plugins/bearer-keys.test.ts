@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ApiKeyring } from '../../../api/reads/keyring.ts';
 import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { makeKeyText } from '../../../shared/store/api-key-text.ts';
 import {

@@ -8,7 +8,7 @@ import type { ApiKeyring } from '../../../api/reads/keyring.ts';
 import type { ReadModel } from '../../../api/reads/read-model.ts';
 import { createServer } from '../../../api/server.ts';
 import { servedCollections } from '../../../shared/collections/collections.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { startApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';

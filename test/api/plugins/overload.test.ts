@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { RequestsUnderWay } from '../../../api/answers/requests-under-way.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { product, products } from '../../support/records.ts';

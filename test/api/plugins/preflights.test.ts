@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';

@@ -10,8 +10,8 @@ import { LiveVersions } from '../../../api/reads/live-versions.ts';
 import { ReadModel } from '../../../api/reads/read-model.ts';
 import { createServer } from '../../../api/server.ts';
 import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import {
   connectForListening,
   connectForServing,

@@ -2,8 +2,8 @@
 
 import { expect } from 'chai';
 import { storedRecord } from '../../../importer/writing/content-writer.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { contentKeys } from '../../../shared/store/keys.ts';
 import { aheadOfClock, importRecords } from '../../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../../support/keys.ts';

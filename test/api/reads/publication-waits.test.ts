@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { LiveVersions } from '../../../api/reads/live-versions.ts';
 import { PublicationWaits } from '../../../api/reads/publication-waits.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';

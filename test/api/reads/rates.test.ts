@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Rates, Standing } from '../../../api/reads/rates.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { createApiKey, type MadeApiKey } from '../../../shared/store/api-keys.ts';
 import { type ApiAnswer, startApi, type TestApi } from '../../support/api.ts';

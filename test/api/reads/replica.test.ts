@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Replica } from '../../../api/reads/replica.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { collectionKeys } from '../../../shared/store/keys.ts';
 import { type LiveVersion, readLiveVersion } from '../../../shared/store/versions.ts';

@@ -3,7 +3,7 @@
 import { expect } from 'chai';
 import { TooManyJoinsError } from '../../../api/reads/change-lists.ts';
 import { type Trouble, troubleOf } from '../../../api/reads/trouble.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
 import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
 import { senderOf } from '../../../api/requests/forwarded.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { type ApiOptions, startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';

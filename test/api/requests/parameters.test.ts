@@ -1,7 +1,7 @@
 // Parameters, strictly read: what is malformed is refused, named, and told what it takes.
 
 import { expect } from 'chai';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies } from '../../support/records.ts';

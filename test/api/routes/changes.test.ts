@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { startApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys as keys } from '../../support/keys.ts';

@@ -1,8 +1,12 @@
 // GET /drugs: what products hold, under the numbers of their versions.
 
 import { expect } from 'chai';
-import { type Drug, drugs } from '../../../shared/collections/drug.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import {
+  type Drug,
+  drugs,
+  type Product,
+  products as productCollection,
+} from '../../../shared/collections/products.ts';
 import { startApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { product } from '../../support/records.ts';

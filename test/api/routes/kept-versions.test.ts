@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { retainVersions } from '../../../importer/publish.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { companies, product, products } from '../../support/records.ts';
 import { useService } from '../../support/service.ts';

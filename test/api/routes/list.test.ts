@@ -2,8 +2,8 @@
 
 import { expect } from 'chai';
 import { readSettings } from '../../../config/settings.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, company, product } from '../../support/records.ts';

@@ -1,8 +1,8 @@
 // GET /products/{id} and /companies/{id}: which record, and its exact bytes.
 
 import { expect } from 'chai';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords, importText } from '../../support/importing.ts';
 import { company, product } from '../../support/records.ts';

@@ -3,8 +3,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { storedRecord } from '../../../importer/writing/content-writer.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { frequentOver } from '../../../shared/formats/search-entries.ts';
 import { pageEntries } from '../../../shared/formats/search-page.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isWhole, requireWhole, sizesOf } from '../../../importer/publishing/wholeness.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { StagedLostError } from '../../../shared/store/scripts.ts';
 import { readLiveVersion, type Version } from '../../../shared/store/versions.ts';

@@ -1,7 +1,7 @@
 // The limits of an upstream: bytes, pages, depth and time.
 
 import { expect } from 'chai';
-import { products } from '../../../shared/collections/product.ts';
+import { products } from '../../../shared/collections/products.ts';
 import { type ImportChanges, importFrom } from '../../support/importing.ts';
 import { product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';

@@ -5,7 +5,7 @@ import { brotliCompressSync, createGzip, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { ImportOutcome } from '../../../importer/report.ts';
 import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { readLastRejects } from '../../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../../shared/store/versions.ts';

@@ -1,7 +1,7 @@
 // The largest records that are taken, as a content: staged in commands that Redis takes in its stride.
 
 import { expect } from 'chai';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { startApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { product } from '../../support/records.ts';

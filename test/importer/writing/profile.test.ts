@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createProfiler } from '../../../importer/writing/profile.ts';
-import { companies } from '../../../shared/collections/company.ts';
-import { products } from '../../../shared/collections/product.ts';
+import { companies } from '../../../shared/collections/companies.ts';
+import { products } from '../../../shared/collections/products.ts';
 import { company, product } from '../../support/records.ts';
 
 describe('the profile of a version', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createValidator, maxRecordBytes, type Verdict } from '../../../importer/writing/record-validator.ts';
-import { companies as companyCollection } from '../../../shared/collections/company.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/product.ts';
+import { companies as companyCollection } from '../../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { company, product } from '../../support/records.ts';
 
 const judgeProduct = createValidator(productCollection);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { RecordBatch } from '../../../importer/parse/pages.ts';
 import { VersionWriter } from '../../../importer/writing/version-writer.ts';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import { begun, useLockedRedis } from '../../shared/store/locked-redis.ts';
 import { oneServer } from '../../support/one-server.ts';
 import { product } from '../../support/records.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { products as productCollection } from '../../../shared/collections/product.ts';
+import { products as productCollection } from '../../../shared/collections/products.ts';
 import {
   bytes,
   type EntryRange,

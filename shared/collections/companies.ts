@@ -1,7 +1,7 @@
 // Companies: what one is, what makes it valid.
 
 import Joi from 'joi';
-import type { Collection } from './collection.ts';
+import type { Collection } from './define.ts';
 import { id, name, text, textOrNull } from './rules.ts';
 
 export interface Company {

@@ -1,8 +1,7 @@
-// Medicinal products: what one is, what makes it valid.
+// Medicinal products, and the drugs that are derived from them.
 
 import Joi, { type StringSchema } from 'joi';
-import type { Collection } from './collection.ts';
-import { type Drug, drugs } from './drug.ts';
+import type { Collection } from './define.ts';
 import { arrayOf, type Named, named, rule, textOrNull } from './rules.ts';
 
 /** Each barcode is found by the whole name too, so that the search index of a product grows with both. */
@@ -22,6 +21,17 @@ export interface Product {
   barcodes: Barcode[];
   published: boolean;
 }
+
+export interface Drug {
+  drug: Named;
+}
+
+export const drugs: Collection = {
+  name: 'drugs',
+  idPath: ['drug', 'id'],
+  namePath: ['drug', 'name'],
+  schema: Joi.object<Drug, true>({ drug: named }).example({ drug: { id: 3, name: 'NÖGEMRÜN' } }),
+};
 
 const digits = /^[0-9]{12,13}$/;
 
