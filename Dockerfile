@@ -20,7 +20,5 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 USER node
 EXPOSE 3000
-# Of the API whether it is ready, of a schedule when it last did something.
-HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["node", "/app/dist/bin/health-check.js"]
 ENTRYPOINT ["node", "/app/dist/bin/medref.js"]
 CMD ["serve"]

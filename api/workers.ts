@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { Counted } from './admin/gathered-metrics.ts';
 
 /** A worker that has not ended this long after it was told to stop is killed, in ms; its last responses may take 10 s. */
-const defaultStopMs = 13_000;
+export const workerStopMs = 13_000;
 
 /** A worker that does not serve this long after its start is killed, in ms. */
 const defaultStartMs = 30_000;
@@ -90,7 +90,7 @@ export class WorkerPool {
   }
 
   async #stop(): Promise<void> {
-    const { stopMs = defaultStopMs } = this.#options;
+    const { stopMs = workerStopMs } = this.#options;
     const stopped = [...this.#running].map(({ worker, exited }) => {
       tell(worker, 'stop');
       this.#killAfter(stopMs, worker, exited, 'An API process did not end, so it is killed.');

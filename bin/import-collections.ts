@@ -27,7 +27,7 @@ export interface Imports {
 
 /** Imports collections one after the other. @throws UsageError for one without a URL */
 export async function importCollections(
-  { settings, stderr, giveWay }: CommandContext,
+  { settings, stderr, lowerPriority }: CommandContext,
   { chosen, redis, logger, webhook, signal, force = false, dryRun = false, scheduled = false }: Imports,
 ): Promise<ImportReport[]> {
   const reports: ImportReport[] = [];
@@ -35,7 +35,7 @@ export async function importCollections(
     if (!dryRun) webhook.tell(report);
     reports.push(report);
   };
-  giveWay();
+  lowerPriority();
   for (const collection of chosen) {
     const upstream = settings.upstreams.get(collection.name);
     if (!upstream)

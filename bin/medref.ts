@@ -2,11 +2,11 @@
 // The process of the command line: its streams, its signals, its priority, its exit code.
 
 import { Console } from 'node:console';
-import { fstatSync, statSync } from 'node:fs';
+import { existsSync, fstatSync, readdirSync, statSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
 import { Writable } from 'node:stream';
 import { commandLine } from './command-line.ts';
 import { exitCodes } from './exit-codes.ts';
-import { giveWay } from './give-way.ts';
 import { eraseLine } from './progress.ts';
 import { stopSignal } from './stop-signal.ts';
 
@@ -33,7 +33,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => undefined);
 
 process.exitCode = await commandLine(process.argv.slice(2), {
-  ...{ env: process.env, stdout: process.stdout, stderr: process.stderr, giveWay, stopSignal },
+  ...{ env: process.env, stdout: process.stdout, stderr: process.stderr, lowerPriority, stopSignal },
   // On a terminal, a line of the log takes the place of the progress, which is shown again below it.
   log: (line) => process.stderr.write(process.stderr.isTTY ? eraseLine + line : line),
   stayUp: () => {
@@ -52,5 +52,19 @@ function leadsNowhere(file: number): boolean {
     return fstatSync(file).rdev === statSync('/dev/null').rdev;
   } catch {
     return false; // There is no such device; what cannot be written fails as it is written.
+  }
+}
+
+/** Lets other processes go first from now on: an import has time, and a reader notices each millisecond. */
+function lowerPriority(): void {
+  // Linux has a priority for each thread (setpriority(2)); the helper threads of V8 run already.
+  const threads = existsSync('/proc/self/task') ? readdirSync('/proc/self/task').map(Number) : [0];
+  const { PRIORITY_BELOW_NORMAL } = constants.priority;
+  for (const thread of threads) {
+    try {
+      if (getPriority(thread) < PRIORITY_BELOW_NORMAL) setPriority(thread, PRIORITY_BELOW_NORMAL);
+    } catch {
+      // The thread has ended, or the system does not allow it.
+    }
   }
 }

@@ -16,7 +16,7 @@ export interface Surroundings {
   /** Asks to be told of SIGINT, SIGTERM and SIGHUP, by a signal that is aborted then. */
   stopSignal(): AbortSignal;
   /** Lets other processes go first from now on. */
-  giveWay(): void;
+  lowerPriority(): void;
   /** Says that the command runs until it is asked to stop, whoever reads its results. */
   stayUp(): void;
   /** Says that the command sees to results that cannot be written itself. @throws Error where stdout leads nowhere */

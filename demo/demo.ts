@@ -205,7 +205,7 @@ async function startCommand(args: readonly string[], environment: Environment): 
     ...{ env: settingsOf(environment), stdout: into('stdout'), stderr, log: (line) => stderr.write(line) },
     ...{
       stopSignal: () => ending.signal,
-      giveWay: () => undefined,
+      lowerPriority: () => undefined,
       stayUp: () => undefined,
       mindResults: () => undefined,
     },

@@ -1,7 +1,6 @@
-// API keys: whom each was issued to, its life, and who did what to which; never a secret.
+// API keys: the client of each and its life; never a secret.
 
 import { html } from 'hono/html';
-import { type KeyEvent, lastKeyEvents } from '../../shared/key-events.ts';
 import { isStillUsed, type ListedApiKey, listApiKeys } from '../../shared/store/api-keys.ts';
 import type { PageDefinition } from './page-definition.ts';
 import { pagesTake, readPage } from './page-parameters.ts';
@@ -11,9 +10,6 @@ import { shownText } from './shown-text.ts';
 /** How many keys a page has. */
 const perPage = 100;
 
-/** How many events the first page has. */
-const shownEvents = 50;
-
 const headings = ['Client', 'Id', 'Created', 'Expires', 'Rate', 'Last used', 'Collections'];
 
 export const keysPage: PageDefinition = {
@@ -22,12 +18,9 @@ export const keysPage: PageDefinition = {
   takes: pagesTake,
   async render({ sources: { redis, keyPrefix, defaultRate }, parameters }) {
     const page = readPage(parameters);
-    const [keys, events] = await Promise.all([
-      listApiKeys(redis, keyPrefix),
-      page === 1 ? lastKeyEvents(redis, keyPrefix, shownEvents) : [],
-    ]);
+    const keys = await listApiKeys(redis, keyPrefix);
     const shown = keys.slice((page - 1) * perPage, page * perPage);
-    const list =
+    const body =
       keys.length === 0
         ? html`<p>There are no keys. Run <code>medref keys create --client NAME</code>.</p>`
         : html`<p>${shownCount(keys.length)} ${keys.length === 1 ? 'key' : 'keys'}, the oldest first. The keys themselves are stored nowhere.</p>
@@ -37,9 +30,7 @@ ${table(
   shown.map((key) => row(key, defaultRate)),
 )}
 ${pageLinks({ page, perPage, total: keys.length }, (it) => pageLink('keys', { page: it }))}`;
-    const account = html`<h2>Who did what</h2>
-${table('What was done to keys, the latest first', ['At', 'What', 'Key', 'Client', 'By'], events.map(eventRow))}`;
-    return { title: 'Keys', body: events.length === 0 ? list : html`${list}\n${account}` };
+    return { title: 'Keys', body };
   },
 };
 
@@ -57,16 +48,6 @@ function row(key: ListedApiKey, defaultRate = 'no limit'): readonly unknown[] {
     rate === null ? html`<span class="whole">${defaultRate}</span>` : shownText(rate, 40),
     isStillUsed(key) ? html`<span class="badge refused">still used</span> ${used}` : used,
     collections ? shownText(collections.join(', ')) : 'all',
-  ];
-}
-
-function eventRow({ at, what, id, client, rotatedTo, by }: KeyEvent): readonly unknown[] {
-  return [
-    shownTime(at),
-    rotatedTo ? html`${what} to ${shownId(rotatedTo)}` : what,
-    shownId(id),
-    shownText(client),
-    shownText(`${by.user}@${by.host}`),
   ];
 }
 

@@ -1,7 +1,6 @@
 // medref keys: API keys, from their making to their end.
 
 import { awaitDisk } from '../../importer/durability.ts';
-import { type KeyEvent, lastKeyEvents, noteKeyEvent } from '../../shared/key-events.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import {
   createApiKey,
@@ -23,9 +22,6 @@ import { withRedis } from './with-redis.ts';
 
 /** For how long a key that was rotated goes on working, in seconds, unless somebody says otherwise. */
 const usualOverlapS = 86_400;
-
-/** How many events are listed for people. */
-const shownEvents = 20;
 
 /** What a key may be made with. */
 export interface KeyOptions {
@@ -67,13 +63,11 @@ export async function createKey(
       ].join('\n');
     const logger = createLogger(context).child({ by: operator(), id, client });
     try {
-      await note(context, redis, { what: 'made', id, client });
       logger.info({ expiresAt, rate: made.rate, collections }, 'A key was made.');
       await onDisk(context, redis, { what: `key ${id}`, logger });
       await printSafely(context, shown(made), { json: json === true }, text);
     } catch (error) {
       await revokeApiKey(redis, keyPrefix, id);
-      await note(context, redis, { what: 'revoked', id, client });
       logger.info('A key was revoked, since it could not be written.');
       throw new Error(`The key could not be written, so it was revoked: ${(error as Error).message}.`);
     }
@@ -85,20 +79,13 @@ export async function createKey(
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
   return withKeys(context, async (redis) => {
     const { keyPrefix, defaultRate } = context.settings;
-    const [keys, events] = await Promise.all([
-      listApiKeys(redis, keyPrefix),
-      lastKeyEvents(redis, keyPrefix, shownEvents),
-    ]);
-    print(context, { keys }, options, () => {
-      const tables = [
-        table(
-          ['id', 'client', 'created', 'expires', 'rate', 'collections', 'last used', 'rotated'],
-          keys.map((key) => keyRow(key, defaultRate)),
-        ),
-      ];
-      if (events.length > 0) tables.push(table(['at', 'what', 'id', 'client', 'by'], events.map(eventRow)));
-      return tables.join('\n\n');
-    });
+    const keys = await listApiKeys(redis, keyPrefix);
+    print(context, { keys }, options, () =>
+      table(
+        ['id', 'client', 'created', 'expires', 'rate', 'collections', 'last used', 'rotated'],
+        keys.map((key) => keyRow(key, defaultRate)),
+      ),
+    );
     return exitCodes.done;
   });
 }
@@ -114,8 +101,6 @@ export async function revokeKey(
     const key = await findApiKey(redis, keyPrefix, id);
     if (!key) throw unknownKey(id);
     const { client } = key;
-    // Before it is done: nobody revokes a key without being named.
-    await note(context, redis, { what: 'revoked', id, client });
     if (!(await revokeApiKey(redis, keyPrefix, id))) throw unknownKey(id);
     const logger = createLogger(context);
     logger.info({ by: operator(), id, client }, 'A key was revoked.');
@@ -147,13 +132,11 @@ export async function rotateKey(
       ].join('\n');
     const logger = createLogger(context).child({ by: operator(), id, client, rotatedTo: made.id });
     try {
-      await note(context, redis, { what: 'rotated', id, client, rotatedTo: made.id });
       logger.info({ endsAt: old.expiresAt }, 'A key was rotated.');
       await onDisk(context, redis, { what: `key ${made.id}`, logger });
       await printSafely(context, shown(made), { json: json === true }, text);
     } catch (error) {
       await rotation.undo();
-      await note(context, redis, { what: 'revoked', id: made.id, client });
       logger.info('The rotation was undone, since the new key could not be written.');
       throw new Error(
         `The new key could not be written, so key ${id} stays as it was: ${(error as Error).message}.`,
@@ -165,10 +148,6 @@ export async function rotateKey(
 
 function unknownKey(id: string): Error {
   return new Error(`There is no key with the id ${JSON.stringify(id)}; "medref keys list" shows all.`);
-}
-
-function note({ settings }: CommandContext, redis: Redis, event: Omit<KeyEvent, 'at' | 'by'>): Promise<void> {
-  return noteKeyEvent(redis, settings.keyPrefix, { ...event, by: operator() });
 }
 
 /** Waits until what was done to keys is on the disk of Redis: a crash must not bring a revoked one back. */
@@ -196,9 +175,4 @@ function keyRow(key: ListedApiKey, defaultRate = 'no limit'): string[] {
 function rotated(key: ListedApiKey): string {
   if (!key.rotatedTo) return '';
   return `to ${key.rotatedTo}, ${isStillUsed(key) ? 'still used' : 'not used since'}`;
-}
-
-function eventRow({ at, what, id, client, rotatedTo, by }: KeyEvent): string[] {
-  const done = rotatedTo ? `${what} to ${rotatedTo}` : what;
-  return [at, done, id, client, `${by.user}@${by.host}`];
 }

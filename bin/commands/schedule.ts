@@ -1,5 +1,8 @@
 // medref schedule: imports on the schedule, and at start the collections that have no live version, or a damaged one.
 
+import { mkdir, rmdir, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UpstreamSettings } from '../../config/settings.ts';
 import type { Follower, Pauses } from '../../importer/follow.ts';
@@ -14,12 +17,14 @@ import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts'
 import { readLiveVersion } from '../../shared/store/versions.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { followerOf } from '../following.ts';
-import { heartbeatFile, startHeartbeat } from '../heartbeat.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { scheduledImports } from '../scheduled-imports.ts';
 import { aborted } from '../stop-signal.ts';
 import type { CommandContext } from '../surroundings.ts';
 import { type OutputOptions, print } from './output.ts';
+
+/** How often the folder of the heartbeat gets a new time, in ms. */
+const beatEveryMs = 10_000;
 
 /** How often a Redis that is away is looked for, in ms. */
 const lookForRedisEveryMs = 1_000;
@@ -40,12 +45,7 @@ export async function scheduleCommand(
     throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(context);
   const signal = context.stopSignal();
-  const file = heartbeatFile(settings.keyPrefix);
-  const heartbeat = startHeartbeat(file, {
-    onFailure: ({ message }) =>
-      logger.warn(`Health checks will find no schedule: ${file} cannot be written: ${message}.`),
-  });
-  heartbeat.note('looked for Redis');
+  const heartbeat = startHeartbeat(join(tmpdir(), `medref-schedule-${settings.keyPrefix}`), logger);
   const connecting = connectOnceThere(settings.redisUrl, { logger, signal });
   const webhook = createWebhook(settings, logger);
   const importDue = scheduledImports(context, connecting, { logger, webhook, signal });
@@ -55,11 +55,9 @@ export async function scheduleCommand(
     const schedule = startSchedule({
       ...{ cron, timezone, waits },
       run: async (due) => {
-        heartbeat.note(`began with the ${name}, due since ${due.toISOString()}`);
         followers.get(name)?.importBegins();
         const end = await importDue(collection, due);
         followers.get(name)?.importEnds(end);
-        heartbeat.note(`was done with the ${name} (${end})`);
         return end;
       },
       onLate: (due) =>
@@ -82,7 +80,6 @@ export async function scheduleCommand(
     const names = collections.map(({ name }) => name);
     const nextRun = scheduled[0]?.schedule.nextRun().toISOString();
     logger.info({ collections: names, cron, timezone, nextRun }, 'Scheduled.');
-    heartbeat.note(`scheduled ${names.join(' and ')}, next at ${nextRun}`);
     print(
       context,
       { scheduled: names, nextRun },
@@ -147,4 +144,33 @@ async function connectOnceThere(
 
 function isRefusal(cause: unknown): boolean {
   return cause instanceof Error && cause.name === 'ReplyError';
+}
+
+/**
+ * Renews the time of a folder while the event loop runs, so that the health check of a container notices a process that
+ * hangs: the schedule listens on no port.
+ */
+function startHeartbeat(folder: string, logger: Logger): { stop(): Promise<void> } {
+  let hasFailed = false;
+  const beat = async () => {
+    try {
+      await mkdir(folder, { recursive: true });
+      await utimes(folder, new Date(), new Date());
+    } catch (error) {
+      if (!hasFailed)
+        logger.warn(`Health checks will fail: cannot write ${folder}: ${(error as Error).message}.`);
+      hasFailed = true;
+    }
+  };
+  let beating = beat();
+  const timer = setInterval(() => {
+    beating = beat();
+  }, beatEveryMs).unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await beating;
+      await rmdir(folder).catch(() => undefined);
+    },
+  };
 }

@@ -129,11 +129,10 @@ function rememberingLast(make: (name: ContentName) => ContentKeys): (name: Conte
   };
 }
 
-/** What holds API keys: all of them in one hash, when each was last used, and what was done to them. */
+/** The keys that hold API keys: all of them in one hash, and when each was last used. */
 export interface ApiKeyKeys {
   readonly keys: string;
   readonly lastUse: string;
-  readonly events: string;
   /** Channel on which a key is announced that was revoked or rotated. */
   readonly announcements: string;
 }
@@ -148,7 +147,6 @@ export function apiKeyKeys(prefix: string): ApiKeyKeys {
   return {
     keys: `${prefix}:keys`,
     lastUse: `${prefix}:key-use`,
-    events: `${prefix}:key-events`,
     announcements: `${prefix}:key-changes`,
   };
 }

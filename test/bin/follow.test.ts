@@ -80,7 +80,7 @@ describe('a schedule that follows', () => {
         // With a field for seconds, which settings refuse.
         settings: { ...settings, importCron: cron },
         ...{ stdout: nowhere(), stderr: nowhere(), stopSignal: () => stop.signal },
-        ...{ log: (line) => void log.push(JSON.parse(line)), giveWay: () => undefined },
+        ...{ log: (line) => void log.push(JSON.parse(line)), lowerPriority: () => undefined },
         ...{ stayUp: () => undefined, mindResults: () => undefined },
       },
       {},

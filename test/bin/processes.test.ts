@@ -86,27 +86,16 @@ describe('the built command line', function () {
     expect((await api.ended).code).to.equal(0);
   });
 
-  const lost: [where: string, redirection: string, noted: string[], line: RegExp][] = [
+  const lost: [where: string, redirection: string, line: RegExp][] = [
     [
       'on a disk that is full',
       '> /dev/full',
-      ['made', 'revoked'],
       /^The key could not be written, so it was revoked: .*ENOSPC.*\.\n$/,
     ],
-    [
-      'to whoever has gone',
-      '| true',
-      ['made', 'revoked'],
-      /^The key could not be written, so it was revoked: .*EPIPE.*\.\n$/,
-    ],
-    [
-      'where stdout is closed',
-      '>&-',
-      [],
-      /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/,
-    ],
+    ['to whoever has gone', '| true', /^The key could not be written, so it was revoked: .*EPIPE.*\.\n$/],
+    ['where stdout is closed', '>&-', /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/],
   ];
-  for (const [where, redirection, noted, line] of lost) {
+  for (const [where, redirection, line] of lost) {
     it(`leaves no key that could not be written ${where}`, async function () {
       if (redirection.includes('full') && !existsSync('/dev/full')) this.skip(); // Not every system has it.
       // Whoever reads has gone before anything is written.
@@ -124,8 +113,6 @@ describe('the built command line', function () {
       expect(stderr.replace('ended with 1\n', '')).to.match(line);
       expect(stderr).to.match(/ended with 1\n$/);
       expect(await redis.exists('medref:keys')).to.equal(0);
-      const events = await redis.xrange('medref:key-events', '-', '+');
-      expect(events.map(([, [, event = '']]) => JSON.parse(event).what)).to.deep.equal(noted);
     });
   }
 

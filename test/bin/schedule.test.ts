@@ -60,7 +60,7 @@ describe('the schedule, as a command', () => {
         settings: { ...readSettings({ REDIS_URL: server().url, ...env }), importCron: cron },
         ...{ stdout: nowhere(), stderr: nowhere(), stopSignal: () => stop.signal },
         ...{ log: (line) => void log.push(JSON.parse(line)) },
-        ...{ giveWay: nothing, stayUp: nothing, mindResults: nothing },
+        ...{ lowerPriority: nothing, stayUp: nothing, mindResults: nothing },
       },
       {},
       { waits },

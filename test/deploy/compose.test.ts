@@ -1,5 +1,8 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,6 +14,12 @@ import { startPrivateRedis } from '../../demo/private-redis.ts';
 import { commands, read, root, settingsReadBy } from '../support/project-files.ts';
 
 const run = promisify(execFile);
+
+/** Returns the exit code of a program. */
+async function ends(program: string, args: readonly string[]): Promise<number> {
+  const [code] = await once(spawn(program, args, { stdio: 'ignore' }), 'close');
+  return code;
+}
 
 interface Service {
   command: string[];
@@ -158,17 +167,40 @@ describe('the compose file', () => {
     expect(service('importer').ports).to.equal(undefined);
   });
 
-  it('asks the API whether it is ready, and the importer when it last did something, where it can leave word of that', () => {
-    for (const [name, word] of [
-      ['importer', 'schedule'],
-      ['api', 'serve'],
-    ] as const) {
-      expect(service(name).healthcheck?.test).to.deep.equal([
-        ...['CMD', 'node', '/app/dist/bin/health-check.js', word],
-      ]);
-    }
-    expect(service('importer').tmpfs).to.deep.equal(['/tmp']);
-    expect(read('Dockerfile')).to.include('HEALTHCHECK').and.to.include('"/app/dist/bin/health-check.js"');
+  it('asks the API whether it is ready', async () => {
+    const server = createServer((request, response) => {
+      const isReady = request.url === '/health/ready' && answers.shift() === 'ready';
+      response.writeHead(isReady ? 200 : 503).end('why');
+    });
+    const answers = ['ready', 'not ready'];
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const [, , ...args] = service('api').healthcheck?.test ?? [];
+    const check = () =>
+      ends(
+        process.execPath,
+        args.map((it) => it.replace(':3000/', `:${port}/`)),
+      );
+    expect([await check(), await check()]).to.deep.equal([0, 1]);
+    server.close();
+    server.closeAllConnections();
+    expect(await check()).to.equal(1);
+  });
+
+  it('asks the importer for a folder whose time is at most a minute old', async () => {
+    const { healthcheck, tmpfs } = service('importer');
+    expect(tmpfs).to.deep.equal(['/tmp']);
+    const folder = await mkdtemp(join(tmpdir(), 'medref-test-heartbeat-'));
+    const [, script = ''] = healthcheck?.test ?? [];
+    const check = () => ends('sh', ['-c', script.replace('/tmp', folder)]);
+    expect(await check(), 'without a schedule').to.equal(1);
+    const heartbeat = join(folder, 'medref-schedule-medref');
+    await mkdir(heartbeat);
+    expect(await check()).to.equal(0);
+    const before = new Date(Date.now() - 65_000);
+    await utimes(heartbeat, before, before);
+    expect(await check(), 'after a minute').to.equal(1);
+    await rm(folder, { recursive: true });
   });
 
   it('waits for each process for longer than its end may take', () => {

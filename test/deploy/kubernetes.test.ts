@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
+import { workerStopMs } from '../../api/workers.ts';
 import { onPath } from '../../bench/installed.ts';
 import { drainMs } from '../../bin/serving.ts';
 import { readSettings } from '../../config/settings.ts';
@@ -209,7 +210,13 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
 
   it('ask the importer for its heartbeat, which it can write', () => {
     const { livenessProbe, volumeMounts } = containerOf('medref-importer');
-    expect(livenessProbe?.exec?.command).to.deep.equal(['node', '/app/dist/bin/health-check.js', 'schedule']);
+    const compose = parse(read('docker-compose.yml'), { merge: true });
+    const [, script] = compose.services.importer.healthcheck.test;
+    expect(livenessProbe?.exec?.command, 'as tested with the compose file').to.deep.equal([
+      'sh',
+      '-c',
+      script,
+    ]);
     expect(volumeMounts?.map(({ mountPath }) => mountPath)).to.deep.equal(['/tmp']);
     expect(podOf('medref-importer').volumes?.map(({ name }) => name)).to.deep.equal(['heartbeat']);
   });
@@ -232,8 +239,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     const [sleep, before] = containerOf('medref-api').lifecycle?.preStop.exec.command ?? [];
     expect(sleep).to.equal('sleep');
     // Of several workers, one that has not ended by then is killed.
-    const [, endMs] = /^const endMs = ([\d_]+);$/m.exec(read('bin/workers.ts')) as RegExpExecArray;
-    const seconds = Math.max(drainMs, Number(endMs?.replace('_', ''))) / 1_000;
+    const seconds = Math.max(drainMs, workerStopMs) / 1_000;
     expect(podOf('medref-api').terminationGracePeriodSeconds).to.be.above(Number(before) + seconds);
     const [, unit] = /^TimeoutStopSec=(\d+)$/m.exec(read('deploy/systemd/medref-importer.service')) ?? [];
     expect(podOf('medref-importer').terminationGracePeriodSeconds).to.be.at.least(Number(unit));

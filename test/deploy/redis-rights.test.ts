@@ -144,7 +144,6 @@ describe('the users of Redis', function () {
       ['HGETALL', 'medref:keys'],
       ['HSET', 'medref:keys', 'digest', '{}'],
       ['HSET', 'medref:key-use', 'x', '1'],
-      ['LRANGE', 'medref:key-events', '0', '-1'],
       ['DEL', 'medref:keys'],
       ['SET', 'medref:{rate:x}', '1'],
       ['PUBLISH', 'medref:key-changes', 'x'],

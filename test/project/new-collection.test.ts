@@ -32,7 +32,7 @@ const nothing = () => undefined;
 for (const args of JSON.parse(process.argv[2] ?? ''))
   await commandLine(args, {
     ...{ env, stdout, stderr, stopSignal, log: (line) => void stderr.write(line) },
-    ...{ giveWay: nothing, stayUp: nothing, mindResults: nothing },
+    ...{ lowerPriority: nothing, stayUp: nothing, mindResults: nothing },
   });
 `;
 

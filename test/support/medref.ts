@@ -73,7 +73,7 @@ export function beginMedref(
       env: { ...quiet, ...given },
       ...{ stdout, stderr, log: (line) => stderr.write(line) },
       stopSignal: () => asked.signal,
-      giveWay: () => undefined,
+      lowerPriority: () => undefined,
       stayUp: () => undefined,
       mindResults: () => undefined,
     });
