@@ -3,10 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { products as productCollection } from '../../shared/collections/products.ts';
-import { connectForWriting } from '../../shared/redis/connections.ts';
-import { createApiKey } from '../../shared/store/api-keys.ts';
 import { importRecords } from '../support/importing.ts';
-import { bundled, startMedref } from '../support/medref.ts';
+import { bundled, createKey, startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { send } from '../support/wire.ts';
@@ -26,11 +24,7 @@ describe(`${clients} clients that pipeline ${requestsEach} requests each and nev
   it(`leave the process below ${maxRssMb} MB, and other clients get their responses`, async function () {
     if (process.platform !== 'linux') this.skip(); // The memory of the process is read from /proc.
     await importRecords(products(2_000), productCollection, { redisUrl: server().url });
-    const redis = await connectForWriting(server().url);
-    const makeKey = async (client: string) =>
-      (await createApiKey(redis, 'medref', { client, expiresAt: null, rate: null })).key;
-    const [key, floodKey] = [await makeKey('reader'), await makeKey('flood')];
-    redis.disconnect();
+    const [key, floodKey] = [await createKey(server().url), await createKey(server().url)];
     const settings = { REDIS_URL: server().url, API_PORT: '0', ACCESS_LOG: 'off' };
     const program = await bundled('bin/medref.ts');
     const api = startMedref(['serve', '--json'], settings, { program });

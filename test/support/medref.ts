@@ -50,6 +50,12 @@ export function medref(
   return beginMedref(args, settings).ended;
 }
 
+/** Creates an API key. @param options such as `--rate 50/s` */
+export async function createKey(redisUrl: string, ...options: string[]): Promise<string> {
+  const args = ['keys', 'create', '--client', 'test', '--json', ...options];
+  return (await medref(args, { REDIS_URL: redisUrl })).json<{ key: string }>().key;
+}
+
 /** A command that runs within this process. */
 export interface BegunCommand extends Pick<RunningCommand, 'ended' | 'line'> {
   /** What it has written so far. */
