@@ -1,8 +1,8 @@
 // The checks that a staged version must pass before it is published, in the order in which they are reported.
 
 import type { LiveVersion } from '../shared/store/versions.ts';
+import type { DiffCounts } from './diff.ts';
 import { recordCount, wasOrWere } from './parse/record-count.ts';
-import type { DiffCounts } from './publishing/compare-versions.ts';
 import type { StagedVersion } from './writing/version-writer.ts';
 
 /** What the checks judge. */

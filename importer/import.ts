@@ -21,16 +21,11 @@ import {
 } from '../shared/store/scripts.ts';
 import { readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
 import { refusalsOf } from './checks.ts';
+import { compareVersions, emptyChangeSets, isSame, type VersionDiffCounts } from './diff.ts';
 import { awaitDurability } from './durability.ts';
 import { Lease, type Lifetimes } from './lease.ts';
 import { type ReaderLimits, readRecords, UpstreamChangedError } from './parse/pages.ts';
 import { maxNumberWaitMs, publishVersion, retainVersions } from './publish.ts';
-import {
-  compareVersions,
-  emptyChangeSets,
-  isSame,
-  type VersionDiffCounts,
-} from './publishing/compare-versions.ts';
 import { type FoundLive, findLive } from './publishing/live-content.ts';
 import { requireIntactKeys } from './publishing/mended-keys.ts';
 import { requireWhole } from './publishing/wholeness.ts';

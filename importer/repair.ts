@@ -18,10 +18,10 @@ import {
   type StoredContent,
   type Version,
 } from '../shared/store/versions.ts';
+import { compareVersions } from './diff.ts';
 import { Lease } from './lease.ts';
 import { graceMs } from './publish.ts';
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
-import { compareVersions } from './publishing/compare-versions.ts';
 import { contentDamage } from './publishing/content-damage.ts';
 import { mendKeys, readKeyDamage } from './publishing/mended-keys.ts';
 import { sizesOf } from './publishing/wholeness.ts';

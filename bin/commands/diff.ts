@@ -1,7 +1,7 @@
 // medref diff: what differs between two kept versions of a collection, record by record.
 
 import { once } from 'node:events';
-import { diffVersions, type VersionDiff } from '../../importer/version-diff.ts';
+import { diffVersions, type VersionDiff } from '../../importer/diff.ts';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import { printable, printableJson } from '../../shared/escapes.ts';
 import { count } from '../../shared/figures.ts';

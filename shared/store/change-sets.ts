@@ -79,7 +79,7 @@ function numberOf(digits: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The first 32 bits of the SHA-1 of an id and its digests, a space between; compare.lua adds up the same. */
-function entrySum(id: string, digests: string): number {
+/** Returns the first 32 bits of the SHA-1 of an id and its digests, with a space between. */
+export function entrySum(id: string, digests: string): number {
   return Number.parseInt(hash('sha1', `${id} ${digests}`).slice(0, 8), 16);
 }

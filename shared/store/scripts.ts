@@ -110,6 +110,33 @@ export async function retain(
   ]);
 }
 
+/** Some records of a content that are compared with the records of another content. */
+export interface Comparison {
+  readonly keys: readonly [order: string, records: string, otherRecords: string];
+  /** Number of the range of the order, from 0. */
+  readonly range: number;
+  /** How many ids of the range are skipped, and how many are compared. */
+  readonly from: number;
+  readonly count: number;
+  /** `alone`: only ids that the other content lacks. */
+  readonly only: 'all' | 'alone';
+  /** How many records the other content has. */
+  readonly otherCount: number;
+}
+
+/**
+ * Compares some records of two contents.
+ * @returns for each id that differs: the id, the SHA-1 of the walked record, and that of the other record or `-`; `null` if a
+ *   part of a content is missing
+ */
+export async function compare(
+  redis: Redis,
+  { keys, range, from, count, only, otherCount }: Comparison,
+): Promise<string[] | null> {
+  const reply = await run(redis, 'compare', keys, [range, from, count, only, otherCount]);
+  return reply === -1 ? null : (reply as string[]);
+}
+
 /** The history entry and the rejects with which an import ends. */
 export interface Conclusion {
   /** JSON text of the import's report. */
@@ -268,7 +295,7 @@ export interface Script {
   readonly text: string;
 }
 
-const scripts = ['begin', 'conclude', 'locked', 'publish', 'renew'] as const;
+const scripts = ['begin', 'compare', 'conclude', 'locked', 'publish', 'renew'] as const;
 const texts = new Map(
   scripts.map((name) => [name, readFileSync(new URL(`./${name}.lua`, import.meta.url), 'utf8')]),
 );

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { diffVersions, VersionVanishedError } from '../../importer/version-diff.ts';
+import { diffVersions, IncompleteContentError } from '../../importer/diff.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { readKeptVersions, type Version } from '../../shared/store/versions.ts';
@@ -35,7 +35,7 @@ describe('a diff', () => {
       expect(found).to.have.length(1);
       await redis.del(keys.content((kept[gone] as Version).content).records);
       const error = await read().catch((it: unknown) => it);
-      expect(error).to.be.instanceOf(VersionVanishedError);
+      expect(error).to.be.instanceOf(IncompleteContentError);
       expect(found).to.have.length(1);
     });
   }

@@ -1,0 +1,244 @@
+// The diff of two contents: which records differ, as counts and change sets for a publication, or record by record.
+
+import { differingMembers } from '../shared/differing-members.ts';
+import { formatOf } from '../shared/formats/content-format.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { type ChangeSetFacts, entrySum } from '../shared/store/change-sets.ts';
+import type { ContentName, PartKeys } from '../shared/store/keys.ts';
+import { rangeIds } from '../shared/store/packed-ids.ts';
+import { type BegunVersion, compare, NotPublishedError } from '../shared/store/scripts.ts';
+import type { StoredContent, Version } from '../shared/store/versions.ts';
+
+/** How many ids one command compares: it takes Redis less than a millisecond even if all of their records differ. */
+const idsAtOnce = 100;
+
+/** How many comparisons are sent before the first reply has arrived. */
+const sentAhead = 8;
+
+/** A part of a content that is compared was deleted meanwhile, or is damaged. */
+export class IncompleteContentError extends NotPublishedError {
+  constructor() {
+    super(
+      'A version that is compared was deleted meanwhile, or is damaged. Try again, or run "medref verify".',
+    );
+  }
+}
+
+/** The part of a content that belongs to one collection. */
+export interface ContentPart {
+  readonly name: ContentName;
+  readonly totalCount: number;
+}
+
+/** An id whose records differ, with the SHA-1 of the record before and after; `-` if there is none. */
+interface Difference {
+  readonly id: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** How many ids were added and removed, and how many records changed. */
+export interface DiffCounts {
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+}
+
+/** What differs between two versions. */
+export interface VersionDiffCounts extends DiffCounts {
+  /** The facts of the change set of each part; `null` if there was nothing to compare with. */
+  readonly changeSets: readonly (ChangeSetFacts | null)[];
+}
+
+/**
+ * Compares two versions of a collection and stages their change sets, also those of derived collections.
+ * @param before `null` if there is none: then everything is added, and there is no change set
+ * @returns the counts of the collection itself
+ * @throws IncompleteContentError
+ */
+export async function compareVersions(
+  redis: Redis,
+  { keys, name, lifetimeMs }: BegunVersion,
+  { before, after }: { before: Version | null; after: StoredContent },
+): Promise<VersionDiffCounts> {
+  if (!before) {
+    const none = [null, ...Object.keys(after.derived).map(() => null)];
+    return { added: after.totalCount, changed: 0, removed: 0, changeSets: none };
+  }
+  const stageDiff = (part: PartKeys, older: { totalCount: number }, newer: { totalCount: number }) =>
+    writeChangeSet(redis, part, {
+      key: part.changeSet(name),
+      before: { name: before.stored, totalCount: older.totalCount },
+      after: { name: after.stored, totalCount: newer.totalCount },
+      lifetimeMs,
+    });
+  const { sum, ...own } = await stageDiff(keys, before, after);
+  const changeSets: (ChangeSetFacts | null)[] = [factsOf({ ...own, sum }, before)];
+  for (const [collection, newer] of Object.entries(after.derived)) {
+    const older = before.derived[collection];
+    changeSets.push(older ? factsOf(await stageDiff(keys.derived(collection), older, newer), before) : null);
+  }
+  return { ...own, changeSets };
+}
+
+/** Returns whether a content has the very records of a version, also those of derived collections. */
+export function isSame(before: Version, { checksum, derived }: StoredContent): boolean {
+  const isSameDerived = Object.entries(derived).every(
+    ([name, its]) => before.derived[name]?.checksum === its.checksum,
+  );
+  return checksum === before.checksum && isSameDerived;
+}
+
+/** Returns the change sets of a version that is the same as the one before it, see {@link isSame}. */
+export function emptyChangeSets(
+  before: Version,
+  { derived }: StoredContent,
+): VersionDiffCounts['changeSets'] {
+  const facts = factsOf({ added: 0, changed: 0, removed: 0, sum: 0 }, before);
+  return [facts, ...Object.keys(derived).map(() => facts)];
+}
+
+function factsOf(
+  { added, changed, removed, sum }: DiffCounts & { sum: number },
+  { version: previous }: Version,
+): ChangeSetFacts {
+  return { size: added + changed + removed, sum, previous };
+}
+
+/** Writes the change set between two contents of a part. @throws IncompleteContentError */
+async function writeChangeSet(
+  redis: Redis,
+  part: PartKeys,
+  {
+    key,
+    before,
+    after,
+    lifetimeMs,
+  }: { key: string; before: ContentPart; after: ContentPart; lifetimeMs: number },
+): Promise<DiffCounts & { sum: number }> {
+  const counts = { added: 0, changed: 0, removed: 0, sum: 0 };
+  for (const walks of ['after', 'before'] as const) {
+    counts.removed = before.totalCount - (after.totalCount - counts.added);
+    let left = counts.removed;
+    if (walks === 'before' && left === 0) break;
+    for await (const found of differences(redis, part, { before, after, walks })) {
+      if (found.length === 0) continue;
+      const fields: [string, string][] = found.map((it) => [it.id, `${it.before} ${it.after}`]);
+      for (const [id, digests] of fields) counts.sum = (counts.sum + entrySum(id, digests)) % 2 ** 32;
+      if (walks === 'after') {
+        const added = found.filter((it) => it.before === '-').length;
+        counts.added += added;
+        counts.changed += found.length - added;
+      }
+      // In one step: an import that is killed in between must not leave a key that never expires.
+      const replies = await redis.multi().hset(key, fields.flat()).pexpire(key, lifetimeMs).exec();
+      for (const [error] of replies ?? []) if (error) throw error;
+      if (walks === 'before') left -= found.length;
+      if (walks === 'before' && left === 0) break;
+    }
+  }
+  return counts;
+}
+
+/**
+ * Yields what differs between two contents of a part: in the order of the newer content what it added or changed, or in the
+ * order of the older content what was removed.
+ */
+async function* differences(
+  redis: Redis,
+  part: PartKeys,
+  { before, after, walks }: { before: ContentPart; after: ContentPart; walks: 'after' | 'before' },
+): AsyncGenerator<Difference[], void> {
+  const [walked, other] = walks === 'after' ? [after, before] : [before, after];
+  const { order, records } = part.content(walked.name);
+  const { records: otherRecords } = part.content(other.name);
+  const positions = Array.from({ length: Math.ceil(walked.totalCount / idsAtOnce) }, (_, n) => n * idsAtOnce);
+  const compareFrom = async (position: number): Promise<Difference[]> => {
+    const flat = await compare(redis, {
+      keys: [order, records, otherRecords],
+      range: Math.floor(position / rangeIds),
+      from: position % rangeIds,
+      count: idsAtOnce,
+      only: walks === 'after' ? 'all' : 'alone',
+      otherCount: other.totalCount,
+    });
+    if (flat === null) throw new IncompleteContentError();
+    return Array.from({ length: flat.length / 3 }, (_, n) => {
+      const [id, its, others] = flat.slice(n * 3, n * 3 + 3) as [string, string, string];
+      return walks === 'after' ? { id, before: others, after: its } : { id, before: its, after: others };
+    });
+  };
+  const sent: Promise<Difference[]>[] = [];
+  for (const position of positions) {
+    const reply = compareFrom(position);
+    reply.catch(() => undefined); // Thrown when its turn comes.
+    sent.push(reply);
+    if (sent.length === sentAhead) yield (await sent.shift()) as Difference[];
+  }
+  for (const reply of sent) yield await reply;
+}
+
+/** A record that is in both versions and differs. */
+export interface ChangedRecord {
+  readonly id: number;
+  /** Members that differ, by their names from the outside in, such as `product.name`. */
+  readonly fields: readonly string[];
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** The differences of two versions, read from Redis as they are asked for. */
+export interface VersionDiff {
+  /** Records that only the later version has, in its order. */
+  added(): AsyncGenerator<unknown, void>;
+  /** In the order of the later version. */
+  changed(): AsyncGenerator<ChangedRecord, void>;
+  /** Records that only the earlier version has, in its order. */
+  removed(): AsyncGenerator<unknown, void>;
+}
+
+/** Compares the contents of two kept versions, record by record. The generators throw {@link IncompleteContentError}. */
+export function diffVersions(redis: Redis, part: PartKeys, from: Version, to: Version): VersionDiff {
+  const before = { name: from.stored, totalCount: from.totalCount };
+  const after = { name: to.stored, totalCount: to.totalCount };
+  const found = async function* (walks: 'after' | 'before', is: (it: Difference) => boolean) {
+    if (before.name === after.name) return;
+    for await (const some of differences(redis, part, { before, after, walks })) yield some.filter(is);
+  };
+  return {
+    async *added() {
+      for await (const some of found('after', (it) => it.before === '-'))
+        yield* await readRecords(redis, part, to, some);
+    },
+    async *changed() {
+      for await (const some of found('after', (it) => it.before !== '-')) {
+        const olds = await readRecords(redis, part, from, some);
+        const news = await readRecords(redis, part, to, some);
+        for (const [n, { id }] of some.entries()) {
+          const fields = differingMembers(olds[n], news[n]);
+          yield { id: Number(id), fields, before: olds[n], after: news[n] };
+        }
+      }
+    },
+    async *removed() {
+      for await (const some of found('before', () => true)) yield* await readRecords(redis, part, from, some);
+    },
+  };
+}
+
+/** Reads the records of some ids. @throws IncompleteContentError */
+async function readRecords(
+  redis: Redis,
+  part: PartKeys,
+  version: Version,
+  ids: readonly Difference[],
+): Promise<unknown[]> {
+  if (ids.length === 0) return [];
+  const format = formatOf(version);
+  const stored = await redis.hmgetBuffer(part.content(version.stored).records, ...ids.map(({ id }) => id));
+  return stored.map((bytes, n) => {
+    const text = bytes && format.openRecord(bytes, ids[n]?.id as string);
+    if (!text) throw new IncompleteContentError();
+    return JSON.parse(text.toString());
+  });
+}
