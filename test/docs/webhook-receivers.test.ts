@@ -1,14 +1,14 @@
-// The receivers of docs/OPERATIONS.md, run as they stand there but for their port, and told by a real webhook.
-
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { pino } from 'pino';
-import { startReport } from '../../importer/report.ts';
-import { createWebhook } from '../../importer/webhook.ts';
 import { examplesOf, missingProgram } from '../support/examples.ts';
-import { closedPort } from '../support/upstream-server.ts';
+import { medref } from '../support/medref.ts';
+import { expectedSignature } from '../support/receiver.ts';
+import { products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { closedPort, sending, startUpstreamServer } from '../support/upstream-server.ts';
 
 const secret = 'both-sides-know-it';
 
@@ -18,55 +18,59 @@ const runs = {
   sh: { program: 'sh', args: ['-c'] },
 } as const;
 
-describe('the receivers of docs/OPERATIONS.md', function () {
+describe('the webhook receivers of docs/OPERATIONS.md', function () {
   this.timeout(60_000);
+  const redis = useRedis();
   const receivers = examplesOf('docs/OPERATIONS.md').filter(({ file }) => file?.startsWith('receiver.'));
-  let child: ChildProcess | undefined;
-  afterEach(async () => {
-    if (!child || child.exitCode !== null) return;
-    child.kill('SIGKILL');
-    await once(child, 'close');
-  });
 
   it('are one for each language', () => {
     expect(receivers.map(({ language }) => language)).to.deep.equal(['js', 'python']);
   });
 
+  /** The body that a webhook of medref sends. */
+  let body: string;
+  before(async () => {
+    const webhook = await startUpstreamServer(async (response, request) => {
+      body = await text(request);
+      response.end();
+    });
+    const upstream = await startUpstreamServer(sending({ data: products(3) }));
+    await medref(['import', 'products'], {
+      REDIS_URL: redis().url,
+      PRODUCTS_URL: upstream.url().href,
+      WEBHOOK_URL: webhook.url().href,
+    });
+    await Promise.all([webhook.close(), upstream.close()]);
+  });
+
   for (const receiver of receivers) {
-    const title = `take what is signed with the secret, and nothing else: ${receiver.language}`;
     const absent = missingProgram(receiver);
-    if (absent) {
-      it.skip(`${title} (left out: there is no ${absent} on this machine)`);
-      continue;
-    }
-    it(title, async () => {
+    const left = absent ? ` (left out: ${absent} is missing)` : '';
+    it(`accept what is signed with the secret, and nothing else: ${receiver.language}${left}`, async function () {
+      if (absent) this.skip();
       const port = await closedPort();
       const { program, args } = runs[receiver.language];
       const running = spawn(program, [...args, receiver.code.replace('8080', String(port))], {
         env: { PATH: process.env['PATH'], WEBHOOK_SECRET: secret },
         stdio: ['ignore', 'pipe', 'inherit'],
       });
-      child = running;
-      let printed = '';
-      running.stdout.on('data', (chunk) => {
-        printed += chunk;
-      });
-      const webhookUrl = new URL(`http://127.0.0.1:${port}/`);
-      while (!(await fetch(webhookUrl).catch(() => null))) await sleep(20);
-      const tell = async (webhookSecret: string | undefined, version: number) => {
-        const lines: Record<string, unknown>[] = [];
-        const logger = pino({ level: 'trace' }, { write: (line) => void lines.push(JSON.parse(line)) });
-        const limits = { tryMs: 5_000, waitsMs: [], finishMs: 5_000, underWay: 1 };
-        const webhook = createWebhook({ webhookUrl, webhookSecret }, logger, limits);
-        webhook.tell(startReport('products').end('published', { version }));
-        await webhook.finish();
-        return lines.at(-1);
-      };
-      expect(await tell('another-secret', 1)).to.have.property('reason', 'It answered 401.');
-      expect(await tell(undefined, 2)).to.have.property('reason', 'It answered 401.');
-      expect(await tell(secret, 3)).to.include({ msg: 'The webhook took a notice.' });
-      while (!printed.endsWith('\n')) await once(running.stdout, 'data');
-      expect(printed).to.match(/^[0-9a-f-]{36} published products 3\n$/);
+      const printed = text(running.stdout);
+      try {
+        const url = `http://127.0.0.1:${port}/`;
+        while (!(await fetch(url).catch(() => null))) await sleep(20);
+        const send = async (headers: Record<string, string>) =>
+          (await fetch(url, { method: 'POST', body, headers })).status;
+        expect(await send({})).to.equal(401);
+        expect(await send({ 'medref-signature': expectedSignature(body, 'another') })).to.equal(401);
+        expect(await send({ 'medref-signature': expectedSignature(body, secret) })).to.equal(204);
+        await sleep(50);
+      } finally {
+        running.kill('SIGKILL');
+        await once(running, 'close');
+      }
+      const lines = (await printed).trim().split('\n');
+      expect(lines).to.have.length(1);
+      expect(lines[0]).to.match(/^[0-9a-f-]{36} published products \d+$/);
     });
   }
 });
