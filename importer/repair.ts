@@ -1,7 +1,6 @@
 // In: what was found damaged of a collection, under its lock. Out: made anew, as far as what is stored still tells it.
 
 import type { Collection } from '../shared/collections/define.ts';
-import { valueAt } from '../shared/collections/define.ts';
 import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -155,7 +154,7 @@ async function writeAnew(
   for (let range = 0; range * rangeIds < old.totalCount; range += 1) {
     const records = (await textsOf({ redis, keys }, old, { range, source })).map((json): ContentRecord => {
       const record = recordIn(json);
-      const id = valueAt(record, collection.idPath) as number;
+      const id = collection.idOf(record);
       position += 1;
       return { position, id, json, stored: storedRecord(id, json), record };
     });

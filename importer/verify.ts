@@ -1,7 +1,7 @@
 // In: a collection. Out: what of all that is stored of it is not as it was stored.
 
 import { crc32 } from 'node:zlib';
-import { type Collection, valueAt } from '../shared/collections/define.ts';
+import type { Collection } from '../shared/collections/define.ts';
 import { currentFormat } from '../shared/formats/content-format.ts';
 import { bytes, entriesAt, keyIn, unrankedEntryOf } from '../shared/formats/search-entries.ts';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -121,7 +121,7 @@ function indexWitness(collection: Collection): ContentWitness {
   return {
     record: (text) => {
       const record: unknown = JSON.parse(text.toString());
-      const id = valueAt(record, collection.idPath) as number;
+      const id = collection.idOf(record);
       const unranked = bytes(unrankedEntryOf(collection, { record, id, place }));
       place += 1;
       for (const entry of new Set(entriesAt(unranked, 0))) expected = (expected + sumOf(entry)) % 2 ** 48;

@@ -1,6 +1,7 @@
 // Records of a kept version: all of them in list order, or those with an id, a name that begins so, a barcode, a drug.
 
 import { html, raw } from 'hono/html';
+import { servedCollections } from '../../shared/collections/collections.ts';
 import type { Collection, ServedCollection } from '../../shared/collections/define.ts';
 import { blockLines } from '../../shared/store/block.ts';
 import type { Version } from '../../shared/store/versions.ts';
@@ -17,23 +18,24 @@ import { type Html, shownText } from './shown-text.ts';
 /** How many records a page has: few enough to be read one by one. */
 const perPage = 40;
 
-/** How many barcodes of a record a list shows. */
-const maxBarcodes = 3;
+/** How many values of an exact search a list shows of a record. */
+const maxValues = 3;
 
-/** By what records are found, and how a field for it is labelled; of those, what a collection can be searched by. */
-const fields: Readonly<Record<string, string>> = {
-  id: 'Id',
-  name: 'Name begins with',
-  barcode: 'Barcode',
-  drug: 'Id of the drug',
-};
+/** Returns a label: `Barcode` for `barcode`. */
+function label(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
+
+/** Returns the searches of a collection with what each accepts, and `id`. */
+function searchFields(collection: Collection): Readonly<Record<string, string>> {
+  return { id: 'digits 0-9 alone, from 1', ...searchParameters(collection) };
+}
 
 export const browsePage: PageDefinition = {
   label: 'Browse',
   collections: 'served',
   takes: {
-    ...{ id: 'digits 0-9 alone, from 1', name: 'the beginning of a name' },
-    ...{ barcode: '12 or 13 digits, or 14 that begin with 0', drug: 'the id of a drug' },
+    ...Object.assign({}, ...servedCollections.map((served) => searchFields(served.collection))),
     ...pinParameter,
     ...pagesTake,
   },
@@ -44,9 +46,9 @@ export const browsePage: PageDefinition = {
     const target = await readModel.target(its, readPin(context.parameters));
     const kept = await readModel.keptVersions(its);
     const page = readPage(context.parameters);
-    const { version, totalCount, records } = await findRecords(context, target, page);
+    const { version, totalCount, records } = await findRecords(context, { collection, target, page });
     const asked = Object.fromEntries(
-      Object.keys(fields).map((field) => [field, context.parameters.get(field)]),
+      Object.keys(searchFields(collection)).map((field) => [field, context.parameters.get(field)]),
     );
     const linkTo = (it: number) =>
       pageLink('browse', { collection: collection.name, version: version.version, ...asked, page: it });
@@ -67,14 +69,13 @@ interface Found {
 
 async function findRecords(
   { sources, parameters }: PageContext,
-  target: ReadTarget,
-  page: number,
+  { collection, target, page }: { collection: Collection; target: ReadTarget; page: number },
 ): Promise<Found> {
   const { readModel } = sources;
   const id = parameters.get('id');
   if (id !== undefined) return findById(readModel, target, readId(id));
   const span = { from: (page - 1) * perPage, count: perPage };
-  const search = readSearch(parameters);
+  const search = readSearch(collection, parameters);
   if (search) {
     const { version, totalCount, records } = await readModel.search(target, search, span);
     return { version, totalCount, records: records.map(String) };
@@ -96,11 +97,11 @@ function textsOf({ part }: ListRange): string[] {
   return lines.slice(from, from + count);
 }
 
-/** The first few barcodes, and how many more there are. */
-function barcodeCell(barcodes: readonly string[]): Html {
-  if (barcodes.length === 0) return none;
-  const more = barcodes.length - maxBarcodes;
-  return html`${barcodes.slice(0, maxBarcodes).map((it) => html`<span class="whole">${it}</span> `)}${more > 0 ? html`<small>and ${more} more</small>` : ''}`;
+/** Returns the first few values, and how many more there are. */
+function valuesCell(values: readonly (string | number)[]): Html {
+  if (values.length === 0) return none;
+  const more = values.length - maxValues;
+  return html`${values.slice(0, maxValues).map((it) => html`<span class="whole">${it}</span> `)}${more > 0 ? html`<small>and ${more} more</small>` : ''}`;
 }
 
 function searchForm(
@@ -109,33 +110,33 @@ function searchForm(
   kept: readonly Version[],
   { version: shown }: Version,
 ): Html {
-  const takes = { id: '', ...searchParameters(collection) };
-  const inputs = Object.entries(fields).filter(([field]) => Object.hasOwn(takes, field));
+  const fields = Object.keys(searchFields(collection));
+  const labelOf = (field: string) =>
+    collection.prefixSearches[field] ? `${label(field)} begins with` : label(field);
   return html`<form action="browse" method="get" class="asks" role="search" aria-label="Find records">
 <input type="hidden" name="collection" value="${collection.name}">
 <label>Version <select name="version">${kept.map(
     ({ version }) =>
       html`<option value="${version}"${version === shown ? raw(' selected') : ''}>${version}</option>`,
   )}</select></label>
-${inputs.map(
-  ([field, label]) =>
-    html`<label>${label} <input name="${field}" value="${parameters.get(field) ?? ''}" autocomplete="off"></label>`,
+${fields.map(
+  (field) =>
+    html`<label>${labelOf(field)} <input name="${field}" value="${parameters.get(field) ?? ''}" autocomplete="off"></label>`,
 )}
 <button>Find</button></form>`;
 }
 
 function recordTable(collection: Collection, { version }: Version, records: readonly string[]): Html {
-  const { barcodesOf } = collection;
+  const columns = Object.entries(collection.exactSearches);
   return table(
     `Records of version ${version}`,
-    [numbers('Id'), 'Name', ...(barcodesOf ? ['Barcodes'] : [])],
+    [numbers('Id'), 'Name', ...columns.map(([name]) => label(name))],
     records.map((json) => {
       const { id, name, record } = listedRecord(collection, json);
-      const barcodes = barcodesOf?.(record) ?? [];
       return [
         html`<a href="${pageLink('record', { collection: collection.name, id, version })}">${id}</a>`,
         shownText(name),
-        ...(barcodesOf ? [barcodeCell(barcodes)] : []),
+        ...columns.map(([, search]) => valuesCell(search.valuesOf(record))),
       ];
     }),
   );

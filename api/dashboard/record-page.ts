@@ -55,10 +55,10 @@ ${historyTable(history, { name, id, kept: kept.map((it) => it.version) })}`;
   },
 };
 
-/** From a drug to the products that have it. */
+/** Links from a drug to the products that have it. */
 function linkToSource({ collection, source }: ServedCollection, id: string, { version }: Version): Html {
-  if (collection === source || !source.drugOf) return html``;
-  const link = pageLink('browse', { collection: source.name, drug: id, version });
+  if (collection === source || !source.exactSearches[collection.singular]) return html``;
+  const link = pageLink('browse', { collection: source.name, [collection.singular]: id, version });
   return html`<p><a href="${link}">The ${source.name} that have it</a></p>`;
 }
 

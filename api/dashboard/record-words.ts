@@ -2,7 +2,6 @@
 
 import { html } from 'hono/html';
 import type { Collection } from '../../shared/collections/define.ts';
-import { valueAt } from '../../shared/collections/define.ts';
 import { facts, none, table } from './page-parts.ts';
 import { foldedText, type Html, shownText } from './shown-text.ts';
 
@@ -17,9 +16,9 @@ export interface ListedRecord {
 }
 
 /** What lists show of a record. @param json its JSON text */
-export function listedRecord({ idPath, namePath }: Collection, json: string): ListedRecord {
+export function listedRecord(collection: Collection, json: string): ListedRecord {
   const record: unknown = JSON.parse(json);
-  return { record, id: valueAt(record, idPath) as number, name: valueAt(record, namePath) as string };
+  return { record, id: collection.idOf(record), name: collection.nameOf(record) };
 }
 
 /** The members of a record, each with its value; those of arrays as tables. */

@@ -2,7 +2,7 @@
 
 import type { Collection } from '../../shared/collections/define.ts';
 import { type Part, parameterComponents } from './openapi-parameters.ts';
-import { pathsOf, takenBy } from './openapi-paths.ts';
+import { pathsOf, takenParameters } from './openapi-paths.ts';
 import { headerComponents, responseComponents } from './openapi-responses.ts';
 import { changeSchema, listOf, nounOf, recordSchema, reference, sharedSchemas } from './openapi-schemas.ts';
 
@@ -39,7 +39,7 @@ function openApiDocument(collections: readonly Collection[]): Part {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'The key, as the operator gave it.' },
       },
-      parameters: parameterComponents(collections.flatMap(takenBy)),
+      parameters: parameterComponents(takenParameters),
       headers: headerComponents,
       responses: responseComponents,
       schemas: {
@@ -57,7 +57,7 @@ const openTags = [
 ];
 
 function collectionTag(collection: Collection): Part {
-  return { name: nounOf(collection).many, description: `The collection \`${collection.name}\`` };
+  return { name: nounOf(collection).many, description: collection.describe };
 }
 
 function collectionSchemas(collection: Collection): [name: string, Part][] {

@@ -1,10 +1,11 @@
 // The parameters of requests as OpenAPI describes them: what they mean, and a schema of what they take.
 
+import { type Collection, exactTypes } from '../../shared/collections/define.ts';
 import type { JsonSchema } from '../../shared/collections/rules.ts';
 import { maxPerPage } from '../requests/paging.ts';
 import { maxWait } from '../requests/parameters.ts';
 import type { TakenParameters } from '../requests/route-parameters.ts';
-import { barcodeForm, maxIds, maxNameLength } from '../requests/search-parameters.ts';
+import { maxIds, maxNameLength } from '../requests/search-parameters.ts';
 
 /** A part of the document. */
 export type Part = Readonly<Record<string, unknown>>;
@@ -36,17 +37,6 @@ const queries: Readonly<Record<string, Part>> = {
       'With `version` nothing is waited for.',
     schema: { type: 'integer', minimum: 1, maximum: maxWait },
   },
-  name: {
-    description:
-      'Only records whose name begins with this. Upper case, lower case and accents make no difference. ' +
-      'Takes no control characters, and not white space alone.',
-    schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
-  },
-  barcode: {
-    description: 'Only products that have or had this barcode; of 14 digits, that of the last 13.',
-    schema: { type: 'string', pattern: barcodeForm.source },
-  },
-  drug: { description: 'Only products of the drug with this id.', schema: count },
   ids: {
     description:
       'Only the records with these ids, in this order; those that no record has are left out. Not together with a search.',
@@ -71,6 +61,21 @@ const idParameter: Part = {
   schema: { type: 'integer', minimum: 1 },
   example: 1,
 };
+
+/** Returns the parameters by which a collection is searched. */
+export function searchParametersOf({ prefixSearches, exactSearches }: Collection): Part[] {
+  const prefixes = Object.entries(prefixSearches).map(([name, { describe }]) => ({
+    ...{ name, in: 'query' },
+    description:
+      `${describe} Upper case, lower case and accents make no difference. ` +
+      'Takes no control characters, and not white space alone.',
+    schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
+  }));
+  const exact = Object.entries(exactSearches).map(([name, { describe, type }]) => ({
+    ...{ name, in: 'query', description: describe, schema: exactTypes[type].schema },
+  }));
+  return [...prefixes, ...exact];
+}
 
 /** All that routes with these tables take, to be referred to. @throws where a parameter has no description here */
 export function parameterComponents(tables: readonly TakenParameters[]): Record<string, Part> {

@@ -4,13 +4,13 @@ import type { Collection } from '../../shared/collections/define.ts';
 import {
   changeParameters,
   lineParameters,
-  listParameters,
+  otherListParameters,
   recordParameters,
   type TakenParameters,
   versionParameters,
 } from '../requests/route-parameters.ts';
 import { searchParameters } from '../requests/search-parameters.ts';
-import { type Part, parametersOf } from './openapi-parameters.ts';
+import { type Part, parametersOf, searchParametersOf } from './openapi-parameters.ts';
 import { dataResponses, errorResponses, requestIdHeader } from './openapi-responses.ts';
 import {
   type Noun,
@@ -22,10 +22,14 @@ import {
   versionNumber,
 } from './openapi-schemas.ts';
 
-/** The tables of parameters of all routes with data. */
-export function takenBy(collection: Collection): TakenParameters[] {
-  return [listParameters(collection), lineParameters, recordParameters, changeParameters, versionParameters];
-}
+/** The tables of parameters of all routes with data, but for searches. */
+export const takenParameters: readonly TakenParameters[] = [
+  otherListParameters,
+  lineParameters,
+  recordParameters,
+  changeParameters,
+  versionParameters,
+];
 
 /** All routes that the document describes, by their paths. */
 export function pathsOf(collections: readonly Collection[]): Part {
@@ -60,7 +64,7 @@ function listOperation(collection: Collection, { one, many }: Noun): Part {
       `A search is by ${enumeration.format(searches)}${searches.length > 1 ? '; with several, all must hold' : ''}. ` +
       'With `Accept: application/x-ndjson` the whole list comes, one record on each line, all of one version; it then ' +
       'takes no parameter but `version`.',
-    parameters: parametersOf(listParameters(collection)),
+    parameters: [...searchParametersOf(collection), ...parametersOf(otherListParameters)],
     responses: dataResponses(
       {
         description: 'A page; or all records as lines.',

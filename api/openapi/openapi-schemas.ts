@@ -11,9 +11,9 @@ export interface Noun {
 }
 
 /** `Company` and `Companies` of `companies`. */
-export function nounOf({ name }: Collection): Noun {
-  const many = name.charAt(0).toUpperCase() + name.slice(1);
-  return { one: many.replace(/ies$/, 'y').replace(/s$/, ''), many };
+export function nounOf({ name, singular }: Collection): Noun {
+  const capital = (noun: string) => noun.charAt(0).toUpperCase() + noun.slice(1);
+  return { one: capital(singular), many: capital(name) };
 }
 
 /** An object with these members, all of them required, and no others. */

@@ -2,7 +2,7 @@
 // and which records each drug has is remembered, for one process that serves.
 
 import { LRUCache } from 'lru-cache';
-import { type Collection, valueAt } from '../../shared/collections/define.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import {
   bytes,
   entriesAt,
@@ -62,8 +62,8 @@ export class OlderDrugs {
       if (!lines) return null;
       for (const line of lines.join('').split('\n').slice(0, -1)) {
         const record: unknown = JSON.parse(line);
-        const drug = collection.drugOf?.(record) as number;
-        const id = valueAt(record, collection.idPath) as number;
+        const drug = collection.exactSearches['drug']?.valuesOf(record)[0] as number;
+        const id = collection.idOf(record);
         const ids = drugs.get(drug);
         if (ids) ids.push(id);
         else drugs.set(drug, [id]);
@@ -88,7 +88,8 @@ export class OlderDrugs {
       for (const [n, text] of records.entries()) {
         const id = some[n] as string;
         const record: unknown = JSON.parse(text.toString());
-        if (barcode !== undefined && !collection.barcodesOf?.(record).includes(barcode)) continue;
+        if (barcode !== undefined && !collection.exactSearches['barcode']?.valuesOf(record).includes(barcode))
+          continue;
         const [entry] = entriesAt(
           bytes(unrankedEntryOf(collection, { record, id: Number(id), place: 0 })),
           0,

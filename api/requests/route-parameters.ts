@@ -10,8 +10,11 @@ export type TakenParameters = Readonly<Record<string, string>>;
 
 /** Those of a list, of a search in it, and of some of its records by their ids. */
 export function listParameters(collection: Collection): TakenParameters {
-  return { ...searchParameters(collection), ...idsParameter, ...pinParameter, ...pagingParameters };
+  return { ...searchParameters(collection), ...otherListParameters };
 }
+
+/** Those of every list. */
+export const otherListParameters: TakenParameters = { ...idsParameter, ...pinParameter, ...pagingParameters };
 
 /** Those of a whole list as lines. */
 export const lineParameters: TakenParameters = pinParameter;

@@ -57,8 +57,8 @@ export function listRoute(
       if (prefersNdjson(request)) return streamLines(request, h);
       const parameters = readParameters(request.raw.req.url ?? '', takes);
       const asked = readPageRequest(parameters);
-      const ids = readIds(parameters);
-      const search = readSearch(parameters);
+      const ids = readIds(served.collection, parameters);
+      const search = readSearch(served.collection, parameters);
       const pin = readPin(parameters);
       const target = await readModel.target(served, pin);
       const address = `${baseUrlOf(request, baseUrl)}/${name}`;

@@ -1,7 +1,6 @@
 // In: records that were staged. Out: the staged content of a collection that is derived from them; of an id, the first.
 
 import type { DerivedCollection } from '../../shared/collections/define.ts';
-import { valueAt } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { shortened } from '../../shared/shortened.ts';
 import type { ContentFacts } from '../../shared/store/versions.ts';
@@ -75,7 +74,7 @@ export class DerivedWriter {
     for (const { position, record: source } of sources) {
       const record = recordOf(source);
       const json = JSON.stringify(record);
-      const id = valueAt(record, collection.idPath) as number;
+      const id = collection.idOf(record);
       if (!found.has(json)) found.set(json, { position, id, json, stored: storedRecord(id, json), record });
     }
     return [...found.values()];

@@ -1,6 +1,6 @@
 // In: one value as it came from upstream. Out: the record as JSON text in its public shape, or the reason to reject it.
 
-import { type Collection, valueAt } from '../../shared/collections/define.ts';
+import type { Collection } from '../../shared/collections/define.ts';
 import { judgement } from '../../shared/collections/rules.ts';
 import { jsonPath, memberStep } from '../parse/values.ts';
 import { type Description, describe } from './description.ts';
@@ -46,7 +46,7 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
     const json = JSON.stringify(record);
     const tooLong = lengthReason(json);
     if (tooLong) return { valid: false, path: '$', reason: tooLong };
-    const id = valueAt(record, collection.idPath) as number;
+    const id = collection.idOf(record);
     return { valid: true, id, record, json, unknownMembers };
   };
 }

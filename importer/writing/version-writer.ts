@@ -72,7 +72,7 @@ export class VersionWriter {
     this.#derived = (collection.derived ?? []).map((derived) => new DerivedWriter(redis, begun, derived));
     this.#validate = createValidator(collection);
     this.#profiler = createProfiler(collection);
-    this.#idPath = jsonPath(collection.idPath);
+    this.#idPath = jsonPath(collection.id);
   }
 
   /** What has been counted so far; always `read = written + rejected`. */

@@ -1,7 +1,7 @@
-// Companies: what one is, what makes it valid.
+// Companies that make or sell medicinal products.
 
 import Joi from 'joi';
-import type { Collection } from './define.ts';
+import { defineCollection } from './define.ts';
 import { id, name, text, textOrNull } from './rules.ts';
 
 export interface Company {
@@ -18,10 +18,14 @@ export interface Company {
   district: string | null;
 }
 
-export const companies: Collection = {
+export const companies = defineCollection<Company>({
   name: 'companies',
-  idPath: ['id'],
-  namePath: ['name'],
+  singular: 'company',
+  describe: 'Companies that make or sell medicinal products.',
+  id: ['id'],
+  searchBy: {
+    name: { type: 'prefix', path: ['name'], describe: 'Only companies whose name begins with this.' },
+  },
   schema: Joi.object<Company, true>({
     id,
     name,
@@ -45,4 +49,4 @@ export const companies: Collection = {
     city: 'İZMİR',
     district: 'ÇİĞLİ',
   }),
-};
+});

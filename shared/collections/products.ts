@@ -1,7 +1,7 @@
 // Medicinal products, and the drugs that are derived from them.
 
 import Joi, { type StringSchema } from 'joi';
-import type { Collection } from './define.ts';
+import { defineCollection } from './define.ts';
 import { arrayOf, type Named, named, rule, textOrNull } from './rules.ts';
 
 /** Each barcode is found by the whole name too, so that the search index of a product grows with both. */
@@ -26,12 +26,16 @@ export interface Drug {
   drug: Named;
 }
 
-export const drugs: Collection = {
+export const drugs = defineCollection<Drug>({
   name: 'drugs',
-  idPath: ['drug', 'id'],
-  namePath: ['drug', 'name'],
+  singular: 'drug',
+  describe: 'The drugs that products are of, each once.',
+  id: ['drug', 'id'],
+  searchBy: {
+    name: { type: 'prefix', path: ['drug', 'name'], describe: 'Only drugs whose name begins with this.' },
+  },
   schema: Joi.object<Drug, true>({ drug: named }).example({ drug: { id: 3, name: 'NÖGEMRÜN' } }),
-};
+});
 
 const digits = /^[0-9]{12,13}$/;
 
@@ -41,13 +45,29 @@ const barcode = rule<StringSchema>(
   { type: 'string', pattern: digits.source },
 );
 
-export const products: Collection = {
+export const products = defineCollection<Product>({
   name: 'products',
-  idPath: ['product', 'id'],
-  namePath: ['product', 'name'],
-  barcodesOf: (record) => (record as Product).barcodes.map((it) => it.barcode),
-  drugOf: (record) => (record as Product).drug.id,
-  derived: [{ collection: drugs, recordOf: (record): Drug => ({ drug: (record as Product).drug }) }],
+  singular: 'product',
+  describe: 'Medicinal products.',
+  id: ['product', 'id'],
+  searchBy: {
+    name: {
+      type: 'prefix',
+      path: ['product', 'name'],
+      describe: 'Only products whose name begins with this.',
+    },
+    barcode: {
+      type: 'barcode',
+      valuesOf: ({ barcodes }) => barcodes.map(({ barcode }) => barcode),
+      describe: 'Only products that have or had this barcode; of 14 digits, that of the last 13.',
+    },
+    drug: {
+      type: 'id',
+      valuesOf: ({ drug }) => [drug.id],
+      describe: 'Only products of the drug with this id.',
+    },
+  },
+  derived: [{ collection: drugs, recordOf: ({ drug }): Drug => ({ drug }) }],
   schema: Joi.object<Product, true>({
     product: named,
     drug: named,
@@ -62,7 +82,7 @@ export const products: Collection = {
     published: false,
   }),
   accept: integerBarcodesToStrings,
-};
+});
 
 /** A barcode is declared an integer and carried as a string: an integer of 12 or 13 digits is taken as its digits. */
 function integerBarcodesToStrings(value: unknown): unknown {

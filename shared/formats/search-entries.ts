@@ -1,7 +1,7 @@
 // The entries of a search index. Sorted by their bytes they are one sequence: all names; then, by each key (a barcode, or a
 // drug), its records in list order; then, of keys with many records, what finds some of these.
 
-import { type Collection, valueAt } from '../collections/define.ts';
+import type { Collection } from '../collections/define.ts';
 import { fold } from '../store/fold.ts';
 
 /** What is searched for; at least one of these. */
@@ -32,9 +32,9 @@ export function unrankedEntryOf(
   collection: Collection,
   { record, id, place }: { record: unknown; id: number; place: number },
 ): string {
-  const name = fold(valueAt(record, collection.namePath) as string);
-  const drug = collection.drugOf?.(record);
-  const barcodes = collection.barcodesOf?.(record) ?? [];
+  const name = fold(collection.nameOf(record));
+  const drug = collection.exactSearches['drug']?.valuesOf(record)[0] as number | undefined;
+  const barcodes = (collection.exactSearches['barcode']?.valuesOf(record) ?? []) as string[];
   const drugPart = drug === undefined ? '' : sortable(drug);
   return [`n${escaped(name)}`, sortable(id), sortable(place), drugPart, ...barcodes].join(end);
 }

@@ -13,15 +13,22 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const substanceFile = `// Active substances: what one is, what makes it valid.
 
 import Joi from 'joi';
-import type { Collection } from './define.ts';
+import { defineCollection } from './define.ts';
 import { id, name } from './rules.ts';
 
-export const substances: Collection = {
+export interface Substance {
+  id: number;
+  name: string;
+}
+
+export const substances = defineCollection<Substance>({
   name: 'substances',
-  idPath: ['id'],
-  namePath: ['name'],
-  schema: Joi.object({ id, name }),
-};
+  singular: 'substance',
+  describe: 'Active substances.',
+  id: ['id'],
+  searchBy: { name: { type: 'prefix', path: ['name'], describe: 'Only substances whose name begins with this.' } },
+  schema: Joi.object<Substance, true>({ id, name }),
+});
 `;
 
 const runFile = `import { commandLine } from './bin/command-line.ts';

@@ -30,7 +30,7 @@ export interface Expectation {
 /** The keys of a collection. */
 export function keysOf(collection: string): CollectionKeys {
   const imported = importedCollections.find(({ name }) => name === collection);
-  return collectionKeys('medref', imported ?? { name: collection });
+  return collectionKeys('medref', imported ?? { name: collection, derived: [] });
 }
 
 /**

@@ -52,7 +52,12 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes a collection without an example, too', async () => {
-    const colours: Collection = { ...companyCollection, name: 'colours', schema: Joi.object({ id, name }) };
+    const colours: Collection = {
+      ...companyCollection,
+      name: 'colours',
+      singular: 'colour',
+      schema: Joi.object({ id, name }),
+    };
     const document = JSON.parse(openApiText([colours])) as typeof openApi;
     expect((await new Validator().validate({ ...document })).valid).to.equal(true);
     expect(Object.keys(document.paths)).to.include('/colours/{id}');
