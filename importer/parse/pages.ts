@@ -147,15 +147,13 @@ async function* readPage(
 
 async function* readDocument(
   document: UpstreamDocument,
-  { first, number: page, recordsBefore, limits }: PageContext,
+  { number: page, recordsBefore, limits }: PageContext,
 ): AsyncGenerator<RecordBatch, Envelope & { records: number }, undefined> {
   const name = urlText(document.url);
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  // What the list names itself, and the operator did not, may be anything: no text of it gets into a reason.
   const parser = createRecordParser({
     lines: document.lines,
     recordsBefore,
-    mayQuote: !first,
     maxDepth: limits.depth,
   });
   let position = recordsBefore;

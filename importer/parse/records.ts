@@ -38,8 +38,6 @@ export interface ParserOptions {
   readonly lines: boolean;
   /** How many records the pages before held. */
   readonly recordsBefore: number;
-  /** Whether a reason may show how a document begins that is not JSON. */
-  readonly mayQuote: boolean;
   /** How deep a record may be nested. */
   readonly maxDepth: number;
 }
@@ -101,7 +99,6 @@ type Place = 'start' | 'end' | `${'first' | 'next' | 'after'} ${'record' | 'memb
 /** An array of records, or an envelope with such an array as its `data`. */
 class DocumentParser implements RecordParser {
   private readonly reader: ValueReader;
-  private readonly mayQuote: boolean;
   private place: Place = 'start';
   private inEnvelope = false;
   private member = '';
@@ -109,10 +106,9 @@ class DocumentParser implements RecordParser {
   private readonly members = new Map<string, unknown>();
   private position: number;
 
-  constructor({ recordsBefore, mayQuote, maxDepth }: ParserOptions) {
+  constructor({ recordsBefore, maxDepth }: ParserOptions) {
     this.reader = new ValueReader(maxDepth);
     this.position = recordsBefore;
-    this.mayQuote = mayQuote;
   }
 
   feed(text: string): SourceRecord[] {
@@ -183,7 +179,7 @@ class DocumentParser implements RecordParser {
         if (this.member !== 'data') return true;
         if (character === '[') return this.expect(true, 'first record');
         throw new UnreadableJson(
-          `has a "data" member that is ${this.kindOf(text.slice(at))}, where an array of records is expected.`,
+          `has a "data" member that is ${this.kindOf(text.slice(at)) ?? 'no JSON'}, where an array of records is expected.`,
         );
       default:
         throw this.syntaxError();
@@ -210,14 +206,15 @@ class DocumentParser implements RecordParser {
   }
 
   private begin(start: string): void {
-    if (!/^[[{"\-\dtfn]/.test(start)) {
-      const beginning = this.mayQuote ? `: it begins with ${JSON.stringify(start.slice(0, 20))}` : '';
-      throw new UnreadableJson(`is not JSON${beginning}.`);
+    if (!/^[[{]/.test(start)) {
+      const kind = this.kindOf(start);
+      throw new UnreadableJson(
+        kind === null
+          ? `is not JSON: it begins with ${JSON.stringify(start.slice(0, 20))}.`
+          : `holds ${kind}, where a list of records is expected.`,
+      );
     }
     this.inEnvelope = start.startsWith('{');
-    if (!this.inEnvelope && !start.startsWith('[')) {
-      throw new UnreadableJson(`holds ${this.kindOf(start)}, where a list of records is expected.`);
-    }
     this.place = this.inEnvelope ? 'first member' : 'first record';
   }
 
@@ -256,16 +253,12 @@ class DocumentParser implements RecordParser {
     this.members.set(this.member, value);
   }
 
-  /** Names the kind of the value that a text begins with. */
-  private kindOf(text: string): string {
-    const character = text[0] as string;
-    if (character === '{') return 'an object';
-    if (character === '[') return 'an array';
-    if (character === '"') return 'a string';
-    if (/[-\d]/.test(character)) return 'a number';
-    const word = /^(true|false|null)/.exec(text)?.[0];
-    if (word === undefined) throw this.syntaxError();
-    return word;
+  /** Names the kind of the value that a text begins with; null if it begins with none. */
+  private kindOf(text: string): string | null {
+    if (text.startsWith('{')) return 'an object';
+    if (text.startsWith('"')) return 'a string';
+    if (/^[-\d]/.test(text)) return 'a number';
+    return /^(true|false|null)/.exec(text)?.[0] ?? null;
   }
 
   private syntaxError(): UnreadableJson {
