@@ -1,5 +1,5 @@
-// In: the words of a command line. Out: its exit code, when the one function of the command has ended.
-// A command's modules are loaded when it is called, so that each starts with what it needs.
+// The command line (commander): its commands, options and examples, and the exit code of each end.
+// The module of a command is loaded when it is called, so that each starts with what it needs.
 
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
@@ -13,33 +13,37 @@ import {
   parseRate,
   parseVersion,
 } from './arguments.ts';
-import { examplesText } from './examples.ts';
-import { exitCodes, LockedError, UsageError } from './exit-codes.ts';
-import type { CommandContext, Surroundings } from './surroundings.ts';
+import { type CliContext, type CommandContext, exitCodes, LockedError, UsageError } from './context.ts';
+
+/** An example for the help: a command line, and what it is for. */
+type Example = readonly [line: string, what: string];
 
 /**
- * Runs a command line to its end.
+ * Runs a command line to its end. Writes what went wrong in one line to stderr, and never throws.
  * @param args without the names of node and of the program
- * @returns the exit code; what went wrong is told in one line on stderr, and never thrown
+ * @returns the exit code
  */
-export async function commandLine(args: readonly string[], surroundings: Surroundings): Promise<number> {
+export async function commandLine(args: readonly string[], cli: CliContext): Promise<number> {
   let exitCode: number = exitCodes.done;
+  const { env, ...others } = cli;
   const perform: Perform = async (run) => {
-    const { env, ...others } = surroundings;
-    exitCode = await run({ ...others, settings: readSettings(env) });
+    const settings = readSettings(env);
+    // On a terminal, the result says what the log would.
+    const logLevel = cli.stderr.isTTY && !env['LOG_LEVEL'] ? 'silent' : settings.logLevel;
+    exitCode = await run({ ...others, settings: { ...settings, logLevel } });
   };
   try {
-    await programOf(perform, surroundings).parseAsync(args, { from: 'user' });
+    await createProgram(perform, cli).parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    return exitCodeOf(error, surroundings);
+    return exitCodeOf(error, cli);
   }
 }
 
-/** Runs a command with the settings, all of which are checked whatever the command needs. */
+/** Runs a command with the settings, which are all checked. */
 type Perform = (run: (context: CommandContext) => Promise<number>) => Promise<void>;
 
-function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): Command {
+function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliContext): Command {
   const program = new Command('medref')
     .description('Reference data of medicinal products and companies: imported into Redis, served over HTTP.')
     .version(packageVersion(), '--version', 'print the version of medref')
@@ -48,64 +52,92 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
-      // An error and what was meant are one line.
+      // An error and a suggestion are one line.
       outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`),
     })
-    .addHelpText('after', examplesText(''))
+    .addHelpText(
+      'after',
+      examplesText([
+        ['medref import', 'import every collection that has a URL'],
+        ['medref status', 'see what is live, and what to do next'],
+        ['medref keys create --client "Pharmacy 7"', 'give a client access'],
+      ]),
+    )
     .addHelpText('after', '\nSettings are environment variables; docs/OPERATIONS.md lists them.');
-  const command = (name: string, description: string, parent: Command = program) =>
+  const command = (
+    name: string,
+    description: string,
+    examples: readonly Example[],
+    parent: Command = program,
+  ) =>
     parent
       .command(name)
       .description(description)
       .addOption(new Option('--json', 'print one JSON document and nothing else on stdout'))
-      .addHelpText('after', examplesText(parent === program ? name : `${parent.name()} ${name}`));
+      .addHelpText('after', examplesText(examples));
   const performUntilStopped: Perform = (run) => {
     stayUp();
-    return perform(run);
+    return perform((context) => run({ ...context, settings: readSettings(env) }));
   };
 
-  command('serve', 'run the API').action((options) =>
-    performUntilStopped(async (context) =>
-      (await import('./commands/serve.ts')).serveCommand(context, options),
-    ),
+  command('serve', 'run the API', [['API_PORT=8080 medref serve', 'listen on another port']]).action(
+    (options) =>
+      performUntilStopped(async (context) =>
+        (await import('./commands/serve.ts')).serveCommand(context, options),
+      ),
   );
 
-  command('schedule', 'import on the schedule, and at start where nothing is live').action((options) =>
+  command('schedule', 'import on the schedule, and at start if a collection has no live version', [
+    ["IMPORT_CRON='*/15 6-20 * * *' medref schedule", 'import each quarter of an hour by day'],
+  ]).action((options) =>
     performUntilStopped(async (context) =>
       (await import('./commands/schedule.ts')).scheduleCommand(context, options),
     ),
   );
 
-  command('import', 'import now; without names, all collections that have a URL')
+  command('import', 'import now; without names, all collections that have a URL', [
+    ['medref import products', 'import one collection'],
+    ['medref import --dry-run', 'see what an import would do, and publish nothing'],
+    ['medref import products --force', 'publish what a check has refused'],
+  ])
     .argument('[collection...]', 'collections to import')
-    .option('--force', 'publish past the checks')
-    .option('--dry-run', 'go the whole way up to publishing, say what would happen, and leave nothing behind')
+    .option('--force', 'skip the checks')
+    .option('--dry-run', 'do everything except publishing, report it, and leave nothing behind')
     .action((names: string[], options) =>
       perform(async (context) =>
         (await import('./commands/import.ts')).importCommand(context, names, options),
       ),
     );
 
-  command('status', 'what is live, how old it is, how the last imports ended, and what to do next')
+  command('status', 'live versions, their age, the last imports, and what to do next', [
+    ['medref status', 'see what is live, and what to do next'],
+    ['medref status --max-age 36h', 'exit 1 if a list is too old, for monitoring'],
+    ['medref status --json | jq .collections[].stale', 'read it by a program'],
+  ])
     .option(
       '--max-age <D>',
-      'end with 1 where upstream was not found as it is live for longer, such as 36h (s, m, h, d)',
+      'exit 1 if the last successful upstream check is older, such as 36h (s, m, h, d)',
       parsed(parseDuration),
     )
     .action((options) =>
       perform(async (context) => (await import('./commands/status.ts')).statusCommand(context, options)),
     );
 
-  command('verify', 'read everything that is stored of the kept versions and hold it against its checksums')
+  command('verify', 'check everything that is stored of the kept versions against its checksums', [
+    ['medref verify', 'check all collections'],
+    ['medref verify products --repair', 'rebuild what is damaged'],
+  ])
     .argument('[collection...]', 'collections to verify; without names, all')
-    .option('--repair', 'make anew what the records still tell')
+    .option('--repair', 'rebuild damaged data from intact records')
     .action((names: string[], options) =>
       perform(async (context) =>
         (await import('./commands/verify.ts')).verifyCommand(context, names, options),
       ),
     );
 
-  command('versions', 'kept versions, each with the content it holds')
+  command('versions', 'kept versions and the content of each', [
+    ['medref versions products', 'see what you can roll back to'],
+  ])
     .argument('<collection>')
     .action((name: string, options) =>
       perform(async (context) =>
@@ -113,11 +145,15 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       ),
     );
 
-  command('rollback', 'make the content of a kept version live again, and hold the schedule')
+  command('rollback', 'publish the content of a kept version again, and pause scheduled imports', [
+    ['medref rollback products --dry-run', 'see what a rollback would change'],
+    ['medref rollback products', 'go back to the content before the current one'],
+    ['medref rollback products --to 20261122030000', 'go back to a version'],
+  ])
     .argument('<collection>')
     .option(
       '--to <N>',
-      'the version; without it, what was live before the current content; required while a rollback has paused imports',
+      'the version; default: the content before the current one; required while a rollback has paused imports',
       parsed(parseVersion),
     )
     .option('--dry-run', 'print what would change, and change nothing')
@@ -127,7 +163,9 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       ),
     );
 
-  command('resume', 'lift the hold, so that scheduled imports go on')
+  command('resume', 'resume scheduled imports after a rollback', [
+    ['medref resume products', 'let scheduled imports run again'],
+  ])
     .argument('<collection>')
     .action((name: string, options) =>
       perform(async (context) =>
@@ -135,19 +173,25 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       ),
     );
 
-  command('diff', 'what differs between two kept versions, record by record')
+  command('diff', 'records that differ between two kept versions', [
+    ['medref diff products', 'see what the live version changed'],
+    ['medref diff products --from 20261121030000 | less', 'compare an older version with the live one'],
+  ])
     .argument('<collection>')
     .option(
       '--from <N>',
-      'the earlier version; without it, the one before the live one',
+      'the earlier version; default: the one before the later version',
       parsed(parseVersion),
     )
-    .option('--to <N>', 'the later version; without it, the live one', parsed(parseVersion))
+    .option('--to <N>', 'the later version; default: the live one', parsed(parseVersion))
     .action((name: string, options) =>
       perform(async (context) => (await import('./commands/diff.ts')).diffCommand(context, name, options)),
     );
 
-  command('rejects', 'records that the last import rejected')
+  command('rejects', 'records that the last import rejected', [
+    ['medref rejects products', 'see what was rejected, and why'],
+    ['medref rejects products --json > rejects.json', 'send it to the operator of upstream'],
+  ])
     .argument('<collection>')
     .action((name: string, options) =>
       perform(async (context) =>
@@ -155,36 +199,62 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
       ),
     );
 
-  const keys = program.command('keys').description('API keys').addHelpText('after', examplesText('keys'));
+  const listExample: Example = ['medref keys list', 'see the clients, and when each used its key'];
+  const keys = program
+    .command('keys')
+    .description('API keys')
+    .addHelpText('after', examplesText([listExample]));
 
-  command('create', 'make a key; it is printed this once', keys)
-    .requiredOption('--client <name>', 'whom it is issued to', parsed(parseClient))
+  command(
+    'create',
+    'create a key and print it once',
+    [
+      ['medref keys create --client "Pharmacy 7"', 'create a key'],
+      ['medref keys create --client "Pharmacy 7" --expires 2099-12-31', 'create one that expires'],
+      ['medref keys create --client "Depot" --collections products,drugs', 'for two collections only'],
+    ],
+    keys,
+  )
+    .requiredOption('--client <name>', 'the client that gets it', parsed(parseClient))
     .option('--expires <ISO>', 'when it expires, such as 2027-01-31T00:00:00Z', parsed(parseExpiry))
-    .option('--rate <N/s>', 'requests a second it is made for, such as 10/s', parsed(parseRate))
+    .option('--rate <N/s>', 'its limit of requests per second, such as 10/s', parsed(parseRate))
     .option(
       '--collections <a,b>',
-      'the collections it is for, such as products,drugs; without it, all',
+      'the collections that it may read, such as products,drugs; default: all',
       parsed(parseCollections),
     )
     .action((options) =>
       perform(async (context) => (await import('./commands/keys.ts')).createKey(context, options)),
     );
 
-  command('list', 'all keys, without the keys themselves', keys).action((options) =>
+  command('list', 'all keys, without the keys themselves', [listExample], keys).action((options) =>
     perform(async (context) => (await import('./commands/keys.ts')).listKeys(context, options)),
   );
 
-  command('revoke', 'revoke a key at once', keys)
+  command(
+    'revoke',
+    'revoke a key at once',
+    [['medref keys revoke 077e2b2b83d5', 'end a key, by its id in the list']],
+    keys,
+  )
     .argument('<id>')
     .action((id: string, options) =>
       perform(async (context) => (await import('./commands/keys.ts')).revokeKey(context, id, options)),
     );
 
-  command('rotate', 'make a key that takes the place of another one, which ends a while later', keys)
+  command(
+    'rotate',
+    'create a key that replaces another one, which expires after an overlap',
+    [
+      ['medref keys rotate 077e2b2b83d5', 'replace a key, which works for another day'],
+      ['medref keys rotate 077e2b2b83d5 --overlap 7d', 'give its client a week'],
+    ],
+    keys,
+  )
     .argument('<id>')
     .option(
       '--overlap <D>',
-      'for how long the old key goes on working, such as 7d (s, m, h, d); without it, 24h',
+      'how long the old key still works, such as 7d (s, m, h, d); default: 24h',
       parsed(parseDuration),
     )
     .action((id: string, options) =>
@@ -194,32 +264,37 @@ function programOf(perform: Perform, { stdout, stderr, stayUp }: Surroundings): 
   return program;
 }
 
-/** The version of the package: of package.json beside the folder of the sources, or beside dist/. */
+/** Returns the version in package.json, which is beside the folder of this file, or beside dist/. */
 function packageVersion(): string {
   for (const path of ['../package.json', '../../package.json']) {
     try {
-      return (JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as { version: string })
-        .version;
+      const { version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
+      return String(version);
     } catch {
-      // It lies further up.
+      // It is further up.
     }
   }
   return 'unknown';
 }
 
-/** Tells what went wrong in one line, unless that has been told. */
-function exitCodeOf(error: unknown, { env, stderr }: Surroundings): number {
+/** Returns the exit code of an error, and writes it to stderr unless commander has. */
+function exitCodeOf(error: unknown, { env, stderr }: CliContext): number {
   if (error instanceof CommanderError) {
-    const helpWasAskedFor = error.exitCode === 0;
-    return helpWasAskedFor ? exitCodes.done : exitCodes.usage;
+    const isHelp = error.exitCode === 0;
+    return isHelp ? exitCodes.done : exitCodes.usage;
   }
   stderr.write(`${plainReason(error as Error)}\n`);
   if (error instanceof SettingsError || error instanceof UsageError) return exitCodes.usage;
   if (error instanceof LockedError) return exitCodes.locked;
-  if (!(error instanceof RedisUnavailableError) && env['LOG_LEVEL'] === 'debug') {
+  if (!(error instanceof RedisUnavailableError) && env['LOG_LEVEL'] === 'debug')
     stderr.write(`${(error as Error).stack}\n`);
-  }
   return exitCodes.failed;
+}
+
+/** Returns the examples as the help shows them after all else. */
+function examplesText(examples: readonly Example[]): string {
+  const lines = examples.flatMap(([line, what]) => [`    # ${what}`, `    ${line}`]);
+  return ['', 'Examples:', ...lines].join('\n');
 }
 
 function parsed<Value>(parse: (text: string) => Value): (text: string) => Value {

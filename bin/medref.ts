@@ -1,30 +1,28 @@
 #!/usr/bin/env node
-// The process of the command line: its streams, its signals, its priority, its exit code.
+// The process of the command line: its streams, signals, priority and exit code.
 
 import { Console } from 'node:console';
 import { existsSync, fstatSync, readdirSync, statSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 import { Writable } from 'node:stream';
 import { commandLine } from './command-line.ts';
-import { exitCodes } from './exit-codes.ts';
+import { exitCodes } from './context.ts';
 import { eraseLine } from './progress.ts';
-import { stopSignal } from './stop-signal.ts';
 
 let staysUp = false;
 let mindsResults = false;
 
-// Nothing of ours is written by console. What libraries would write there is told by their errors, in our words.
+// Nothing of ours is written by console. What libraries would write there is reported by their errors, in our words.
 const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
 globalThis.console = new Console(nowhere);
 
-// Certificates are checked, whoever is asked: upstream, the webhook, Redis. Node looks at this for each connection.
+// Certificates are always checked: those of upstream, the webhook and Redis. Node reads this for each connection.
 delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (mindsResults) return; // The command is told by its own write.
-  // Whoever read the results has seen enough; what runs until it is asked to stop runs on.
+  if (mindsResults) return; // The write of the command fails, too.
   if (error.code === 'EPIPE' && staysUp) return;
-  if (error.code === 'EPIPE') process.exit();
+  if (error.code === 'EPIPE') process.exit(); // The reader has seen enough.
   process.stderr.write(`The result could not be written: ${error.message}.\n`);
   process.exit(exitCodes.failed);
 });
@@ -33,26 +31,29 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => undefined);
 
 process.exitCode = await commandLine(process.argv.slice(2), {
-  ...{ env: process.env, stdout: process.stdout, stderr: process.stderr, lowerPriority, stopSignal },
-  // On a terminal, a line of the log takes the place of the progress, which is shown again below it.
+  env: process.env,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  // On a terminal, a line of the log replaces the progress, which is drawn again below it.
   log: (line) => process.stderr.write(process.stderr.isTTY ? eraseLine + line : line),
-  stayUp: () => {
+  stopSignal,
+  lowerPriority,
+  stayUp() {
     staysUp = true;
   },
-  mindResults: () => {
+  mindResults() {
     if (leadsNowhere(process.stdout.fd))
       throw new Error('The result would be lost: stdout is closed, or is /dev/null.');
     mindsResults = true;
   },
 });
 
-/** Node opens /dev/null in place of a stdout that is closed, and writes to it without an error. */
-function leadsNowhere(file: number): boolean {
-  try {
-    return fstatSync(file).rdev === statSync('/dev/null').rdev;
-  } catch {
-    return false; // There is no such device; what cannot be written fails as it is written.
-  }
+/** Returns a signal that is aborted when the process is asked to stop. A second request ends the process at once. */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(name, () => controller.abort(new Error(`It was stopped by ${name}.`)));
+  return controller.signal;
 }
 
 /** Lets other processes go first from now on: an import has time, and a reader notices each millisecond. */
@@ -66,5 +67,14 @@ function lowerPriority(): void {
     } catch {
       // The thread has ended, or the system does not allow it.
     }
+  }
+}
+
+/** Returns whether a file is /dev/null, which Node also opens in place of a stdout that is closed. */
+function leadsNowhere(file: number): boolean {
+  try {
+    return fstatSync(file).rdev === statSync('/dev/null').rdev;
+  } catch {
+    return false; // There is no such device.
   }
 }

@@ -1,14 +1,14 @@
-// In: how far an import has come. Out: a line on a terminal that keeps up; elsewhere a line of the log now and then.
+// Shows the progress of an import: a line on a terminal that is redrawn, or a line of the log now and then.
 
+import type { Logger } from 'pino';
 import type { ImportProgress } from '../importer/import.ts';
 import { age, count, counted } from '../shared/figures.ts';
-import type { Logger } from './logger.ts';
-import type { CommandContext } from './surroundings.ts';
+import type { CommandContext } from './context.ts';
 
 /** Shows progress. */
 export interface Progress {
   show(progress: ImportProgress): void;
-  /** Takes the line on the terminal away again. */
+  /** Erases the line on the terminal. */
   clear(): void;
 }
 
@@ -16,17 +16,17 @@ export interface Progress {
 export interface ProgressPlaces {
   readonly stderr: CommandContext['stderr'];
   readonly logger: Logger;
-  /** How often the log has a line at most, in ms. */
+  /** The shortest time between two lines of the log, in ms. */
   readonly logEveryMs?: number;
 }
 
-/** How often the line on a terminal is written anew at most, in ms. */
+/** The shortest time between two redraws on a terminal, in ms. */
 const redrawMs = 100;
 
-/** Takes away what stands on the current line of a terminal. */
+/** Erases the current line of a terminal. */
 export const eraseLine = '\r\x1b[K';
 
-/** Progress of one collection's import. */
+/** Returns what shows the progress of one collection's import. */
 export function createProgress(
   collection: string,
   { stderr, logger, logEveryMs = 10_000 }: ProgressPlaces,
@@ -35,10 +35,10 @@ export function createProgress(
   let shownAt = start;
   const everyMs = stderr.isTTY ? redrawMs : logEveryMs;
   const write = (pace: Pace) => {
-    // A line that is longer would go on in the next one, which is not taken away again.
+    // A longer line would continue on the next one, which is not erased.
     if (stderr.isTTY)
       stderr.write(eraseLine + lineOf(collection, pace).slice(0, stderr.columns || undefined));
-    else logger.info({ collection, ...pace }, 'The import goes on.');
+    else logger.info({ collection, ...pace }, 'The import is in progress.');
   };
   return {
     show: (progress) => {
@@ -53,11 +53,11 @@ export function createProgress(
   };
 }
 
-/** How fast it goes, and how long it will take. */
+/** How fast it is, and how long it will take. */
 interface Pace {
   readonly read: number;
   readonly perSecond: number;
-  /** Both are absent where it is not known how much there is. */
+  /** Both are absent if the length is not known. */
   readonly percent?: number;
   readonly secondsLeft?: number;
 }
@@ -72,8 +72,8 @@ function paceOf({ read, arrival }: ImportProgress, seconds: number): Pace {
 const barWidth = 20;
 
 function lineOf(collection: string, { read, perSecond, percent, secondsLeft }: Pace): string {
-  const figures = `${counted(read, 'record')}, ${count(perSecond)}/s`;
-  if (percent === undefined || secondsLeft === undefined) return `${collection}: ${figures}`;
+  const numbers = `${counted(read, 'record')}, ${count(perSecond)}/s`;
+  if (percent === undefined || secondsLeft === undefined) return `${collection}: ${numbers}`;
   const done = '='.repeat(Math.floor((percent * barWidth) / 100)).padEnd(barWidth);
-  return `${collection}: [${done}] ${percent} %, ${figures}, ${age(secondsLeft)} left`;
+  return `${collection}: [${done}] ${percent} %, ${numbers}, ${age(secondsLeft)} left`;
 }

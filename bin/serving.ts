@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { AccessLog } from '../api/admin/access-log.ts';
 import type { Metrics } from '../api/admin/metrics.ts';
 import type { TroubleLog } from '../api/admin/trouble-log.ts';
@@ -23,7 +24,6 @@ import {
 import { plainReason } from '../shared/redis/failures.ts';
 import { setupWarnings } from '../shared/redis/server-setup.ts';
 import { describeServer } from '../shared/redis/server-url.ts';
-import type { Logger } from './logger.ts';
 
 /** How long answers under way may take once the server is asked to stop, in ms. */
 export const drainMs = 10_000;

@@ -7,7 +7,7 @@ import { createMetrics } from '../api/admin/metrics.ts';
 import type { ApiKeyring } from '../api/reads/keyring.ts';
 import type { ReadModel } from '../api/reads/read-model.ts';
 import { createServer } from '../api/server.ts';
-import { exitCodes } from '../bin/exit-codes.ts';
+import { exitCodes } from '../bin/context.ts';
 import { settingDefinitions } from '../config/definitions.ts';
 import { sampleProducts } from '../demo/sample-catalogue.ts';
 import { checks } from '../importer/checks.ts';

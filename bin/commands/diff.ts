@@ -8,11 +8,9 @@ import { count } from '../../shared/figures.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type CollectionKeys, servedKeys } from '../../shared/store/keys.ts';
 import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/store/versions.ts';
-import { exitCodes } from '../exit-codes.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { collectionNamed } from './collection-argument.ts';
-import type { OutputOptions } from './output.ts';
-import { withRedis } from './with-redis.ts';
+import { collectionNamed } from '../arguments.ts';
+import { type CommandContext, exitCodes, withRedis } from '../context.ts';
+import type { OutputOptions } from '../output.ts';
 
 /** Prints the difference as it is found, however large it is. @returns the exit code */
 export async function diffCommand(

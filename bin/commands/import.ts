@@ -1,12 +1,15 @@
 // medref import: imports collections now, one after the other.
 
-import type { Settings } from '../../config/settings.ts';
+import type { Logger } from 'pino';
+import type { Settings, UpstreamSettings } from '../../config/settings.ts';
+import { importCollection } from '../../importer/import.ts';
 import { type ImportOutcome, type ImportReport, startReport } from '../../importer/report.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
-import type { Collection } from '../../shared/collections/define.ts';
-import { urlSetting } from '../../shared/collections/define.ts';
+import { type Collection, urlSetting } from '../../shared/collections/define.ts';
+import { printable } from '../../shared/escapes.ts';
+import { count } from '../../shared/figures.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import {
   isRedisUnavailable,
@@ -14,14 +17,10 @@ import {
   RedisUnavailableError,
   refusalKind,
 } from '../../shared/redis/failures.ts';
-import { exitCodes, UsageError } from '../exit-codes.ts';
-import { type Imports, importCollections } from '../import-collections.ts';
-import { createLogger } from '../logger.ts';
-import { operator } from '../operator.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { importedCollectionNamed } from './collection-argument.ts';
-import { importText } from './import-text.ts';
-import { type OutputOptions, print } from './output.ts';
+import { importedCollectionNamed } from '../arguments.ts';
+import { type CommandContext, createLogger, exitCodes, operator, UsageError } from '../context.ts';
+import { type OutputOptions, print, wrapped } from '../output.ts';
+import { createProgress } from '../progress.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(
@@ -29,42 +28,86 @@ export async function importCommand(
   names: readonly string[],
   { force = false, dryRun = false, ...options }: OutputOptions & { force?: boolean; dryRun?: boolean },
 ): Promise<number> {
-  const chosen = chooseCollections(context.settings, names);
+  const { settings } = context;
+  const chosen = chooseCollections(settings, names);
   const logger = createLogger(context).child({ by: operator() });
-  const webhook = createWebhook(context.settings, logger);
+  logger.info({ collections: chosen.map(({ name }) => name), force, dryRun }, 'An import by hand begins.');
+  const webhook = createWebhook(settings, logger);
+  const signal = context.stopSignal();
+  const reports: ImportReport[] = [];
+  const ended = (report: ImportReport) => {
+    reports.push(report);
+    if (!dryRun) webhook.tell(report);
+  };
   try {
-    const imports = await importChosen(context, chosen, { force, dryRun, logger, webhook });
-    print(context, { imports }, options, () => imports.map(importText).join('\n'));
-    return exitCodeOf(imports);
+    const warnings = await importAll(context, chosen, { logger, signal, force, dryRun, ended });
+    const warningText = warnings.map((warning) => wrapped(`warning: ${warning}`, '  ', ''));
+    print(context, { imports: reports }, options, () =>
+      [...warningText, ...reports.map(importText)].join('\n'),
+    );
+    return exitCodeOf(reports);
   } finally {
     await webhook.finish();
   }
 }
 
-/** Without Redis every import fails, and is reported like any other that failed. */
-async function importChosen(
+/** Imports collections one after the other. @returns warnings about Redis */
+async function importAll(
   context: CommandContext,
   chosen: readonly Collection[],
-  { logger, webhook, ...how }: Pick<Imports, 'logger' | 'webhook'> & { force: boolean; dryRun: boolean },
-): Promise<ImportReport[]> {
-  logger.info({ collections: chosen.map(({ name }) => name), ...how }, 'An import by hand begins.');
-  const signal = context.stopSignal();
+  { ended, ...options }: Omit<ImportOneOptions, 'redis'> & { ended: (report: ImportReport) => void },
+): Promise<string[]> {
+  const { redisUrl, keyPrefix } = context.settings;
+  const { logger, signal } = options;
   let redis: Redis | undefined;
   try {
-    redis = await connectForWriting(context.settings.redisUrl);
-    for (const warning of await serverWarnings(redis, context.settings.keyPrefix)) logger.warn(warning);
-    return await importCollections(context, { ...how, chosen, redis, logger, webhook, signal });
+    redis = await connectForWriting(redisUrl);
+    const warnings = await serverWarnings(redis, keyPrefix);
+    for (const warning of warnings) logger.warn(warning);
+    for (const collection of chosen) {
+      if (signal.aborted)
+        ended(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
+      else ended(await importOne(context, collection, { ...options, redis }));
+    }
+    return warnings;
   } catch (error) {
     const isOfRedis =
       error instanceof RedisUnavailableError || isRedisUnavailable(error) || refusalKind(error);
     if (!isOfRedis) throw error;
+    // Without Redis every import fails, and is reported like any other that failed.
     const reason = plainReason(error as Error);
-    const reports = chosen.map(({ name }) => startReport(name).end('failed', { reason }));
-    if (!how.dryRun) for (const report of reports) webhook.tell(report);
-    return reports;
+    for (const { name } of chosen) ended(startReport(name).end('failed', { reason }));
+    return [];
   } finally {
     redis?.disconnect();
   }
+}
+
+/** How one collection is imported. */
+export interface ImportOneOptions {
+  readonly redis: Redis;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly force?: boolean;
+  readonly dryRun?: boolean;
+  readonly scheduled?: boolean;
+}
+
+/** Imports one collection that has a URL, at a lower priority, and shows and logs how it goes. */
+export async function importOne(
+  { settings, stderr, lowerPriority }: CommandContext,
+  collection: Collection,
+  { force = false, dryRun = false, scheduled = false, ...options }: ImportOneOptions,
+): Promise<ImportReport> {
+  lowerPriority();
+  const upstream = settings.upstreams.get(collection.name) as UpstreamSettings;
+  const progress = createProgress(collection.name, { stderr, logger: options.logger });
+  const how = { upstream, force, dryRun, scheduled, onProgress: progress.show };
+  const report = await importCollection(collection, { ...settings, ...options, ...how });
+  progress.clear();
+  const isGood = ['published', 'unchanged', 'dry-run'].includes(report.outcome);
+  options.logger[isGood ? 'info' : 'warn'](report, `Import of ${collection.name}: ${report.outcome}.`);
+  return report;
 }
 
 function chooseCollections(settings: Settings, names: readonly string[]): Collection[] {
@@ -83,12 +126,47 @@ function chooseCollections(settings: Settings, names: readonly string[]): Collec
   );
 }
 
-/** Of several collections: the first that applies of failed, refused, locked, done. */
-function exitCodeOf(imports: readonly ImportReport[]): number {
-  const ended = (outcome: ImportOutcome) => imports.some((report) => report.outcome === outcome);
+/** Returns the first that applies of failed, refused, locked, done. */
+function exitCodeOf(reports: readonly ImportReport[]): number {
+  const ended = (outcome: ImportOutcome) => reports.some((report) => report.outcome === outcome);
   if (ended('failed')) return exitCodes.failed;
-  const wouldBeRefused = imports.some(({ outcome, reason }) => outcome === 'dry-run' && reason !== null);
+  const wouldBeRefused = reports.some(({ outcome, reason }) => outcome === 'dry-run' && reason !== null);
   if (ended('refused') || wouldBeRefused) return exitCodes.refused;
   if (ended('locked')) return exitCodes.locked;
   return exitCodes.done;
+}
+
+/** Returns a report as lines for people: the outcome, the numbers, the reason, warnings and what to do next. */
+function importText(report: ImportReport): string {
+  const { collection, outcome, version, previousVersion, reason, warnings } = report;
+  const { read, rejected, added, changed, removed } = report;
+  const stays = previousVersion === null ? '' : `: version ${previousVersion} stays live`;
+  const title = {
+    published: `published ${version}`,
+    unchanged: `unchanged: version ${version} stays live`,
+    refused: `REFUSED${stays}`,
+    failed: `FAILED${stays}`,
+    locked: 'locked by another import',
+    held: 'paused by a rollback',
+    'dry-run': reason === null ? 'dry run: would be published' : 'dry run: would be REFUSED',
+    'rolled-back': `rolled back, now version ${version}`,
+  }[outcome];
+  const hasDiff = outcome === 'published' || outcome === 'dry-run' || outcome === 'rolled-back';
+  const diff = hasDiff ? ` · +${count(added)} ~${count(changed)} −${count(removed)}` : '';
+  const numbers = read > 0 ? [`read ${count(read)} · rejected ${count(rejected)}${diff}`] : [];
+  const next =
+    rejected > 0 && outcome !== 'dry-run'
+      ? [`"medref rejects ${collection}" shows the rejected records`]
+      : [];
+  const details = [
+    ...(reason === null ? [] : [reason]),
+    ...numbers,
+    ...warnings.map((warning) => `warning: ${warning}`),
+    ...next,
+  ];
+  const indent = ''.padEnd(11);
+  return [
+    `${collection.padEnd(10)} ${title}   ${(report.durationMs / 1_000).toFixed(1)} s`,
+    ...details.map((line) => wrapped(printable(line), indent)),
+  ].join('\n');
 }

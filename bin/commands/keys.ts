@@ -1,4 +1,4 @@
-// medref keys: API keys, from their making to their end.
+// medref keys: creates, lists, revokes and rotates API keys.
 
 import { awaitDisk } from '../../importer/durability.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -13,17 +13,13 @@ import {
   rotateApiKey,
 } from '../../shared/store/api-keys.ts';
 import { apiKeyKeys } from '../../shared/store/keys.ts';
-import { exitCodes } from '../exit-codes.ts';
-import { createLogger, type Logger } from '../logger.ts';
-import { operator } from '../operator.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { type OutputOptions, print, printSafely, table } from './output.ts';
-import { withRedis } from './with-redis.ts';
+import { type CommandContext, createLogger, exitCodes, operator, withRedis } from '../context.ts';
+import { type OutputOptions, print, printSafely, table } from '../output.ts';
 
-/** For how long a key that was rotated goes on working, in seconds, unless somebody says otherwise. */
-const usualOverlapS = 86_400;
+/** How long a rotated key still works by default, in seconds. */
+const defaultOverlapS = 86_400;
 
-/** What a key may be made with. */
+/** The properties of a new key. */
 export interface KeyOptions {
   readonly client: string;
   readonly expires?: Date;
@@ -31,21 +27,7 @@ export interface KeyOptions {
   readonly collections?: readonly string[];
 }
 
-/** Runs a command on API keys, which not every Redis user may read. */
-async function withKeys<Result>(
-  { settings }: CommandContext,
-  run: (redis: Redis) => Promise<Result>,
-): Promise<Result> {
-  return withRedis(settings, run).catch((error: Error) => {
-    if (!error.message.startsWith('NOPERM')) throw error;
-    const [, user = 'default'] = /^[^/]+\/\/([^:@/]+)[:@]/.exec(settings.redisUrl) ?? [];
-    throw new Error(
-      `Redis user "${user}" may not read and change API keys. Run this with the REDIS_URL of the user "operator".`,
-    );
-  });
-}
-
-/** Makes a key and prints it, this once; one that could not be printed is revoked again. @returns the exit code */
+/** Creates a key and prints it once. A key that cannot be printed is revoked. @returns the exit code */
 export async function createKey(
   context: CommandContext,
   { client, expires, rate, collections, json }: OutputOptions & KeyOptions,
@@ -55,27 +37,22 @@ export async function createKey(
     const { keyPrefix } = context.settings;
     const terms = { client, expiresAt: expires ?? null, rate: rate ?? null, collections };
     const made = await createApiKey(redis, keyPrefix, terms);
-    const { id, key, expiresAt } = made;
-    const text = () =>
-      [
-        `Key ${id} for ${client}${expiresAt ? `, expires ${expiresAt}` : ''}. It is shown this once:`,
-        key,
-      ].join('\n');
-    const logger = createLogger(context).child({ by: operator(), id, client });
+    const { id, expiresAt } = made;
+    const title = `Key ${id} for ${client}${expiresAt ? `, expires ${expiresAt}` : ''}. It is shown only once:`;
     try {
-      logger.info({ expiresAt, rate: made.rate, collections }, 'A key was made.');
-      await onDisk(context, redis, { what: `key ${id}`, logger });
-      await printSafely(context, shown(made), { json: json === true }, text);
+      log(context, { id, client, expiresAt, rate: made.rate, collections }, 'A key was made.');
+      await awaitStored(context, redis, `key ${id}`);
+      await printKey(context, made, { json: json === true, title });
     } catch (error) {
       await revokeApiKey(redis, keyPrefix, id);
-      logger.info('A key was revoked, since it could not be written.');
+      log(context, { id, client }, 'A key was revoked, since it could not be written.');
       throw new Error(`The key could not be written, so it was revoked: ${(error as Error).message}.`);
     }
     return exitCodes.done;
   });
 }
 
-/** Prints what is known of all keys. @returns the exit code */
+/** Prints all keys, without the keys themselves. @returns the exit code */
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
   return withKeys(context, async (redis) => {
     const { keyPrefix, defaultRate } = context.settings;
@@ -99,25 +76,20 @@ export async function revokeKey(
   return withKeys(context, async (redis) => {
     const { keyPrefix } = context.settings;
     const key = await findApiKey(redis, keyPrefix, id);
-    if (!key) throw unknownKey(id);
+    if (!key || !(await revokeApiKey(redis, keyPrefix, id))) throw unknownKey(id);
     const { client } = key;
-    if (!(await revokeApiKey(redis, keyPrefix, id))) throw unknownKey(id);
-    const logger = createLogger(context);
-    logger.info({ by: operator(), id, client }, 'A key was revoked.');
-    await onDisk(context, redis, { what: `the end of key ${id}`, logger });
+    log(context, { id, client }, 'A key was revoked.');
+    await awaitStored(context, redis, `the end of key ${id}`);
     print(context, { id, client }, options, () => `Key ${id} of ${client} is revoked.`);
     return exitCodes.done;
   });
 }
 
-/**
- * Makes a key that takes the place of another one, and prints it, this once; where it could not be printed, all is as it
- * was. @returns the exit code
- */
+/** Creates a key that replaces another one, and prints it once. If it cannot, it undoes the rotation. @returns the exit code */
 export async function rotateKey(
   context: CommandContext,
   id: string,
-  { overlap = usualOverlapS, json }: OutputOptions & { overlap?: number },
+  { overlap = defaultOverlapS, json }: OutputOptions & { overlap?: number },
 ): Promise<number> {
   context.mindResults();
   return withKeys(context, async (redis) => {
@@ -125,19 +97,15 @@ export async function rotateKey(
     if (!rotation) throw unknownKey(id);
     const { made, old } = rotation;
     const { client } = made;
-    const text = () =>
-      [
-        `Key ${made.id} for ${client} takes the place of ${id}, which ends ${old.expiresAt}. It is shown this once:`,
-        made.key,
-      ].join('\n');
-    const logger = createLogger(context).child({ by: operator(), id, client, rotatedTo: made.id });
+    const title = `Key ${made.id} for ${client} replaces ${id}, which expires ${old.expiresAt}. It is shown only once:`;
+    const facts = { id, client, rotatedTo: made.id };
     try {
-      logger.info({ endsAt: old.expiresAt }, 'A key was rotated.');
-      await onDisk(context, redis, { what: `key ${made.id}`, logger });
-      await printSafely(context, shown(made), { json: json === true }, text);
+      log(context, { ...facts, endsAt: old.expiresAt }, 'A key was rotated.');
+      await awaitStored(context, redis, `key ${made.id}`);
+      await printKey(context, made, { json: json === true, title });
     } catch (error) {
       await rotation.undo();
-      logger.info('The rotation was undone, since the new key could not be written.');
+      log(context, facts, 'The rotation was undone, since the new key could not be written.');
       throw new Error(
         `The new key could not be written, so key ${id} stays as it was: ${(error as Error).message}.`,
       );
@@ -146,33 +114,54 @@ export async function rotateKey(
   });
 }
 
+/** Runs a command on API keys, which not every Redis user may read. */
+async function withKeys(
+  { settings }: CommandContext,
+  run: (redis: Redis) => Promise<number>,
+): Promise<number> {
+  return withRedis(settings, run).catch((error: Error) => {
+    if (!error.message.startsWith('NOPERM')) throw error;
+    const [, user = 'default'] = /^[^/]+\/\/([^:@/]+)[:@]/.exec(settings.redisUrl) ?? [];
+    throw new Error(
+      `Redis user "${user}" may not read and change API keys. Run this with the REDIS_URL of the user "operator".`,
+    );
+  });
+}
+
+/** Logs what was done, and who did it. */
+function log(context: CommandContext, facts: object, message: string): void {
+  createLogger(context).info({ by: operator(), ...facts }, message);
+}
+
 function unknownKey(id: string): Error {
   return new Error(`There is no key with the id ${JSON.stringify(id)}; "medref keys list" shows all.`);
 }
 
-/** Waits until what was done to keys is on the disk of Redis: a crash must not bring a revoked one back. */
-async function onDisk(
-  { settings }: CommandContext,
-  redis: Redis,
-  { what, logger }: { readonly what: string; readonly logger: Logger },
-): Promise<void> {
-  const { keys: key } = apiKeyKeys(settings.keyPrefix);
-  for (const warning of await awaitDisk(redis, key, what)) logger.warn(warning);
+/** Waits until a change is on the disk of Redis: a crash must not bring a revoked key back. */
+async function awaitStored(context: CommandContext, redis: Redis, what: string): Promise<void> {
+  const { keys } = apiKeyKeys(context.settings.keyPrefix);
+  for (const warning of await awaitDisk(redis, keys, what)) createLogger(context).warn(warning);
 }
 
-/** A key that was made, for programs. */
-function shown({ id, client, key, expiresAt, rate, collections }: MadeApiKey): Partial<MadeApiKey> {
-  return { id, client, key, expiresAt, rate, ...(collections && { collections }) };
+async function printKey(
+  context: CommandContext,
+  { id, client, key, expiresAt, rate, collections }: MadeApiKey,
+  { json, title }: { readonly json: boolean; readonly title: string },
+): Promise<void> {
+  const result = { id, client, key, expiresAt, rate, ...(collections && { collections }) };
+  await printSafely(context, result, { json }, () => `${title}\n${key}`);
 }
 
 function keyRow(key: ListedApiKey, defaultRate = 'no limit'): string[] {
+  const { id, client, createdAt, expiresAt, rate, collections, lastUsedAt, rotatedTo } = key;
   return [
-    ...[key.id, key.client, key.createdAt, key.expiresAt ?? 'never', key.rate ?? defaultRate],
-    ...[key.collections?.join(',') ?? 'all', key.lastUsedAt ?? 'never', rotated(key)],
+    id,
+    client,
+    createdAt,
+    expiresAt ?? 'never',
+    rate ?? defaultRate,
+    collections?.join(',') ?? 'all',
+    lastUsedAt ?? 'never',
+    rotatedTo ? `to ${rotatedTo}, ${isStillUsed(key) ? 'still used' : 'not used since'}` : '',
   ];
-}
-
-function rotated(key: ListedApiKey): string {
-  if (!key.rotatedTo) return '';
-  return `to ${key.rotatedTo}, ${isStillUsed(key) ? 'still used' : 'not used since'}`;
 }

@@ -4,11 +4,9 @@ import { printable } from '../../shared/escapes.ts';
 import { count, counted } from '../../shared/figures.ts';
 import { type LastRejects, readLastRejects } from '../../shared/last-rejects.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
-import { exitCodes } from '../exit-codes.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { importedCollectionNamed } from './collection-argument.ts';
-import { type OutputOptions, print } from './output.ts';
-import { withRedis } from './with-redis.ts';
+import { importedCollectionNamed } from '../arguments.ts';
+import { type CommandContext, exitCodes, withRedis } from '../context.ts';
+import { type OutputOptions, print } from '../output.ts';
 
 /** Prints the rejects of a collection's last import. @returns the exit code */
 export async function rejectsCommand(

@@ -1,41 +1,39 @@
-// medref rollback and medref resume: an older content is made live again, and the schedule held until it is lifted.
+// medref rollback and medref resume: publishes an older content again and pauses scheduled imports, and resumes them.
 
-import {
-  liftHold,
-  type RollbackResult,
-  type RolledBack,
-  rollBack,
-  VersionRequiredError,
-} from '../../importer/rollback.ts';
+import { liftHold, type RolledBack, rollBack, VersionRequiredError } from '../../importer/rollback.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import { count } from '../../shared/figures.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
-import { exitCodes, LockedError, UsageError } from '../exit-codes.ts';
-import { createLogger } from '../logger.ts';
-import { operator } from '../operator.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { importedCollectionNamed } from './collection-argument.ts';
-import { type OutputOptions, print } from './output.ts';
-import { withRedis } from './with-redis.ts';
+import { importedCollectionNamed } from '../arguments.ts';
+import {
+  type CommandContext,
+  createLogger,
+  exitCodes,
+  LockedError,
+  operator,
+  UsageError,
+  withRedis,
+} from '../context.ts';
+import { type OutputOptions, print, wrapped } from '../output.ts';
 
 /** Publishes the content of a kept version again. @returns the exit code */
 export async function rollbackCommand(
   context: CommandContext,
   name: string,
-  options: OutputOptions & { to?: number; dryRun?: boolean },
+  { to, dryRun = false, ...options }: OutputOptions & { to?: number; dryRun?: boolean },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
-  const { keyPrefix } = context.settings;
-  const { to = null, dryRun = false } = options;
+  const { settings } = context;
   const logger = createLogger(context).child({ by: operator(), collection: name });
-  logger.info({ to, dryRun }, 'A rollback begins.');
-  const result = await withRedis(context.settings, (redis) =>
-    rollBack(collection, { redis, keyPrefix, to, dryRun }),
+  logger.info({ to: to ?? null, dryRun }, 'A rollback begins.');
+  const result = await withRedis(settings, (redis) =>
+    rollBack(collection, { redis, keyPrefix: settings.keyPrefix, to: to ?? null, dryRun }),
   ).catch((error: Error) => {
     throw error instanceof VersionRequiredError ? new UsageError(error.message) : error;
   });
-  logger.info(ended(result), 'The rollback has ended.');
+  const { outcome } = result;
   if (result.outcome === 'locked') {
+    logger.info({ outcome }, 'The rollback has ended.');
     const { holder, since } = result.lock;
     throw new LockedError(
       `The lock of ${name} is held by ${holder} since ${since}. Try again when it has ended.`,
@@ -43,68 +41,61 @@ export async function rollbackCommand(
   }
   if (result.outcome === 'unchanged') {
     const { version } = result;
+    logger.info({ outcome, version }, 'The rollback has ended.');
     print(
       context,
-      { collection: name, outcome: 'unchanged', version },
+      { collection: name, outcome, version },
       options,
       () => `${name}: version ${version} is live and has that content already; nothing was done`,
     );
     return exitCodes.done;
   }
-  const { report, outcome } = result;
-  for (const warning of report.warnings) logger.warn(warning);
-  const { version, previousVersion, added, changed, removed } = report;
-  const { contentOf, totalCount, previousTotalCount } = result;
-  const counts = { previousTotalCount, totalCount, added, changed, removed };
-  const webhook = createWebhook(context.settings, logger);
+  const { report, contentOf, totalCount, previousTotalCount } = result;
+  const { version, previousVersion, added, changed, removed, warnings } = report;
+  logger.info({ outcome, version, previousVersion, contentOf }, 'The rollback has ended.');
+  for (const warning of warnings) logger.warn(warning);
+  const webhook = createWebhook(settings, logger);
   if (!dryRun) webhook.tell(report);
-  print(context, { collection: name, outcome, version, contentOf, previousVersion, ...counts }, options, () =>
+  const versions = { version, contentOf, previousVersion };
+  const counts = { previousTotalCount, totalCount, added, changed, removed };
+  print(context, { collection: name, outcome, ...versions, ...counts }, options, () =>
     rollbackText(name, result),
   );
   await webhook.finish();
   return exitCodes.done;
 }
 
-/** What was live, what is live now, what changed, and how the pause ends, as lines for people. */
+/** Returns from what to what it went, what changed, and how the pause ends, as lines for people. */
 function rollbackText(
   name: string,
   { report, contentOf, totalCount, previousTotalCount }: RolledBack,
 ): string {
   const { version, previousVersion, added, changed, removed, warnings } = report;
   const diff = `${count(added)} added, ${count(changed)} changed, ${count(removed)} removed`;
-  const from = `version ${previousVersion} (${count(previousTotalCount)} records)`;
-  const to = `the content of version ${contentOf} (${count(totalCount)} records)`;
-  const lines =
+  const from = `from ${previousVersion} (${count(previousTotalCount)} records)`;
+  const to = `to the content of ${contentOf} (${count(totalCount)} records)`;
+  const sentences =
     version === null
-      ? [`dry run: a rollback would go from ${from} to ${to}: ${diff}; nothing was changed`]
+      ? [`dry run: would roll back ${from} ${to}: ${diff}. Nothing was changed.`]
       : [
-          `rolled back from ${from} to ${to}, now live as version ${version}: ${diff}`,
+          `rolled back ${from} ${to}, now served as ${version}: ${diff}.`,
           ...warnings.map((warning) => `warning: ${warning}`),
-          `scheduled imports are paused; "medref resume ${name}" resumes them, and so does an import by hand that publishes`,
+          `Scheduled imports are paused; "medref resume ${name}" resumes them.`,
         ];
-  return lines.map((line) => `${name}: ${line}`).join('\n');
+  return sentences.map((sentence) => wrapped(`${name}: ${sentence}`, '  ', '')).join('\n');
 }
 
-/** A result as the log has it: with the versions, where there are any. */
-function ended(result: RollbackResult): object {
-  const { outcome } = result;
-  if (outcome === 'locked') return { outcome };
-  if (outcome === 'unchanged') return { outcome, version: result.version };
-  const { version, previousVersion } = result.report;
-  return { outcome, version, previousVersion, contentOf: result.contentOf };
-}
-
-/** Lifts the hold of a collection. @returns the exit code */
+/** Resumes the scheduled imports of a collection. @returns the exit code */
 export async function resumeCommand(
   context: CommandContext,
   name: string,
   options: OutputOptions,
 ): Promise<number> {
   const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'resume'));
-  const wasHeld = await withRedis(context.settings, (redis) => liftHold(redis, keys));
-  createLogger(context).info({ by: operator(), collection: name, wasHeld }, 'The schedule was resumed.');
-  print(context, { collection: name, wasHeld }, options, () =>
-    wasHeld ? `${name}: scheduled imports go on` : `${name}: scheduled imports were not held`,
+  const wasPaused = await withRedis(context.settings, (redis) => liftHold(redis, keys));
+  createLogger(context).info({ by: operator(), collection: name, wasPaused }, 'The schedule was resumed.');
+  print(context, { collection: name, wasPaused }, options, () =>
+    wasPaused ? `${name}: scheduled imports are resumed` : `${name}: scheduled imports were not paused`,
   );
   return exitCodes.done;
 }

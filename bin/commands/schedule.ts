@@ -1,37 +1,38 @@
-// medref schedule: imports on the schedule, and at start the collections that have no live version, or a damaged one.
+// medref schedule: imports on the schedule, at start if a collection has no live version, and if followed upstreams publish.
 
 import { mkdir, rmdir, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import type { UpstreamSettings } from '../../config/settings.ts';
-import type { Follower, Pauses } from '../../importer/follow.ts';
-import { startSchedule, type Waits } from '../../importer/schedule.ts';
+import { Follower, type Pauses } from '../../importer/follow.ts';
+import { readLastImportSince, readSeenVersion, startReport } from '../../importer/report.ts';
+import { type RunEnd, type Schedule, startSchedule, type Waits } from '../../importer/schedule.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
-import { createWebhook } from '../../importer/webhook.ts';
+import { createWebhook, type Webhook } from '../../importer/webhook.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
+import type { Collection } from '../../shared/collections/define.ts';
+import { readLockHolder } from '../../shared/lock-holder.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { damageIn } from '../../shared/redis/damage.ts';
-import { RedisUnavailableError } from '../../shared/redis/failures.ts';
+import { plainReason, RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { readLiveVersion } from '../../shared/store/versions.ts';
-import { exitCodes, UsageError } from '../exit-codes.ts';
-import { followerOf } from '../following.ts';
-import { createLogger, type Logger } from '../logger.ts';
-import { scheduledImports } from '../scheduled-imports.ts';
-import { aborted } from '../stop-signal.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { type OutputOptions, print } from './output.ts';
+import { aborted, type CommandContext, createLogger, exitCodes, UsageError } from '../context.ts';
+import { type OutputOptions, print } from '../output.ts';
+import { importOne } from './import.ts';
 
 /** How often the folder of the heartbeat gets a new time, in ms. */
 const beatEveryMs = 10_000;
 
-/** How often a Redis that is away is looked for, in ms. */
-const lookForRedisEveryMs = 1_000;
+/** How often a Redis that is unavailable is tried, in ms. */
+const tryRedisEveryMs = 1_000;
 
 /**
- * Runs until it is asked to stop; an import under way is ended first. Starts whether Redis is there or not. Tests shorten
- * the waits. @returns the exit code
+ * Runs until it is asked to stop, and lets an import in progress end first. Starts even if Redis is unavailable.
+ * @param waits shorter in tests, as are `pauses`
+ * @returns the exit code
  */
 export async function scheduleCommand(
   context: CommandContext,
@@ -39,24 +40,27 @@ export async function scheduleCommand(
   { waits, pauses }: { readonly waits?: Waits; readonly pauses?: Pauses } = {},
 ): Promise<number> {
   const { settings } = context;
-  const { importCron: cron, importTimezone: timezone } = settings;
+  const { importCron: cron, importTimezone: timezone, keyPrefix, redisUrl } = settings;
   const collections = importedCollections.filter(({ name }) => settings.upstreams.has(name));
   if (collections.length === 0)
     throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(context);
   const signal = context.stopSignal();
-  const heartbeat = startHeartbeat(join(tmpdir(), `medref-schedule-${settings.keyPrefix}`), logger);
-  const connecting = connectOnceThere(settings.redisUrl, { logger, signal });
+  const heartbeat = startHeartbeat(join(tmpdir(), `medref-schedule-${keyPrefix}`), logger);
+  const connecting = connectWhenAvailable(redisUrl, logger, signal);
   const webhook = createWebhook(settings, logger);
-  const importDue = scheduledImports(context, connecting, { logger, webhook, signal });
+  const imports = new DueImports(context, { connecting, logger, signal, webhook });
   const followers = new Map<string, Follower>();
-  const scheduled = collections.map((collection) => {
+  const schedules = new Map<Collection, Schedule>();
+  for (const collection of collections) {
     const { name } = collection;
     const schedule = startSchedule({
-      ...{ cron, timezone, waits },
+      cron,
+      timezone,
+      waits,
       run: async (due) => {
         followers.get(name)?.importBegins();
-        const end = await importDue(collection, due);
+        const end = await imports.run(collection, due);
         followers.get(name)?.importEnds(end);
         return end;
       },
@@ -66,51 +70,170 @@ export async function scheduleCommand(
           'A scheduled import begins late: this process or its machine stood still when it was due.',
         ),
       onSkipped: () =>
-        logger.warn({ collection: name }, 'A scheduled import is skipped: the one before still runs.'),
+        logger.warn(
+          { collection: name },
+          'A scheduled import is skipped: the one before is still in progress.',
+        ),
       onRetry: (at, tryNumber) =>
-        logger.warn({ collection: name, at, tryNumber }, 'A scheduled import failed and is tried again.'),
+        logger.warn({ collection: name, at, tryNumber }, 'A scheduled import failed; it will be retried.'),
     });
-    return { collection, schedule };
-  });
-  const following: Promise<void>[] = [];
+    schedules.set(collection, schedule);
+  }
+  let following: Promise<unknown> = Promise.resolve();
   try {
     const redis = await connecting;
     if (!redis) return exitCodes.done;
-    for (const warning of await serverWarnings(redis, settings.keyPrefix)) logger.warn(warning);
-    const names = collections.map(({ name }) => name);
-    const nextRun = scheduled[0]?.schedule.nextRun().toISOString();
-    logger.info({ collections: names, cron, timezone, nextRun }, 'Scheduled.');
+    for (const warning of await serverWarnings(redis, keyPrefix)) logger.warn(warning);
+    const scheduled = collections.map(({ name }) => name);
+    const nextRun = [...schedules.values()][0]?.nextRun().toISOString();
+    logger.info({ collections: scheduled, cron, timezone, nextRun }, 'Scheduled.');
     print(
       context,
-      { scheduled: names, nextRun },
+      { scheduled, nextRun },
       options,
-      () => `Importing ${names.join(' and ')}; next at ${nextRun}.`,
+      () => `Importing ${scheduled.join(' and ')}; next at ${nextRun}.`,
     );
-    for (const { collection, schedule } of settings.follow ? scheduled : []) {
-      const { name } = collection;
-      const follower = followerOf({
-        ...{ collection: name, upstream: settings.upstreams.get(name) as UpstreamSettings, redis, logger },
-        ...{ keys: collectionKeys(settings.keyPrefix, collection), signal, pauses },
-        importNow: schedule.runNow,
-      });
-      if (follower) followers.set(name, follower);
+    for (const [collection, { runNow }] of settings.follow ? schedules : []) {
+      const { url, token } = settings.upstreams.get(collection.name) as UpstreamSettings;
+      const keys = collectionKeys(keyPrefix, collection);
+      const options = { redis, keys, logger, signal, pauses, importNow: runNow };
+      const follower = followerOf(collection.name, { url, token }, options);
+      if (follower) followers.set(collection.name, follower);
     }
-    for (const { collection, schedule } of scheduled) {
-      if (!(await hasLive(redis, collectionKeys(settings.keyPrefix, collection)))) schedule.runNow();
-    }
-    following.push(...[...followers.values()].map((it) => it.run()));
+    for (const [collection, { runNow }] of schedules)
+      if (!(await hasLive(redis, collectionKeys(keyPrefix, collection)))) runNow();
+    following = Promise.all([...followers.values()].map((it) => it.run()));
     await aborted(signal);
     return exitCodes.done;
   } finally {
-    await Promise.all(following);
-    await Promise.all(scheduled.map(({ schedule }) => schedule.stop()));
+    await following;
+    await Promise.all([...schedules.values()].map((it) => it.stop()));
     await heartbeat.stop();
     (await connecting.catch(() => null))?.disconnect();
     await webhook.finish();
   }
 }
 
-/** Returns whether a collection has a live version; if its pointer is damaged, the next import reports that. */
+/** What scheduled imports work with. */
+interface DueImportsOptions {
+  readonly connecting: Promise<Redis | null>;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly webhook: Webhook;
+}
+
+/** Imports collections that are due, one at a time, unless another process does. */
+class DueImports {
+  readonly #context: CommandContext;
+  readonly #options: DueImportsOptions;
+  #last: Promise<unknown> = Promise.resolve();
+  /** By collection: since when another process has had its lock, as the log says already. */
+  readonly #lockedSince = new Map<string, string>();
+
+  constructor(context: CommandContext, options: DueImportsOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Imports a collection that is due since a time. Never rejects. */
+  run(collection: Collection, due: Date): Promise<RunEnd> {
+    const run = this.#last.then(async (): Promise<RunEnd> => {
+      try {
+        return await this.#run(collection, due);
+      } catch (error) {
+        const reason = plainReason(error as Error);
+        this.#options.logger.error(
+          { collection: collection.name, err: error, reason },
+          'A scheduled import could not begin.',
+        );
+        this.#options.webhook.tell(startReport(collection.name).end('failed', { reason }));
+        return 'failed';
+      }
+    });
+    this.#last = run;
+    return run;
+  }
+
+  async #run(collection: Collection, due: Date): Promise<RunEnd> {
+    const { connecting, logger, signal, webhook } = this.#options;
+    const redis = await connecting;
+    if (!redis || signal.aborted) return 'ended';
+    const { name } = collection;
+    const keys = collectionKeys(this.#context.settings.keyPrefix, collection);
+    // The lock before the history: an import leaves its report there before it releases the lock.
+    const lock = await readLockHolder(redis, keys);
+    if (lock) {
+      const { holder, since } = lock;
+      if (this.#lockedSince.get(name) !== since)
+        logger.info(
+          { collection: name, holder, since },
+          'It is due, and waits for another import of it to end.',
+        );
+      this.#lockedSince.set(name, since);
+      return 'locked';
+    }
+    const ended = await readLastImportSince(redis, keys, due);
+    if (ended) {
+      const { outcome, endedAt } = ended;
+      logger.info(
+        { collection: name, due, outcome, endedAt },
+        'It was imported since it was due: nothing is done.',
+      );
+      return 'ended';
+    }
+    const report = await importOne(this.#context, collection, { redis, logger, signal, scheduled: true });
+    webhook.tell(report);
+    return report.outcome === 'failed' || report.outcome === 'locked' ? report.outcome : 'ended';
+  }
+}
+
+/** Returns the follower of an upstream; `null` for a file, which announces nothing. */
+function followerOf(
+  collection: string,
+  upstream: UpstreamSettings,
+  {
+    redis,
+    keys,
+    logger,
+    ...options
+  }: {
+    readonly redis: Redis;
+    readonly keys: CollectionKeys;
+    readonly logger: Logger;
+    readonly signal: AbortSignal;
+    readonly pauses: Pauses | undefined;
+    readonly importNow: () => void;
+  },
+): Follower | null {
+  if (upstream.url.protocol === 'file:') {
+    logger.warn({ collection }, 'Upstream is a file, which cannot be followed: it is left to the schedule.');
+    return null;
+  }
+  return new Follower({
+    ...options,
+    upstream,
+    history: {
+      seen: () => readSeenVersion(redis, keys),
+      isImportedSince: async (time) => (await readLastImportSince(redis, keys, time)) !== null,
+    },
+    onPublished: (upstreamVersion) =>
+      logger.info(
+        { collection, upstreamVersion },
+        upstreamVersion === null
+          ? 'Upstream does not know the version that was read last: an import begins.'
+          : 'Upstream has published: an import begins.',
+      ),
+    onTrouble: (reason, isLeftToSchedule) =>
+      logger.warn(
+        { collection, reason },
+        isLeftToSchedule
+          ? 'Upstream cannot be followed: it is left to the schedule.'
+          : 'Upstream cannot be asked for publications; it is asked again.',
+      ),
+  });
+}
+
+/** Returns whether a collection has a live version; not if its pointer is damaged, which an import reports or repairs. */
 async function hasLive(redis: Redis, keys: CollectionKeys): Promise<boolean> {
   try {
     return (await readLiveVersion(redis, keys)) !== null;
@@ -121,22 +244,20 @@ async function hasLive(redis: Redis, keys: CollectionKeys): Promise<boolean> {
 }
 
 /**
- * A connection, as soon as Redis is there: a machine may start both at once. A Redis that refuses is not waited for.
- * @returns `null` where it was asked to stop before. @throws RedisUnavailableError
+ * Connects as soon as Redis is available: a machine may start both at once.
+ * @returns `null` if it was asked to stop before
+ * @throws RedisUnavailableError if Redis refuses
  */
-async function connectOnceThere(
-  url: string,
-  { logger, signal }: { logger: Logger; signal: AbortSignal },
-): Promise<Redis | null> {
-  for (let told: string | undefined; !signal.aborted; ) {
+async function connectWhenAvailable(url: string, logger: Logger, signal: AbortSignal): Promise<Redis | null> {
+  for (let logged: string | undefined; !signal.aborted; ) {
     try {
       return await connectForWriting(url, { signal });
     } catch (error) {
       if (signal.aborted) break;
       if (!(error instanceof RedisUnavailableError) || isRefusal(error.cause)) throw error;
-      if (error.message !== told) logger.warn({ reason: error.message }, 'Redis is away; it is waited for.');
-      told = error.message;
-      await sleep(lookForRedisEveryMs, null, { signal }).catch(() => undefined);
+      if (error.message !== logged) logger.warn({ reason: error.message }, 'Redis is unavailable; waiting.');
+      logged = error.message;
+      await sleep(tryRedisEveryMs, null, { signal }).catch(() => undefined);
     }
   }
   return null;

@@ -16,12 +16,9 @@ import { isWorker, joinPrimary, WorkerPool } from '../../api/workers.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
-import { exitCodes } from '../exit-codes.ts';
-import { createLogger } from '../logger.ts';
+import { aborted, type CommandContext, createLogger, exitCodes } from '../context.ts';
+import { type OutputOptions, print } from '../output.ts';
 import { addressOf, drainMs, openReads, type Reads, startDataListener, type Watchers } from '../serving.ts';
-import { aborted } from '../stop-signal.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { type OutputOptions, print } from './output.ts';
 
 /** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {

@@ -1,21 +1,23 @@
-// medref status: what is live, how old it is, how the last imports ended, who imports now, and what to do next.
+// medref status: live versions, their age, the last imports, who imports now, and what to do next.
 
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
-import { judged } from '../../shared/advice.ts';
+import { type CollectionStatus, judged } from '../../shared/advice.ts';
 import { readState } from '../../shared/collection-state.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
+import { printable } from '../../shared/escapes.ts';
+import { age, count } from '../../shared/figures.ts';
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
-import { exitCodes } from '../exit-codes.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { type OutputOptions, print } from './output.ts';
-import { statusText } from './status-text.ts';
-import { withRedis } from './with-redis.ts';
+import { type CommandContext, exitCodes, withRedis } from '../context.ts';
+import { type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
+
+/** A table cell without a value. */
+const none = '-';
 
 /**
- * Prints the state of every collection, and what is odd about the settings.
- * @returns the exit code: 1 where something is older than `maxAge`, in seconds
+ * Prints the state of every collection, and what is odd about the settings and Redis.
+ * @returns the exit code: 1 if the last successful upstream check is older than `maxAge`, in seconds
  */
 export async function statusCommand(
   context: CommandContext,
@@ -35,6 +37,78 @@ export async function statusCommand(
     const isImported = upstreams.has(state.derivedFrom ?? state.collection);
     return judged(state, { maxAgeSeconds: maxAge, isImported });
   });
-  print(context, { warnings, collections }, options, () => statusText(warnings, collections, context.stdout));
+  const paint = paintFor(context.stdout);
+  print(context, { warnings, collections }, options, () => statusText(warnings, collections, paint));
   return collections.some(({ stale }) => stale) ? exitCodes.failed : exitCodes.done;
+}
+
+function statusText(
+  warnings: readonly string[],
+  collections: readonly CollectionStatus[],
+  paint: Paint,
+): string {
+  const alarming = (text: string) => text.replace(/\b(?:refused|failed)\b/g, (word) => paint('red', word));
+  const paragraphs = [
+    ...warnings.map((warning) => wrapped(printable(`warning: ${warning}`), '  ', '')),
+    alarming(overview(collections)),
+    ...collections.flatMap((status) => [...notes(status), ...problems(status, paint)]),
+    ...collections.flatMap((status) => imports(status).map(alarming)),
+  ];
+  return paragraphs.join('\n\n');
+}
+
+function overview(collections: readonly CollectionStatus[]): string {
+  return table(
+    ['collection', 'version', 'age', 'records', 'upstream', 'last import'],
+    collections.map(({ collection, derivedFrom, live, checkedAt, lastImports }) => [
+      collection,
+      live ? String(live.version) : 'none live',
+      live ? age(live.ageSeconds) : none,
+      live ? count(live.totalCount) : none,
+      checkedAt === null ? none : timeSince(checkedAt),
+      derivedFrom === null ? (lastImports[0]?.outcome ?? none) : `as ${derivedFrom}`,
+    ]),
+  );
+}
+
+/** Returns how long ago a time of ISO 8601 is. */
+function timeSince(time: string): string {
+  const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1_000);
+  return seconds < 1 ? 'now' : `${age(seconds)} ago`;
+}
+
+/** Returns what is no problem, but good to know. */
+function notes({ collection, derivedFrom, live, lock }: CollectionStatus): string[] {
+  if (derivedFrom !== null) return [];
+  return [
+    ...(lock ? [`${collection}: ${lock.holder} imports since ${lock.since}.`] : []),
+    ...(live?.forced ? [`${collection}: Published with --force. Undo: medref rollback ${collection}`] : []),
+  ].map((sentence) => wrapped(printable(sentence), '  ', ''));
+}
+
+/** Returns a paragraph for each problem: a sentence, and the commands below it. */
+function problems({ collection, advice }: CollectionStatus, paint: Paint): string[] {
+  return advice.map(({ problem, run }) => {
+    const sentence = wrapped(printable(`${collection}: ${problem}`), '  ', '');
+    const named = paint('red', `${collection}:`) + sentence.slice(collection.length + 1);
+    return [named, ...run.map((command) => `    ${paint('bold', command)}`)].join('\n');
+  });
+}
+
+/** Returns a table of the last imports, if there are any. */
+function imports({ collection, derivedFrom, lastImports }: CollectionStatus): string[] {
+  if (derivedFrom !== null || lastImports.length === 0) return [];
+  return [
+    table(
+      [`imports of ${collection}`, 'outcome', 'version', 'read', 'rejected', ''],
+      lastImports.map(({ endedAt, outcome, version, read, rejected, forced }) => [
+        endedAt.replace('T', ' ').replace(/\.\d+Z$/, 'Z'),
+        outcome,
+        String(version ?? none),
+        count(read),
+        count(rejected),
+        forced ? 'forced' : '',
+      ]),
+    ),
+  ];
 }

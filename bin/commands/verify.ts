@@ -1,4 +1,4 @@
-// medref verify: whether all that is stored is as it was stored; --repair makes anew what can be.
+// medref verify: checks all that is stored against its checksums; --repair rebuilds what intact records allow.
 
 import { repair } from '../../importer/repair.ts';
 import { isDamaged, type Verification, verify } from '../../importer/verify.ts';
@@ -7,18 +7,16 @@ import type { Collection } from '../../shared/collections/define.ts';
 import { counted } from '../../shared/figures.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
-import { exitCodes, LockedError } from '../exit-codes.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { importedCollectionNamed } from './collection-argument.ts';
-import { type OutputOptions, print } from './output.ts';
-import { withRedis } from './with-redis.ts';
+import { importedCollectionNamed } from '../arguments.ts';
+import { type CommandContext, exitCodes, LockedError, withRedis } from '../context.ts';
+import { type OutputOptions, print } from '../output.ts';
 
 /** What is damaged: keys that say which versions there are, the content of some versions, or the change set of one. */
 interface Damage {
   readonly what: 'keys' | 'content' | 'changes';
   readonly versions: readonly number[];
   readonly damage: readonly string[];
-  /** Whether it was made anew; always `false` without --repair. */
+  /** Whether it was rebuilt; always `false` without --repair. */
   readonly repaired: boolean;
 }
 
@@ -108,7 +106,7 @@ function damageIn(found: Verification, isRepaired: (it: Found) => boolean): Dama
 function describe({ collection, versions, records, damaged, done }: VerifiedCollection): string {
   const what = `${counted(versions.length, 'version')} with ${counted(records, 'record')}`;
   const left = damaged.filter(({ repaired }) => !repaired);
-  const verdict = left.length > 0 ? 'damaged' : damaged.length > 0 ? 'whole again' : 'whole';
+  const verdict = left.length > 0 ? 'damaged' : damaged.length > 0 ? 'repaired' : 'intact';
   const lines = damaged.flatMap(({ damage, repaired }) =>
     damage.map((sentence) => `  ${repaired ? 'was' : 'is'} damaged: ${sentence}`),
   );

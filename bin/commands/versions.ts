@@ -3,11 +3,9 @@
 import { count } from '../../shared/figures.ts';
 import { servedKeys } from '../../shared/store/keys.ts';
 import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/store/versions.ts';
-import { exitCodes } from '../exit-codes.ts';
-import type { CommandContext } from '../surroundings.ts';
-import { collectionNamed } from './collection-argument.ts';
-import { type OutputOptions, print, table } from './output.ts';
-import { withRedis } from './with-redis.ts';
+import { collectionNamed } from '../arguments.ts';
+import { type CommandContext, exitCodes, withRedis } from '../context.ts';
+import { type OutputOptions, print, table } from '../output.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */
 export async function versionsCommand(
@@ -22,15 +20,23 @@ export async function versionsCommand(
   );
   const its = kept.map((version) => versionOf(served, version)).filter((version) => version !== null);
   const versions = its.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
-    ...{ version, contentOf: content, publishedAt, totalCount, checksum },
+    version,
+    contentOf: content,
+    publishedAt,
+    totalCount,
+    checksum,
     live: version === live?.version,
   }));
   print(context, { versions }, options, () =>
     table(
       ['version', 'content of', 'published', 'records', 'checksum', ''],
       versions.map((it) => [
-        ...[String(it.version), String(it.contentOf), it.publishedAt, count(it.totalCount)],
-        ...[it.checksum.slice(0, 12), it.live ? 'live' : ''],
+        String(it.version),
+        String(it.contentOf),
+        it.publishedAt,
+        count(it.totalCount),
+        it.checksum.slice(0, 12),
+        it.live ? 'live' : '',
       ]),
     ),
   );

@@ -83,7 +83,7 @@ describe('the command line', function () {
       'for a key of an unknown collection': [
         ['keys', 'create', '--client', 'a', '--collections', 'products,drug'],
         {},
-        /There is no collection "drug"; it takes some of products, drugs, companies/,
+        /There is no collection "drug"; it accepts products, drugs, companies, separated by commas/,
       ],
       'for a key of no collection': [
         ['keys', 'create', '--client', 'a', '--collections', ''],

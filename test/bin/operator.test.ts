@@ -76,6 +76,6 @@ describe('what is done by hand', function () {
       ...{ by, collection: 'products', outcome: 'rolled-back', contentOf: before?.['version'] },
     });
     const resumed = await run('resume products', settings);
-    expect(resumed.log[0]).to.deep.include({ by, collection: 'products', wasHeld: true });
+    expect(resumed.log[0]).to.deep.include({ by, collection: 'products', wasPaused: true });
   });
 });

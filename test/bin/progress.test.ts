@@ -71,7 +71,7 @@ describe('the progress of an import', () => {
     expect(log, 'no more often than that').to.have.length(1);
     const [line = expect.fail()] = log;
     expect(line).to.include({
-      msg: 'The import goes on.',
+      msg: 'The import is in progress.',
       collection: 'products',
       read: 123_456,
       percent: 50,

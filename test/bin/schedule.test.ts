@@ -132,7 +132,7 @@ describe('the schedule, as a command', () => {
       ...{ outcome: 'failed', reason: 'It was stopped by SIGTERM.' },
     });
     expect(schedule.log.map(({ msg }) => msg)).not.to.include(
-      'A scheduled import failed and is tried again.',
+      'A scheduled import failed; it will be retried.',
     );
   });
 
@@ -146,8 +146,8 @@ describe('the schedule, as a command', () => {
     const [first, second] = await readHistory(redis, keys, 3).then((history) => history.reverse());
     const retries = schedule.log.filter(({ tryNumber }) => tryNumber !== undefined);
     expect(retries.map(({ msg, collection, tryNumber }) => [msg, collection, tryNumber])).to.deep.equal([
-      ['A scheduled import failed and is tried again.', 'products', 2],
-      ['A scheduled import failed and is tried again.', 'products', 3],
+      ['A scheduled import failed; it will be retried.', 'products', 2],
+      ['A scheduled import failed; it will be retried.', 'products', 3],
     ]);
     for (const [n, ended] of [first, second].entries()) {
       const waited = Date.parse(String(retries[n]?.['at'])) - Date.parse(ended?.endedAt ?? '');
@@ -263,7 +263,7 @@ describe('the schedule, as a command', () => {
       const schedule = await startSchedule(env, { cron });
       await sleep(2_000);
       const [line, ...others] = schedule.log;
-      expect(line).to.deep.include({ level: 40, msg: 'Redis is away; it is waited for.' });
+      expect(line).to.deep.include({ level: 40, msg: 'Redis is unavailable; waiting.' });
       expect(others, 'which is told once').to.deep.equal([]);
       await late.restart();
       while (upstream.requests.length < 2) await sleep(20);

@@ -201,7 +201,7 @@ describe('medref status', function () {
 
   it('says that what is live was published past the checks', async () => {
     await importList(products(3), '--force');
-    expect(await text()).to.match(/^products: What is live was published past the checks, by --force\.$/m);
+    expect(await text()).to.match(/^products: Published with --force\. Undo: medref rollback products$/m);
     expect(await text()).to.match(/ published {2}\d{14} {2}3 {5}0 {9}forced$/m);
   });
 
@@ -298,7 +298,7 @@ describe('medref status', function () {
       it(`takes no ${JSON.stringify(wrong)}`, async () => {
         const { code, stdout, stderr } = await medref(['status', '--max-age', wrong]);
         expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
-        expect(stderr).to.include('It takes a number and one of s, m, h and d, such as 36h.');
+        expect(stderr).to.include('It accepts a number and one of s, m, h and d, such as 36h.');
       });
     }
   });

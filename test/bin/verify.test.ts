@@ -44,7 +44,7 @@ describe('medref verify', () => {
     const { code, stdout } = await verify();
     expect({ code, stdout }).to.deep.equal({
       code: 0,
-      stdout: 'products: 2 versions with 7 records: whole\ncompanies: 1 version with 2 records: whole\n',
+      stdout: 'products: 2 versions with 7 records: intact\ncompanies: 1 version with 2 records: intact\n',
     });
     expect((await verify('companies', 'companies', '--json')).json<Verified>().verified).to.have.length(1);
     expect((await verify('products', '--json')).json()).to.deep.equal({
@@ -84,7 +84,7 @@ describe('medref verify', () => {
     const { code, stdout } = await verify('--repair');
     expect(code).to.equal(0);
     expect(stdout).to.match(
-      /^products: .*: whole again\n {2}was damaged: .*\n {2}The content of version \d+ was made anew\.\ncompanies: .*: whole\n$/,
+      /^products: .*: repaired\n {2}was damaged: .*\n {2}The content of version \d+ was made anew\.\ncompanies: .*: intact\n$/,
     );
     expect((await verify()).code).to.equal(0);
     expect(await redis.exists(keys.lock)).to.equal(0);
@@ -118,7 +118,7 @@ describe('medref verify', () => {
     await redis.set(companyKeys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     const { code, stdout, stderr } = await verify('--repair');
     expect(code).to.equal(4);
-    expect(stdout).to.match(/^products: .*: whole again\n/);
+    expect(stdout).to.match(/^products: .*: repaired\n/);
     expect(stderr).to.equal('The lock of companies is held by another since now. Run it again later.\n');
     for (const field of ['records', 'blocks'] as const)
       await redis.hset(keys.content(versions[1] as number)[field], field === 'blocks' ? '0' : '2', 'x');
@@ -130,7 +130,7 @@ describe('medref verify', () => {
     const { code, stdout } = await verify('--repair');
     expect([code, stdout]).to.deep.equal([
       0,
-      'products: 0 versions with 0 records: whole\ncompanies: 0 versions with 0 records: whole\n',
+      'products: 0 versions with 0 records: intact\ncompanies: 0 versions with 0 records: intact\n',
     ]);
     expect(await redis.keys('*')).to.deep.equal([]);
   });

@@ -99,7 +99,7 @@ describe('the life of a version, from the command line', function () {
     const before = await everything();
     const dry = await medref('rollback', 'products', '--dry-run');
     expect(dry.stdout).to.equal(
-      `products: dry run: a rollback would go from version ${nth(2)} (1,001 records) to the content of version ${nth(1)} (1,000 records): 1 added, 0 changed, 2 removed; nothing was changed\n`,
+      `products: dry run: would roll back from ${nth(2)} (1,001 records) to the\n  content of ${nth(1)} (1,000 records): 1 added, 0 changed, 2 removed.\n  Nothing was changed.\n`,
     );
     expect(await everything()).to.deep.equal(before);
     expect((await medref('rollback', 'products', '--dry-run', '--json')).json()).to.deep.equal({
@@ -109,8 +109,10 @@ describe('the life of a version, from the command line', function () {
     });
     const { stdout } = await medref('rollback', 'products');
     expect(stdout.split('\n')).to.deep.equal([
-      `products: rolled back from version ${nth(2)} (1,001 records) to the content of version ${nth(1)} (1,000 records), now live as version ${nth(3)}: 1 added, 0 changed, 2 removed`,
-      'products: scheduled imports are paused; "medref resume products" resumes them, and so does an import by hand that publishes',
+      `products: rolled back from ${nth(2)} (1,001 records) to the content of`,
+      `  ${nth(1)} (1,000 records), now served as ${nth(3)}: 1 added, 0`,
+      '  changed, 2 removed.',
+      'products: Scheduled imports are paused; "medref resume products" resumes them.',
       '',
     ]);
   });
@@ -184,7 +186,7 @@ describe('the life of a version, from the command line', function () {
       1,
       new RegExp(`Version 9 is not kept; these are: ${nth(1)}\\.`),
     ],
-    'to what is no version': [['products', '--to', '0'], 2, /It takes the number of a version/],
+    'to what is no version': [['products', '--to', '0'], 2, /It accepts the number of a version/],
     'of a collection that has none before': [
       ['products'],
       1,
@@ -249,10 +251,10 @@ describe('the life of a version, from the command line', function () {
     );
     expect((await medref('resume', 'products', '--json')).json()).to.deep.equal({
       collection: 'products',
-      wasHeld: true,
+      wasPaused: true,
     });
     expect(await statusHold()).to.equal(null);
-    expect((await medref('resume', 'products', '--json')).json()).to.have.property('wasHeld', false);
+    expect((await medref('resume', 'products', '--json')).json()).to.have.property('wasPaused', false);
     await medref('rollback', 'products', '--to', String(nth(2)));
     expect(await statusHold()).to.have.property('version', nth(2));
     await importList(products(12));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { onPath } from '../../bench/installed.ts';
-import { exitCodes } from '../../bin/exit-codes.ts';
+import { exitCodes } from '../../bin/context.ts';
 import { commands, read, root } from '../support/project-files.ts';
 
 const run = promisify(execFile);

@@ -32,13 +32,15 @@ export const substances = defineCollection<Substance>({
 `;
 
 const runFile = `import { commandLine } from './bin/command-line.ts';
-import { stopSignal } from './bin/stop-signal.ts';
+import process from 'node:process';
 
 const { env, stdout, stderr } = process;
 const nothing = () => undefined;
+const stop = new AbortController();
+process.once('SIGTERM', () => stop.abort());
 for (const args of JSON.parse(process.argv[2] ?? ''))
   await commandLine(args, {
-    ...{ env, stdout, stderr, stopSignal, log: (line) => void stderr.write(line) },
+    ...{ env, stdout, stderr, stopSignal: () => stop.signal, log: (line) => void stderr.write(line) },
     ...{ lowerPriority: nothing, stayUp: nothing, mindResults: nothing },
   });
 `;
