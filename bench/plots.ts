@@ -1,6 +1,6 @@
 // In: figures. Out: plots as SVG text, drawn by hand: readable by light and by dark, and told in words to who cannot see.
 
-import { coordinate, escapedText, type PlotWords, shownNumber, svgFigure } from '../api/plots/svg-figure.ts';
+import { coordinate, escapedText, type PlotWords, shownNumber, svgFigure } from './svg-figure.ts';
 
 /** A horizontal bar on a logarithmic axis. */
 export interface Bar {

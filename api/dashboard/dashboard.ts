@@ -3,20 +3,20 @@
 import { STATUS_CODES } from 'node:http';
 import Boom from '@hapi/boom';
 import { damageIn } from '../../shared/redis/damage.ts';
+import { importsPage } from '../admin/dashboard/imports.ts';
+import { keysPage } from '../admin/dashboard/keys.ts';
+import { overviewPage } from '../admin/dashboard/overview.ts';
+import type { DashboardSources, PageDefinition } from '../admin/dashboard/page.ts';
+import { browsePage } from '../admin/dashboard/records.ts';
+import { rejectsPage } from '../admin/dashboard/rejects.ts';
+import { styleText } from '../admin/dashboard/style.ts';
+import { diffPage } from '../admin/dashboard/versions.ts';
 import { fixedAnswer } from '../answers/fixed-answer.ts';
 import type { Trouble } from '../reads/trouble.ts';
-import { browsePage } from './browse-page.ts';
-import { diffPage } from './diff-page.ts';
 import { importPage } from './import-page.ts';
-import { importsPage } from './imports-page.ts';
-import { keysPage } from './keys-page.ts';
 import { errorBody, layout } from './layout.ts';
-import { overviewPage } from './overview-page.ts';
-import type { DashboardSources, PageDefinition } from './page-definition.ts';
 import { importedOf, namesOf, pageParameters } from './page-parameters.ts';
 import { recordPage } from './record-page.ts';
-import { rejectsPage } from './rejects-page.ts';
-import { styleText } from './style-sheet.ts';
 import { versionsPage } from './versions-page.ts';
 
 /** By their addresses. */

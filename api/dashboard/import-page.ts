@@ -4,12 +4,12 @@ import Boom from '@hapi/boom';
 import { html } from 'hono/html';
 import type { HistoryEntry } from '../../shared/ended-imports.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
+import { facts, none, pageLink, shownCount, shownDuration, shownTime } from '../admin/dashboard/html.ts';
+import type { PageDefinition } from '../admin/dashboard/page.ts';
 import { pastImportId, readPastImport } from '../reads/past-imports.ts';
 import { badParameter, missingParameter } from '../requests/parameters.ts';
 import { nextSteps, outcomeBadge } from './import-words.ts';
-import type { PageDefinition } from './page-definition.ts';
 import { importedOf, readCollection } from './page-parameters.ts';
-import { facts, none, pageLink, shownCount, shownDuration, shownTime } from './page-parts.ts';
 import { type Html, shownText } from './shown-text.ts';
 
 /** Reasons and warnings have no more than this. */

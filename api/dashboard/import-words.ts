@@ -2,8 +2,8 @@
 
 import { html, raw } from 'hono/html';
 import type { HistoryEntry, ImportOutcome } from '../../shared/ended-imports.ts';
+import { commands } from '../admin/dashboard/html.ts';
 import { type RunKind, runMark } from '../plots/run-plot.ts';
-import { commands } from './page-parts.ts';
 import type { Html } from './shown-text.ts';
 
 /** What an outcome is to who looks for trouble. */

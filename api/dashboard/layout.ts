@@ -1,7 +1,7 @@
 // In: what a page says. Out: the whole page: landmarks, the way to the other pages, the style sheet.
 
 import { html, raw } from 'hono/html';
-import { pageLink, shownTime } from './page-parts.ts';
+import { pageLink, shownTime } from '../admin/dashboard/html.ts';
 import { type Html, shownText } from './shown-text.ts';
 
 /** A page among the others. */

@@ -1,7 +1,7 @@
 // In: a value before and after. Out: both as text of a page, with what differs between them marked.
 
 import { html } from 'hono/html';
-import { none } from './page-parts.ts';
+import { none } from '../admin/dashboard/html.ts';
 import { type Html, shownText, visible } from './shown-text.ts';
 
 /** Beyond this, in characters, only the beginnings are shown, and nothing in them is marked. */

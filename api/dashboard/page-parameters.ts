@@ -2,6 +2,7 @@
 // were left empty, so an empty one is as good as none.
 
 import type { ServedCollection } from '../../shared/collections/define.ts';
+import type { PageContext } from '../admin/dashboard/page.ts';
 import {
   badParameter,
   countTakes,
@@ -9,7 +10,6 @@ import {
   readCount,
   readParameters,
 } from '../requests/parameters.ts';
-import type { PageContext } from './page-definition.ts';
 
 /** Reads the parameters of a page. @throws Boom 400 */
 export function pageParameters(target: string, takes: Readonly<Record<string, string>>): Parameters {

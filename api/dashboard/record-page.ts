@@ -5,11 +5,11 @@ import type { ServedCollection } from '../../shared/collections/define.ts';
 import { printableJson } from '../../shared/escapes.ts';
 import { servedKeys } from '../../shared/store/keys.ts';
 import type { Version } from '../../shared/store/versions.ts';
+import { none, pageLink, shownTime, shownVersion, table } from '../admin/dashboard/html.ts';
+import type { PageDefinition } from '../admin/dashboard/page.ts';
 import { type RecordHistory, readRecordHistory } from '../reads/record-history.ts';
 import { missingParameter, pinParameter, readId, readPin } from '../requests/parameters.ts';
-import type { PageDefinition } from './page-definition.ts';
 import { readCollection } from './page-parameters.ts';
-import { none, pageLink, shownTime, shownVersion, table } from './page-parts.ts';
 import { listedRecord, recordInWords } from './record-words.ts';
 import { type Html, shownText } from './shown-text.ts';
 

@@ -2,7 +2,7 @@
 
 import { html } from 'hono/html';
 import type { Collection } from '../../shared/collections/define.ts';
-import { facts, none, table } from './page-parts.ts';
+import { facts, none, table } from '../admin/dashboard/html.ts';
 import { foldedText, type Html, shownText } from './shown-text.ts';
 
 /** The most elements of an array that are shown; the JSON has all. */

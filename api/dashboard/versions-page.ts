@@ -2,9 +2,17 @@
 
 import { html, raw } from 'hono/html';
 import type { Version } from '../../shared/store/versions.ts';
-import type { PageDefinition } from './page-definition.ts';
+import {
+  none,
+  numbers,
+  pageLink,
+  shownCount,
+  shownTime,
+  shownVersion,
+  table,
+} from '../admin/dashboard/html.ts';
+import type { PageDefinition } from '../admin/dashboard/page.ts';
 import { readCollection } from './page-parameters.ts';
-import { none, numbers, pageLink, shownCount, shownTime, shownVersion, table } from './page-parts.ts';
 import type { Html } from './shown-text.ts';
 
 export const versionsPage: PageDefinition = {

@@ -1,6 +1,6 @@
 // In: a figure of each of several runs. Out: its course as SVG text: a mark for each run, told apart by shape and by colour.
 
-import { coordinate, escapedText, shownNumber, svgFigure } from './svg-figure.ts';
+import { coordinate, escapedText, shownNumber, svgFigure } from '../../bench/svg-figure.ts';
 
 /** How a run ended, as its mark tells it. */
 export type RunKind = 'published' | 'unchanged' | 'refused' | 'failed' | 'otherwise';

@@ -1,14 +1,14 @@
 // medref serve: the API, from the first answer to the last, in this process or in several.
 
 import type { AddressInfo } from 'node:net';
+import { type Counted, GatheredMetrics } from '../../api/admin/gathered-metrics.ts';
+import { createMetrics } from '../../api/admin/metrics.ts';
 import {
   type AdminServer,
   createAdminServer,
   type DashboardSources,
   type ScrapedMetrics,
-} from '../../api/admin/admin-server.ts';
-import { type Counted, GatheredMetrics } from '../../api/admin/gathered-metrics.ts';
-import { createMetrics } from '../../api/admin/metrics.ts';
+} from '../../api/admin/server.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
 import { Standings } from '../../api/reads/standings.ts';

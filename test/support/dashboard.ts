@@ -1,8 +1,8 @@
 // A real admin listener on a free port, with a dashboard, and data for it with hostile names.
 
 import type { AddressInfo } from 'node:net';
-import { createAdminServer } from '../../api/admin/admin-server.ts';
 import { createMetrics } from '../../api/admin/metrics.ts';
+import { createAdminServer } from '../../api/admin/server.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
 import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { ReadModel } from '../../api/reads/read-model.ts';

@@ -2,9 +2,9 @@
 
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { markedDifference } from '../../../api/dashboard/marked-difference.ts';
-import { foldedText, shownText } from '../../../api/dashboard/shown-text.ts';
-import { codePoint } from '../../support/code-points.ts';
+import { markedDifference } from '../../../../api/dashboard/marked-difference.ts';
+import { foldedText, shownText } from '../../../../api/dashboard/shown-text.ts';
+import { codePoint } from '../../../support/code-points.ts';
 
 const shown = (text: string, most?: number) => String(shownText(text, most));
 /** What a reader sees. */

@@ -2,17 +2,17 @@
 
 import { hash } from 'node:crypto';
 import { html } from 'hono/html';
-import { readHistory } from '../../shared/ended-imports.ts';
-import { type LastRejects, type Reject, readLastRejects } from '../../shared/last-rejects.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
-import { badParameter } from '../requests/parameters.ts';
-import { nextSteps, outcomeBadge } from './import-words.ts';
-import type { PageContext, PageDefinition } from './page-definition.ts';
-import { importedOf, pagesTake, readCollection, readPage } from './page-parameters.ts';
-import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './page-parts.ts';
-import { placeOf } from './reject-place.ts';
-import { type Html, shownText, visible } from './shown-text.ts';
+import { readHistory } from '../../../shared/ended-imports.ts';
+import { type LastRejects, type Reject, readLastRejects } from '../../../shared/last-rejects.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
+import { type CollectionKeys, collectionKeys } from '../../../shared/store/keys.ts';
+import { nextSteps, outcomeBadge } from '../../dashboard/import-words.ts';
+import { importedOf, pagesTake, readCollection, readPage } from '../../dashboard/page-parameters.ts';
+import { placeOf } from '../../dashboard/reject-place.ts';
+import { type Html, shownText, visible } from '../../dashboard/shown-text.ts';
+import { badParameter } from '../../requests/parameters.ts';
+import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './html.ts';
+import type { PageContext, PageDefinition } from './page.ts';
 
 /** How many rejects a page has. */
 const perPage = 25;

@@ -6,9 +6,9 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Registry } from 'prom-client';
 import { tracedResponses } from '../answers/traced-response.ts';
 import { lastAnswers } from '../plugins/last-answers.ts';
-import { type DashboardOptions, dashboardRoutes } from './dashboard-routes.ts';
+import { type DashboardOptions, dashboardRoutes } from './dashboard/routes.ts';
 
-export type { DashboardSources } from '../dashboard/page-definition.ts';
+export type { DashboardSources } from './dashboard/page.ts';
 export type AdminServer = Server;
 
 /** Metrics as they are told to whoever scrapes them. */

@@ -1,15 +1,15 @@
 // The first page: what is wrong, and what to do about it; then what stands of each collection.
 
 import { html } from 'hono/html';
-import { type Asked, adviceOnAll } from '../../shared/advice.ts';
-import { type CollectionState, readState } from '../../shared/collection-state.ts';
-import type { ServedCollection } from '../../shared/collections/define.ts';
-import { dueTimes, longestGapMs } from '../../shared/cron.ts';
-import { damageIn } from '../../shared/redis/damage.ts';
-import { outcomeBadge } from './import-words.ts';
-import type { DashboardSources, PageDefinition } from './page-definition.ts';
-import { commands, facts, none, pageLink, shownCount, shownTime } from './page-parts.ts';
-import { type Html, shownText } from './shown-text.ts';
+import { type Asked, adviceOnAll } from '../../../shared/advice.ts';
+import { type CollectionState, readState } from '../../../shared/collection-state.ts';
+import type { ServedCollection } from '../../../shared/collections/define.ts';
+import { dueTimes, longestGapMs } from '../../../shared/cron.ts';
+import { damageIn } from '../../../shared/redis/damage.ts';
+import { outcomeBadge } from '../../dashboard/import-words.ts';
+import { type Html, shownText } from '../../dashboard/shown-text.ts';
+import { commands, facts, none, pageLink, shownCount, shownTime } from './html.ts';
+import type { DashboardSources, PageDefinition } from './page.ts';
 
 /** How much longer than the schedule's longest gap upstream may not have been found as it is live, in ms. */
 const graceMs = 3_600_000;

@@ -1,11 +1,11 @@
 // What a page is: which parameters it takes, and how it is made of what Redis holds.
 
-import type { ServedCollection } from '../../shared/collections/define.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
-import type { VersionComparison } from '../reads/compared-versions.ts';
-import type { ReadModel } from '../reads/read-model.ts';
-import type { Parameters } from '../requests/parameters.ts';
-import type { Html } from './shown-text.ts';
+import type { ServedCollection } from '../../../shared/collections/define.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
+import type { Html } from '../../dashboard/shown-text.ts';
+import type { VersionComparison } from '../../reads/compared-versions.ts';
+import type { ReadModel } from '../../reads/read-model.ts';
+import type { Parameters } from '../../requests/parameters.ts';
 
 /** What the dashboard reads from, and what it knows of the settings. */
 export interface DashboardSources {

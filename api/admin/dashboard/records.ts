@@ -1,19 +1,19 @@
 // Records of a kept version: all of them in list order, or those with an id, a name that begins so, a barcode, a drug.
 
 import { html, raw } from 'hono/html';
-import { servedCollections } from '../../shared/collections/collections.ts';
-import type { Collection, ServedCollection } from '../../shared/collections/define.ts';
-import { blockLines } from '../../shared/store/block.ts';
-import type { Version } from '../../shared/store/versions.ts';
-import type { ListRange, ReadModel } from '../reads/read-model.ts';
-import type { ReadTarget } from '../reads/version-reads.ts';
-import { pinParameter, readId, readPin } from '../requests/parameters.ts';
-import { readSearch, searchParameters } from '../requests/search-parameters.ts';
-import type { PageContext, PageDefinition } from './page-definition.ts';
-import { pagesTake, readCollection, readPage } from './page-parameters.ts';
-import { none, numbers, pageLink, pageLinks, shownCount, table } from './page-parts.ts';
-import { listedRecord } from './record-words.ts';
-import { type Html, shownText } from './shown-text.ts';
+import { servedCollections } from '../../../shared/collections/collections.ts';
+import type { Collection, ServedCollection } from '../../../shared/collections/define.ts';
+import { blockLines } from '../../../shared/store/block.ts';
+import type { Version } from '../../../shared/store/versions.ts';
+import { pagesTake, readCollection, readPage } from '../../dashboard/page-parameters.ts';
+import { listedRecord } from '../../dashboard/record-words.ts';
+import { type Html, shownText } from '../../dashboard/shown-text.ts';
+import type { ListRange, ReadModel } from '../../reads/read-model.ts';
+import type { ReadTarget } from '../../reads/version-reads.ts';
+import { pinParameter, readId, readPin } from '../../requests/parameters.ts';
+import { readSearch, searchParameters } from '../../requests/search-parameters.ts';
+import { none, numbers, pageLink, pageLinks, shownCount, table } from './html.ts';
+import type { PageContext, PageDefinition } from './page.ts';
 
 /** How many records a page has: few enough to be read one by one. */
 const perPage = 40;

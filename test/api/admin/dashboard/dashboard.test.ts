@@ -2,24 +2,24 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { rollBack } from '../../../importer/rollback.ts';
-import { companies as companyCollection } from '../../../shared/collections/companies.ts';
-import { products as productCollection } from '../../../shared/collections/products.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { createApiKey, rotateApiKey } from '../../../shared/store/api-keys.ts';
-import { collectionKeys } from '../../../shared/store/keys.ts';
+import { rollBack } from '../../../../importer/rollback.ts';
+import { companies as companyCollection } from '../../../../shared/collections/companies.ts';
+import { products as productCollection } from '../../../../shared/collections/products.ts';
+import { connectForWriting, type Redis } from '../../../../shared/redis/connections.ts';
+import { createApiKey, rotateApiKey } from '../../../../shared/store/api-keys.ts';
+import { collectionKeys } from '../../../../shared/store/keys.ts';
 import {
   type DashboardData,
   fillDashboard,
   hostileNames,
   startDashboard,
   type TestDashboard,
-} from '../../support/dashboard.ts';
-import { importRecords } from '../../support/importing.ts';
-import { companies, product, products } from '../../support/records.ts';
-import { startRedisProxy } from '../../support/redis-proxy.ts';
-import { useRedis } from '../../support/redis-server.ts';
-import { sendWithoutKey } from '../../support/wire.ts';
+} from '../../../support/dashboard.ts';
+import { importRecords } from '../../../support/importing.ts';
+import { companies, product, products } from '../../../support/records.ts';
+import { startRedisProxy } from '../../../support/redis-proxy.ts';
+import { useRedis } from '../../../support/redis-server.ts';
+import { sendWithoutKey } from '../../../support/wire.ts';
 
 const keys = collectionKeys('medref', productCollection);
 

@@ -1,13 +1,13 @@
 // The imports of a collection: plots of how long they took and what came of them, and a table.
 
 import { html, raw } from 'hono/html';
-import type { HistoryEntry } from '../../shared/ended-imports.ts';
-import { collectionKeys } from '../../shared/store/keys.ts';
-import { runPlot } from '../plots/run-plot.ts';
-import { type PastImport, readPastImports } from '../reads/past-imports.ts';
-import { markLegend, outcomeBadge, runKindOf } from './import-words.ts';
-import type { PageDefinition } from './page-definition.ts';
-import { importedOf, readCollection } from './page-parameters.ts';
+import type { HistoryEntry } from '../../../shared/ended-imports.ts';
+import { collectionKeys } from '../../../shared/store/keys.ts';
+import { markLegend, outcomeBadge, runKindOf } from '../../dashboard/import-words.ts';
+import { importedOf, readCollection } from '../../dashboard/page-parameters.ts';
+import type { Html } from '../../dashboard/shown-text.ts';
+import { runPlot } from '../../plots/run-plot.ts';
+import { type PastImport, readPastImports } from '../../reads/past-imports.ts';
 import {
   none,
   numbers,
@@ -17,8 +17,8 @@ import {
   shownTime,
   shownVersion,
   table,
-} from './page-parts.ts';
-import type { Html } from './shown-text.ts';
+} from './html.ts';
+import type { PageDefinition } from './page.ts';
 
 export const importsPage: PageDefinition = {
   label: 'Imports',

@@ -1,19 +1,19 @@
 // What differs between two kept versions: how many records, in which members, and each record, page by page.
 
 import { html } from 'hono/html';
-import type { ServedCollection } from '../../shared/collections/define.ts';
-import { valueAt } from '../../shared/collections/define.ts';
-import { differingMembers } from '../../shared/differing-members.ts';
-import { type ChangeKind, changeKinds } from '../reads/change-walk.ts';
-import type { ComparedRecord, ComparedVersions, MemberCounts } from '../reads/compared-versions.ts';
-import { badParameter, countTakes, missingParameter, readCount } from '../requests/parameters.ts';
-import { markedDifference } from './marked-difference.ts';
-import type { PageContext, PageDefinition } from './page-definition.ts';
-import { pagesTake, readCollection, readPage } from './page-parameters.ts';
-import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './page-parts.ts';
-import { listedRecord } from './record-words.ts';
-import { type Html, shownText } from './shown-text.ts';
-import { comparisonForm } from './versions-page.ts';
+import type { ServedCollection } from '../../../shared/collections/define.ts';
+import { valueAt } from '../../../shared/collections/define.ts';
+import { differingMembers } from '../../../shared/differing-members.ts';
+import { markedDifference } from '../../dashboard/marked-difference.ts';
+import { pagesTake, readCollection, readPage } from '../../dashboard/page-parameters.ts';
+import { listedRecord } from '../../dashboard/record-words.ts';
+import { type Html, shownText } from '../../dashboard/shown-text.ts';
+import { comparisonForm } from '../../dashboard/versions-page.ts';
+import { type ChangeKind, changeKinds } from '../../reads/change-walk.ts';
+import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../reads/compared-versions.ts';
+import { badParameter, countTakes, missingParameter, readCount } from '../../requests/parameters.ts';
+import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './html.ts';
+import type { PageContext, PageDefinition } from './page.ts';
 
 /** How many records a page has. */
 const perPage = 50;

@@ -1,6 +1,6 @@
 // The one style sheet of the dashboard: calm, by light and by dark, from a phone to a wide screen.
 
-import { plotStyle } from '../plots/svg-figure.ts';
+import { plotStyle } from '../../../bench/svg-figure.ts';
 
 /** Colours hold WCAG AA against what they stand on, in both schemes. */
 const pageStyle = `:root {

@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { useBrowser, type Witness, watch } from '../../support/browser.ts';
-import { fillDashboard, startDashboard, type TestDashboard } from '../../support/dashboard.ts';
-import { useRedis } from '../../support/redis-server.ts';
+import { connectForWriting, type Redis } from '../../../../shared/redis/connections.ts';
+import { useBrowser, type Witness, watch } from '../../../support/browser.ts';
+import { fillDashboard, startDashboard, type TestDashboard } from '../../../support/dashboard.ts';
+import { useRedis } from '../../../support/redis-server.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

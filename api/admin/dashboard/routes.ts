@@ -3,12 +3,12 @@
 
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseObject, ResponseToolkit, Server } from '@hapi/hapi';
-import type { DashboardSources } from '../dashboard/page-definition.ts';
-import { late, type Trouble, troubleOf } from '../reads/trouble.ts';
-import { VersionGoneError } from '../reads/version-reads.ts';
-import { LateError, within } from '../reads/within.ts';
-import { unreadBody } from '../requests/unread-body.ts';
-import { adminAccess } from './admin-access.ts';
+import { late, type Trouble, troubleOf } from '../../reads/trouble.ts';
+import { VersionGoneError } from '../../reads/version-reads.ts';
+import { LateError, within } from '../../reads/within.ts';
+import { unreadBody } from '../../requests/unread-body.ts';
+import { adminAccess } from '../admin-access.ts';
+import type { DashboardSources } from './page.ts';
 
 /** A page that is not made within this, in ms, is not made. */
 const renderedWithinMs = 2_000;
@@ -58,7 +58,7 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: stri
       options: { payload: unreadBody },
       handler: async (request, h) => {
         if (!['get', 'head'].includes(request.method)) throw notAllowed(request.method);
-        const { renderPage, styleSheet } = await import('../dashboard/dashboard.ts');
+        const { renderPage, styleSheet } = await import('../../dashboard/dashboard.ts');
         const name = (request.params['page'] as string | undefined) ?? '';
         if (name === 'style.css') return styleSheet(request, h);
         const rendering = renderPage(sources, { name, target: request.raw.req.url ?? '' });
@@ -88,7 +88,7 @@ async function errorPage(
   h: ResponseToolkit,
   sources: DashboardSources,
 ): Promise<ResponseObject> {
-  const { renderError, damageTold } = await import('../dashboard/dashboard.ts');
+  const { renderError, damageTold } = await import('../../dashboard/dashboard.ts');
   const trouble =
     error instanceof LateError ? late : ((await damageTold(sources, error)) ?? troubleOf(error));
   const { status, headers, sentences } = trouble ? ofTrouble(trouble) : ofBoom(error);

@@ -1,8 +1,8 @@
 // What pages are put together from: times, numbers, lists of facts, tables that scroll by themselves, links to other pages.
 
 import { html } from 'hono/html';
-import { ageText, age as largestUnit } from '../../shared/figures.ts';
-import type { Html } from './shown-text.ts';
+import { ageText, age as largestUnit } from '../../../shared/figures.ts';
+import type { Html } from '../../dashboard/shown-text.ts';
 
 /** The address of a page, relative to every other one; parameters that are `undefined` are left out. */
 export function pageLink(

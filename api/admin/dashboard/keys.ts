@@ -1,11 +1,11 @@
 // API keys: the client of each and its life; never a secret.
 
 import { html } from 'hono/html';
-import { isStillUsed, type ListedApiKey, listApiKeys } from '../../shared/store/api-keys.ts';
-import type { PageDefinition } from './page-definition.ts';
-import { pagesTake, readPage } from './page-parameters.ts';
-import { pageLink, pageLinks, shownCount, shownTime, table } from './page-parts.ts';
-import { shownText } from './shown-text.ts';
+import { isStillUsed, type ListedApiKey, listApiKeys } from '../../../shared/store/api-keys.ts';
+import { pagesTake, readPage } from '../../dashboard/page-parameters.ts';
+import { shownText } from '../../dashboard/shown-text.ts';
+import { pageLink, pageLinks, shownCount, shownTime, table } from './html.ts';
+import type { PageDefinition } from './page.ts';
 
 /** How many keys a page has. */
 const perPage = 100;
