@@ -3,7 +3,7 @@
 import type { LiveVersion } from '../shared/store/versions.ts';
 import type { DiffCounts } from './diff.ts';
 import { recordCount, wasOrWere } from './parse/record-count.ts';
-import type { StagedVersion } from './writing/version-writer.ts';
+import type { StagedVersion } from './stage.ts';
 
 /** What the checks judge. */
 export interface Candidate {

@@ -1,8 +1,7 @@
 // The diff of two contents: which records differ, as counts and change sets for a publication, or record by record.
 
 import { differingMembers } from '../shared/differing-members.ts';
-import { formatOf } from '../shared/formats/content-format.ts';
-import type { Redis } from '../shared/redis/connections.ts';
+import { execute, type Redis } from '../shared/redis/connections.ts';
 import { type ChangeSetFacts, entrySum } from '../shared/store/change-sets.ts';
 import type { ContentName, PartKeys } from '../shared/store/keys.ts';
 import { rangeIds } from '../shared/store/packed-ids.ts';
@@ -68,8 +67,8 @@ export async function compareVersions(
   const stageDiff = (part: PartKeys, older: { totalCount: number }, newer: { totalCount: number }) =>
     writeChangeSet(redis, part, {
       key: part.changeSet(name),
-      before: { name: before.stored, totalCount: older.totalCount },
-      after: { name: after.stored, totalCount: newer.totalCount },
+      before: { name: before.content, totalCount: older.totalCount },
+      after: { name: after.content, totalCount: newer.totalCount },
       lifetimeMs,
     });
   const { sum, ...own } = await stageDiff(keys, before, after);
@@ -131,8 +130,7 @@ async function writeChangeSet(
         counts.changed += found.length - added;
       }
       // In one step: an import that is killed in between must not leave a key that never expires.
-      const replies = await redis.multi().hset(key, fields.flat()).pexpire(key, lifetimeMs).exec();
-      for (const [error] of replies ?? []) if (error) throw error;
+      await execute(() => redis.multi().hset(key, fields.flat()).pexpire(key, lifetimeMs));
       if (walks === 'before') left -= found.length;
       if (walks === 'before' && left === 0) break;
     }
@@ -199,8 +197,8 @@ export interface VersionDiff {
 
 /** Compares the contents of two kept versions, record by record. The generators throw {@link IncompleteContentError}. */
 export function diffVersions(redis: Redis, part: PartKeys, from: Version, to: Version): VersionDiff {
-  const before = { name: from.stored, totalCount: from.totalCount };
-  const after = { name: to.stored, totalCount: to.totalCount };
+  const before = { name: from.content, totalCount: from.totalCount };
+  const after = { name: to.content, totalCount: to.totalCount };
   const found = async function* (walks: 'after' | 'before', is: (it: Difference) => boolean) {
     if (before.name === after.name) return;
     for await (const some of differences(redis, part, { before, after, walks })) yield some.filter(is);
@@ -234,11 +232,9 @@ async function readRecords(
   ids: readonly Difference[],
 ): Promise<unknown[]> {
   if (ids.length === 0) return [];
-  const format = formatOf(version);
-  const stored = await redis.hmgetBuffer(part.content(version.stored).records, ...ids.map(({ id }) => id));
-  return stored.map((bytes, n) => {
-    const text = bytes && format.openRecord(bytes, ids[n]?.id as string);
-    if (!text) throw new IncompleteContentError();
-    return JSON.parse(text.toString());
+  const texts = await redis.hmget(part.content(version.content).records, ...ids.map(({ id }) => id));
+  return texts.map((text) => {
+    if (text === null) throw new IncompleteContentError();
+    return JSON.parse(text);
   });
 }

@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Collection } from '../shared/collections/define.ts';
-import { currentFormat } from '../shared/formats/content-format.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
@@ -19,22 +18,21 @@ import {
   LockLostError,
   NotPublishedError,
 } from '../shared/store/scripts.ts';
-import { readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
+import { currentFormat, readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
 import { refusalsOf } from './checks.ts';
 import { compareVersions, emptyChangeSets, isSame, type VersionDiffCounts } from './diff.ts';
 import { awaitDurability } from './durability.ts';
+import { type FoundLive, findLive, requireComplete } from './integrity.ts';
 import { Lease, type Lifetimes } from './lease.ts';
 import { type ReaderLimits, readRecords, UpstreamChangedError } from './parse/pages.ts';
 import { maxNumberWaitMs, publishVersion, retainVersions } from './publish.ts';
-import { type FoundLive, findLive } from './publishing/live-content.ts';
 import { requireIntactKeys } from './publishing/mended-keys.ts';
-import { requireWhole } from './publishing/wholeness.ts';
 import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from './report.ts';
+import { type StagedVersion, VersionWriter } from './stage.ts';
 import type { UpstreamLimits } from './upstream/access.ts';
 import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
 import { createUpstream } from './upstream/upstream.ts';
 import { readValidators, storedValidators } from './validators.ts';
-import { type StagedVersion, unknownMembersWarning, VersionWriter } from './writing/version-writer.ts';
 
 /** What an import works with. */
 export interface ImportOptions {
@@ -172,7 +170,7 @@ class Attempt {
   }
 
   /** Stages the records of upstream until there are no more. @returns `null` if upstream says that its list is unchanged */
-  async #stage({ current }: FoundLive): Promise<StagedVersion | null> {
+  async #stage({ intact }: FoundLive): Promise<StagedVersion | null> {
     const {
       redis,
       upstream: source,
@@ -183,7 +181,7 @@ class Attempt {
       onProgress,
     } = this.#options;
     const [collection, lease] = [this.#collection, this.#lease];
-    const isAskable = current !== null && !force && !dryRun;
+    const isAskable = intact !== null && !force && !dryRun;
     const known = isAskable ? await readValidators(redis, lease.keys, { url: source.url, collection }) : null;
     const signal = AbortSignal.any([lease.signal, ...(this.#options.signal ? [this.#options.signal] : [])]);
     const upstream = createUpstream({ token: source.token, signal, limits: upstreamLimits });
@@ -196,7 +194,7 @@ class Attempt {
         const { done, value } = await walk.next();
         signal.throwIfAborted();
         if (!done) {
-          await writer.write(value);
+          await writer.write(value.records);
           onProgress?.({ read: writer.counts.read, arrival: value.page === 1 ? value.arrival : null });
           continue;
         }
@@ -205,8 +203,8 @@ class Attempt {
         this.#validators = value.notModified ? known : value.validators;
         if (value.notModified) return null;
         const staged = await writer.finish();
-        await requireWhole(redis, lease.keys, this.#contentOf(staged));
-        this.#report.warn(...unknownMembersWarning(staged), ...staged.warnings);
+        await requireComplete(redis, lease.keys, this.#contentOf(staged));
+        this.#report.warn(...staged.warnings);
         return staged;
       }
     } finally {
@@ -215,18 +213,18 @@ class Attempt {
   }
 
   /** Compares what was staged with what is live, and runs the checks. */
-  async #judge(staged: StagedVersion, { live, whole, current }: FoundLive) {
+  async #judge(staged: StagedVersion, { live, intact }: FoundLive) {
     const { redis } = this.#options;
     const { read, written, rejected } = staged;
     const after = this.#contentOf(staged);
     this.#report.note({ read, written, rejected });
-    const { changeSets, ...diff } = await this.#compare(after, { live, whole });
+    const { changeSets, ...diff } = await this.#compare(after, { live, intact });
     this.#report.note(diff);
     const { checksum } = after;
     const undone =
       checksum !== live?.checksum && (await redis.sismember(this.#lease.keys.undone, checksum)) === 1;
     const refusals = refusalsOf({ ...this.#options, staged, live, diff, undone }, this.#options);
-    const isLive = current !== null && isSame(current, after);
+    const isLive = intact !== null && isSame(intact, after);
     return { isLive, changeSets, refusal: refusals.join(' ') || null };
   }
 
@@ -236,12 +234,12 @@ class Attempt {
    */
   async #compare(
     after: StoredContent,
-    { live, whole }: Pick<FoundLive, 'live' | 'whole'>,
+    { live, intact }: Pick<FoundLive, 'live' | 'intact'>,
   ): Promise<VersionDiffCounts> {
     if (live && isSame(live, after))
       return { added: 0, changed: 0, removed: 0, changeSets: emptyChangeSets(live, after) };
-    const counts = await compareVersions(this.#options.redis, this.#staging, { before: whole, after });
-    if (!live || whole) return counts;
+    const counts = await compareVersions(this.#options.redis, this.#staging, { before: intact, after });
+    if (!live || intact) return counts;
     const more = after.totalCount - live.totalCount;
     return { ...counts, added: Math.max(0, more), removed: Math.max(0, -more) };
   }
@@ -252,13 +250,12 @@ class Attempt {
   ): Promise<ImportReport> {
     const { redis, logger, force, keepVersions } = this.#options;
     const { keys } = this.#lease;
-    const number = this.#staging.name as number;
+    const number = Number(this.#staging.name);
     const report = this.#report.end('published', { version: number });
     const version = {
       ...this.#contentOf(staged),
       ...next,
       number,
-      content: number,
       profile: staged.profile,
       forced: force,
       keepVersions,
@@ -298,7 +295,7 @@ class Attempt {
       return conclude(redis, { keys: this.#lease.keys, token: '' }, end, this.#conclusion(report));
     });
     if (ended === 'dropped') return report;
-    return this.#report.end('published', { ...this.#writer?.counts, version: name as number });
+    return this.#report.end('published', { ...this.#writer?.counts, version: Number(name) });
   }
 
   /** Ends an import that an error stopped; the reason is reported even if Redis cannot store it. */
@@ -306,8 +303,7 @@ class Attempt {
     const { logger, dryRun, redis } = this.#options;
     const collection = this.#collection.name;
     logger.error({ collection, err: error }, 'The import failed.');
-    // What was read and not yet written is judged and counted too, if Redis is available.
-    await this.#writer?.flush().catch(() => undefined);
+    await this.settle();
     const counts = { ...this.#writer?.counts, added: 0, changed: 0, removed: 0 };
     const facts = { ...counts, reason: plainReason(error) };
     try {
@@ -341,7 +337,7 @@ class Attempt {
   }
 
   #contentOf({ content, derived }: StagedVersion): StoredContent {
-    return { stored: this.#staging.name, format: currentFormat, ...content, derived };
+    return { content: String(this.#staging.name), format: currentFormat, ...content, derived };
   }
 }
 

@@ -34,7 +34,7 @@ export class Lease implements Held {
   readonly #lost = new AbortController();
   readonly #timer: NodeJS.Timeout;
   /** What is staged under the lock and renewed with it. */
-  #name: ContentName = 0;
+  #name: ContentName = '';
   #renewedAt = Date.now();
 
   private constructor(redis: Redis, held: Held, times: Lifetimes) {

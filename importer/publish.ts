@@ -5,10 +5,9 @@ import { isDatedAhead } from '../shared/dated-ahead.ts';
 import { beside, type Redis } from '../shared/redis/connections.ts';
 import type { Hold } from '../shared/schedule-hold.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
-import type { ContentName } from '../shared/store/keys.ts';
 import { type Conclusion, type Held, type Leaving, publish, retain } from '../shared/store/scripts.ts';
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../shared/store/versions.ts';
-import { sizesOf } from './publishing/wholeness.ts';
+import { sizesOf } from './integrity.ts';
 
 /** How long a content that is not kept any more can still be read, in ms: longer than the longest request. */
 export const graceMs = 60_000;
@@ -54,20 +53,24 @@ export async function publishVersion(
   next: NextVersion,
   conclusion: Conclusion,
 ): Promise<void> {
-  const { number, content, stored, format, live, checksum } = next;
+  const { number, content, live, checksum } = next;
   await untilPast(redis, held.keys.live, { number, maxMs: next.maxNumberWaitMs });
   const now = new Date();
   const kept = await readKeptVersions(redis, held.keys);
   const version: Version = {
-    ...{ version: number, content, stored, format },
-    ...{ publishedAt: publicationTime(now, live, kept).toISOString(), totalCount: next.totalCount, checksum },
-    ...{
-      setDigest: next.setDigest,
-      linesLength: next.linesLength,
-      blocks: next.blocks,
-      entries: next.entries,
-    },
-    ...{ fencesCheck: next.fencesCheck, forced: next.forced, profile: next.profile, derived: next.derived },
+    version: number,
+    content,
+    format: next.format,
+    publishedAt: publicationTime(now, live, kept).toISOString(),
+    totalCount: next.totalCount,
+    checksum,
+    setDigest: next.setDigest,
+    linesLength: next.linesLength,
+    blocks: next.blocks,
+    searches: next.searches,
+    forced: next.forced,
+    profile: next.profile,
+    derived: next.derived,
   };
   const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
   const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
@@ -75,7 +78,9 @@ export async function publishVersion(
     redis,
     held,
     {
-      ...{ number, stored, graceMs, sizes: sizesOf(held.keys, version) },
+      number,
+      graceMs,
+      sizes: sizesOf(held.keys, version),
       document: documentOf(version),
       changes: next.changeSets,
       expectedLive: live?.document ?? '',
@@ -93,7 +98,7 @@ export async function publishVersion(
 /** Deletes what was not live for the longest time if more is kept than wanted. @throws LockLostError */
 export async function retainVersions(redis: Redis, held: Held, keepVersions: number): Promise<void> {
   const kept = await readKeptVersions(redis, held.keys);
-  const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? 0);
+  const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? '');
   if (leaving.versions.length > 0) await retain(redis, held, leaving, graceMs);
 }
 
@@ -104,8 +109,7 @@ export async function retainVersions(redis: Redis, held: Held, keepVersions: num
  * @param keep how many contents may be kept, the new version's included
  * @param content the content of the new version
  */
-export function leavingVersions(kept: readonly Version[], keep: number, content: number): Leaving {
-  const storedOf = new Map(kept.map((version) => [version.content, version.stored]));
+export function leavingVersions(kept: readonly Version[], keep: number, content: string): Leaving {
   const lastOf = new Map(kept.map((version) => [version.content, version.version]));
   const others = [...lastOf.keys()].filter((other) => other !== content);
   const byLastLive = others.sort((a, b) => (lastOf.get(b) as number) - (lastOf.get(a) as number));
@@ -116,9 +120,7 @@ export function leavingVersions(kept: readonly Version[], keep: number, content:
     (n >= firstNamed || (version.content !== content && lastOf.get(version.content) === version.version));
   return {
     versions: kept.filter((version, n) => !stays(version, n)).map(({ version }) => version),
-    contents: others
-      .filter((other) => !staying.has(other))
-      .map((other) => storedOf.get(other) as ContentName),
+    contents: others.filter((other) => !staying.has(other)),
   };
 }
 

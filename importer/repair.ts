@@ -1,16 +1,16 @@
 // In: what was found damaged of a collection, under its lock. Out: made anew, as far as what is stored still tells it.
 
 import type { Collection } from '../shared/collections/define.ts';
-import { currentFormat, formatOf } from '../shared/formats/content-format.ts';
 import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { blockLines } from '../shared/store/block.ts';
+import { type Block, blockLines, openBlock } from '../shared/store/block.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
 import type { BegunVersion } from '../shared/store/scripts.ts';
 import { discard, discardAll } from '../shared/store/scripts.ts';
 import {
   type ContentFacts,
+  currentFormat,
   documentOf,
   readKeptVersions,
   readLiveVersion,
@@ -18,19 +18,16 @@ import {
   type Version,
 } from '../shared/store/versions.ts';
 import { compareVersions } from './diff.ts';
+import { contentDamage, readBlock, sizesOf } from './integrity.ts';
 import { Lease } from './lease.ts';
 import { graceMs } from './publish.ts';
 import type { DamagedChanges } from './publishing/change-set-damage.ts';
-import { contentDamage } from './publishing/content-damage.ts';
 import { mendKeys, readKeyDamage } from './publishing/mended-keys.ts';
-import { sizesOf } from './publishing/wholeness.ts';
 import { forgetChanges } from './scripts/forget-changes.ts';
 import { replaceChanges } from './scripts/replace-changes.ts';
 import { replaceContent } from './scripts/replace-content.ts';
+import { VersionWriter } from './stage.ts';
 import { type DamagedContent, type Verification, verify } from './verify.ts';
-import { type ContentRecord, ContentWriter, storedRecord } from './writing/content-writer.ts';
-import { DerivedWriter } from './writing/derived-writer.ts';
-import { partsOf } from './writing/parts.ts';
 
 /** What is stored does not tell a record any more. */
 class UntoldError extends Error {}
@@ -42,13 +39,6 @@ export type RepairResult =
 
 /** What is known of a content that was staged anew. */
 type AnewFacts = ContentFacts & Pick<StoredContent, 'derived'>;
-
-/** How many records are sent with one command, and how many bytes of them. */
-const stagedAtOnce = {
-  count: 100,
-  length: 1_000_000,
-  lengthOf: ({ stored }: ContentRecord) => stored.length,
-};
 
 /** What a repair works on, under a lock. */
 interface Repair {
@@ -97,14 +87,14 @@ async function restoreContent(its: Repair, { versions }: DamagedContent): Promis
   const numbers = versions.map(({ version }) => version).join(', ');
   try {
     const { begun, facts } = await stageAnew(its, old);
-    const content: StoredContent = { ...facts, stored: begun.name, format: currentFormat };
+    const content: StoredContent = { ...facts, content: String(begun.name), format: currentFormat };
     const live = await readLiveVersion(redis, keys);
     const documents = versions.map(
       (version) => [version.version, documentOf({ ...version, ...content })] as const,
     );
     const itsLive = documents.find(([number]) => number === live?.version);
     await replaceContent(redis, begun, {
-      ...{ was: old.stored, documents, sizes: sizesOf(keys, content), graceMs },
+      ...{ was: old.content, documents, sizes: sizesOf(keys, content), graceMs },
       ...{ live: itsLive?.[1] ?? '', expectedLive: itsLive ? (live?.document ?? '') : '' },
     });
     return `The content of version ${numbers} was made anew.`;
@@ -134,56 +124,49 @@ async function stageAnew(
   }
 }
 
-/** What a content is stored under that is made anew: its number, and how often that was done. */
-function nextName({ content, stored }: Version): string {
-  const [, times = '0'] = String(stored).split('.');
-  return `${content}.${Number(times) + 1}`;
+/** Returns the id of a content that is rebuilt: its number, and how often it was rebuilt. */
+function nextName({ content }: Version): string {
+  const [number, times = '0'] = content.split('.');
+  return `${number}.${Number(times) + 1}`;
 }
 
-/** @throws UntoldError where that does not come to the very records that were published */
+/** Stages the stored records of a version as an import stages those of upstream. @throws UntoldError if they are not those that were published */
 async function writeAnew(
   { redis, keys, collection }: Repair,
   begun: BegunVersion,
   { old, source }: { old: Version; source: Source },
 ): Promise<AnewFacts> {
-  const writer = new ContentWriter(redis, begun, keys, collection);
-  const derivedWriters = (collection.derived ?? []).map(
-    (derived) => new DerivedWriter(redis, begun, derived),
-  );
+  const writer = new VersionWriter(redis, begun, collection);
   let position = 0;
   for (let range = 0; range * rangeIds < old.totalCount; range += 1) {
-    const records = (await textsOf({ redis, keys }, old, { range, source })).map((json): ContentRecord => {
-      const record = recordIn(json);
-      const id = collection.idOf(record);
-      position += 1;
-      return { position, id, json, stored: storedRecord(id, json), record };
-    });
-    for (const some of partsOf(records, stagedAtOnce)) await writer.stageRecords(some);
-    await writer.stageListing(records);
-    for (const derived of derivedWriters) await derived.write(records);
+    const texts = await textsOf({ redis, keys }, old, { range, source });
+    await writer.write(
+      texts.map((json) => {
+        position += 1;
+        return { position, value: valueIn(json), flaw: null, raw: () => json };
+      }),
+    );
   }
-  const facts = await writer.finish();
-  const derived: Record<string, ContentFacts> = {};
-  for (const it of derivedWriters) derived[it.name] = await it.finish();
-  if (facts.checksum !== old.checksum)
-    throw new UntoldError('What is stored does not come to the checksum of the version.');
+  const { content, derived } = await writer.finish();
+  if (content.checksum !== old.checksum)
+    throw new UntoldError('The stored records do not match the checksum of the version.');
   for (const [name, { checksum }] of Object.entries(old.derived)) {
     if (derived[name]?.checksum !== checksum)
-      throw new UntoldError(`What is stored does not come to the checksum of the ${name} of the version.`);
+      throw new UntoldError(`The stored records do not match the checksum of the ${name} of the version.`);
   }
-  return { ...facts, derived };
+  return { ...content, derived };
 }
 
 /** @throws UntoldError */
-function recordIn(json: string): unknown {
+function valueIn(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw new UntoldError('A record is not the JSON text that it was.');
+    throw new UntoldError('A stored record is not JSON text.');
   }
 }
 
-/** The records of a range as JSON texts, out of its block or one by one. @throws UntoldError where neither is whole */
+/** Returns the records of a range as JSON texts, from its block or one by one. @throws UntoldError if neither is complete */
 async function textsOf(
   its: Pick<Repair, 'redis' | 'keys'>,
   old: Version,
@@ -192,7 +175,7 @@ async function textsOf(
   const [first, second] = source === 'blocks' ? [blockTexts, recordTexts] : [recordTexts, blockTexts];
   const texts = (await first(its, old, range)) ?? (await second(its, old, range));
   if (texts) return texts;
-  throw new UntoldError(`Of range ${range}, neither the block nor all records are whole.`);
+  throw new UntoldError(`Neither the block nor all records of range ${range} are complete.`);
 }
 
 type RangeReader = (
@@ -202,21 +185,20 @@ type RangeReader = (
 ) => Promise<string[] | null>;
 
 const blockTexts: RangeReader = async ({ redis, keys }, old, range) => {
-  const stored = await bytesOf(redis, keys.content(old.stored).blocks, range);
-  const block = stored && formatOf(old).openBlock(stored, range);
-  return block && blockLines(block).toString().split('\n').slice(0, -1);
+  const stored = await bytesOf(redis, keys.content(old.content).blocks, range);
+  const text = stored && readBlock(stored);
+  if (!stored || !text) return null;
+  const block = openBlock(stored) as Block;
+  return blockLines(block).toString().split('\n').slice(0, -1);
 };
 
 const recordTexts: RangeReader = async ({ redis, keys }, old, range) => {
-  const { order, records } = keys.content(old.stored);
-  const format = formatOf(old);
-  const storedOrder = await bytesOf(redis, order, range);
-  const packed = storedOrder && format.openRange(storedOrder, range);
+  const { order, records } = keys.content(old.content);
+  const packed = await bytesOf(redis, order, range);
   const ids = packed ? unpackIds(packed) : [];
   const areRecords = (await redis.type(records)) === 'hash' && ids.length > 0;
-  const found = areRecords ? await redis.hmgetBuffer(records, ...ids) : [];
-  const texts = found.map((bytes, n) => bytes && format.openRecord(bytes, ids[n] as string));
-  return texts.length === 0 || texts.includes(null) ? null : texts.map(String);
+  const texts = areRecords ? await redis.hmget(records, ...ids) : [];
+  return texts.length === 0 || texts.includes(null) ? null : (texts as string[]);
 };
 
 async function bytesOf(redis: Redis, key: string, field: number): Promise<Buffer | null> {
@@ -239,7 +221,7 @@ async function restoreChanges(its: Repair, { version, previous }: DamagedChanges
   return `The change set of version ${version} cannot be made anew; changes are told from version ${version} on.`;
 }
 
-async function isWhole({ redis, keys }: Repair, version: Version): Promise<boolean> {
-  for await (const _damage of contentDamage(redis, keys, version)) return false;
+async function isWhole({ redis, keys, collection }: Repair, version: Version): Promise<boolean> {
+  for await (const _damage of contentDamage(redis, keys, { collection, content: version })) return false;
   return true;
 }

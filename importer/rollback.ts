@@ -10,9 +10,9 @@ import { discard, discardAll } from '../shared/store/scripts.ts';
 import * as versions from '../shared/store/versions.ts';
 import { compareVersions } from './diff.ts';
 import { awaitDurability } from './durability.ts';
+import { contentDamage, knownDamage } from './integrity.ts';
 import { Lease } from './lease.ts';
 import { maxNumberWaitMs, publishVersion } from './publish.ts';
-import { firstDamage } from './publishing/live-content.ts';
 import { requireIntactKeys } from './publishing/mended-keys.ts';
 import { conclusionOf, type ImportReport, startReport } from './report.ts';
 
@@ -85,11 +85,11 @@ async function publishAgain(
   const paused = to === null ? await readHold(redis, keys) : null;
   if (paused) throw versionRequired(collection.name, paused, { kept, live });
   const target = chooseTarget(kept, live, to);
-  const comparable = (await firstDamage(redis, keys, live)) === null;
+  const comparable = (await knownDamage(redis, keys, live)) === null;
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
-  const damage = await firstDamage(redis, keys, target);
-  if (damage !== null) throw notWhole(target, damage);
+  for await (const damage of contentDamage(redis, keys, { collection, content: target }))
+    throw notWhole(target, damage);
 
   await discardAll(redis, lease);
   const begun = await lease.begin(dryRun ? `dry-run-${randomUUID()}` : '');
@@ -98,7 +98,7 @@ async function publishAgain(
     after: target,
   });
   const facts = {
-    contentOf: target.content,
+    contentOf: versions.contentOf(target),
     ...{ totalCount: target.totalCount, previousTotalCount: live.totalCount },
   };
   const previousVersion = live.version;
@@ -106,7 +106,7 @@ async function publishAgain(
     await discard(redis, begun, begun.name);
     return { outcome: 'dry-run', report: draft.end('dry-run', { previousVersion, ...diff }), ...facts };
   }
-  const number = begun.name as number;
+  const number = Number(begun.name);
   const report = draft.end('rolled-back', { version: number, previousVersion, ...diff });
   const concluded = conclusionOf(report, { startedAt, forced: false, rejects: null, validators: null });
   const rolledBack = (warnings: readonly string[]): RollbackResult => ({
@@ -157,7 +157,7 @@ function chooseTarget(
     if (named) return named;
     throw new RollbackError(`Version ${to} is not kept; these are: ${numbers}.`);
   }
-  const before = kept.findLast(({ version }) => version < live.content);
+  const before = kept.findLast(({ version }) => version < versions.contentOf(live));
   if (before) return before;
   throw new RollbackError(
     `No version from before the content that is live is kept; name one with --to. Kept: ${numbers}.`,

@@ -1,7 +1,7 @@
 // The kept versions of a collection, and which two of them to compare.
 
 import { html, raw } from 'hono/html';
-import type { Version } from '../../shared/store/versions.ts';
+import { contentOf, type Version } from '../../shared/store/versions.ts';
 import {
   none,
   numbers,
@@ -29,7 +29,8 @@ export const versionsPage: PageDefinition = {
 ${table(
   `Kept versions of ${name}, latest first`,
   ['Version', 'Became live', 'Content of', numbers('Records'), 'Checksum', 'Compare'],
-  kept.map(({ version, content, publishedAt, totalCount, checksum, forced }, n) => {
+  kept.map(({ version, publishedAt, totalCount, checksum, forced, ...its }, n) => {
+    const content = contentOf(its);
     const before = kept[n + 1]?.version;
     return [
       html`<a href="${pageLink('browse', { collection: name, version })}">${shownVersion(version)}</a>${

@@ -29,16 +29,16 @@ export class DamageMarks {
     this.#onDamage(message);
   }
 
-  /** Tells that a part of a version's content is not as it was stored, and marks it. */
+  /** Tells that a part of a version's content is not as it was content, and marks it. */
   found(
     { damaged }: Pick<CollectionKeys, 'damaged'>,
-    { stored }: Pick<Version, 'stored'>,
+    { content }: Pick<Version, 'content'>,
     message: string,
   ): void {
     this.#onDamage(message);
-    const name = `${damaged} ${stored}`;
+    const name = `${damaged} ${content}`;
     if (this.#marked.has(name)) return;
     this.#marked.set(name, true);
-    this.#redis.hset(damaged, String(stored), message).catch(() => this.#marked.delete(name));
+    this.#redis.hset(damaged, String(content), message).catch(() => this.#marked.delete(name));
   }
 }

@@ -2,7 +2,6 @@
 // for one process that serves.
 
 import { LRUCache } from 'lru-cache';
-import type { ContentFormat } from '../../shared/formats/content-format.ts';
 import { idBytes, rangeIds, unpackId } from '../../shared/store/packed-ids.ts';
 import type { HashReads } from './hash-reads.ts';
 
@@ -16,7 +15,6 @@ export interface ListOrder {
   readonly name: string;
   /** How many ids it has. */
   readonly count: number;
-  readonly format: ContentFormat;
 }
 
 /** Reads orders of lists. */
@@ -53,7 +51,7 @@ export class ListOrders {
   /** A range; it is remembered where it is whole. */
   async #read(order: ListOrder, range: number): Promise<Buffer> {
     const [stored = null] = await this.#hashes.get(order.key, [String(range)]);
-    const packed = stored && order.format.openRange(stored, range);
+    const packed = stored;
     if (!packed) return nothing;
     if (packed.length !== Math.min(rangeIds, order.count - range * rangeIds) * idBytes) return packed;
     // As it came, it would hold on to all that came with it.

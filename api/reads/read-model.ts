@@ -1,11 +1,9 @@
 // Every read the API makes: records as the bytes that were stored at import, always of one version.
 
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { formatOf } from '../../shared/formats/content-format.ts';
-import type { Search } from '../../shared/formats/search-entries.ts';
-import { pageEntries } from '../../shared/formats/search-page.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type Block, blockRecords, quarterRecords } from '../../shared/store/block.ts';
+import type { Search } from '../../shared/store/search-index.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { ChangeLists } from './change-lists.ts';
 import {
@@ -17,14 +15,11 @@ import {
   versionsWithChanges,
 } from './change-walk.ts';
 import { DamageMarks } from './damage-marks.ts';
-import { EntryPages } from './entry-pages.ts';
-import { Fences } from './fences.ts';
 import { HashReads } from './hash-reads.ts';
 import { KnownBlocks } from './known-blocks.ts';
 import type { LiveVersions } from './live-versions.ts';
-import { OlderDrugs } from './older-drugs.ts';
 import { PublicationWaits } from './publication-waits.ts';
-import { type Found, searchEntries } from './search.ts';
+import { searchContent } from './search.ts';
 import { lastingName, type Span, StoredRecords } from './stored-records.ts';
 import {
   type Attempt,
@@ -89,8 +84,6 @@ export interface ReadModelOptions {
   readonly maxWaiting?: number | undefined;
   /** How long a list may be of which more than places is remembered, in bytes of its text; tests lower it. */
   readonly longestRemembered?: number | undefined;
-  /** How many fences of a search index are read to be remembered; tests lower it. */
-  readonly mostFences?: number | undefined;
 }
 
 /**
@@ -100,10 +93,8 @@ export interface ReadModelOptions {
 export class ReadModel {
   readonly #redis: Redis;
   readonly #marks: DamageMarks;
-  readonly #fences: Fences;
-  readonly #pages: EntryPages;
   readonly #stored: StoredRecords;
-  readonly #olderDrugs: OlderDrugs;
+  readonly #hashes: HashReads;
   readonly #versions: VersionReads;
   readonly #changeLists = new ChangeLists();
   /** Those who wait until another version is live. */
@@ -114,10 +105,8 @@ export class ReadModel {
     this.#marks = marks;
     this.#redis = redis;
     const hashes = new HashReads(redis);
-    this.#fences = new Fences(redis, limits.mostFences);
-    this.#pages = new EntryPages(hashes);
+    this.#hashes = hashes;
     this.#stored = new StoredRecords(hashes, marks, new KnownBlocks(limits.longestRemembered));
-    this.#olderDrugs = new OlderDrugs(this.#stored);
     this.#versions = new VersionReads({ redis, live, keyPrefix, marks });
     this.waits = new PublicationWaits(live, limits.maxWaiting);
   }
@@ -175,7 +164,7 @@ export class ReadModel {
 
   async *#allLines(attempt: Attempt, first: readonly Buffer[]): AsyncGenerator<Buffer, void> {
     const { version } = attempt;
-    let left = version.linesLength ?? Number.POSITIVE_INFINITY;
+    let left = version.linesLength;
     for (let from = 0; from === 0 || from < version.totalCount; from += linesAtOnce) {
       const pieces = from === 0 ? first : await this.#linesFrom(attempt, from);
       if (!pieces) throw new ContentGoneError(`Version ${version.version} went away while it was sent.`);
@@ -185,7 +174,7 @@ export class ReadModel {
         yield piece;
       }
     }
-    if (left > 0 && version.linesLength !== undefined) throw this.#otherLength(attempt);
+    if (left > 0) throw this.#otherLength(attempt);
   }
 
   #otherLength({ keys, version }: Attempt): DamagedError {
@@ -199,47 +188,21 @@ export class ReadModel {
     return this.#stored.lines(attempt, { from, count });
   }
 
-  /** What a search finds, in the order of its results. */
+  /** Returns a page of what a search finds. */
   async search(target: ReadTarget, search: Search, span: Span): Promise<SearchRange> {
     return this.#versions.read(target, async (attempt) => {
       const { version, part } = attempt;
-      const { entries, records: stored } = part.content(version.stored);
-      const isOlder = search.drug !== undefined && !formatOf(version).hasRanks;
-      const found = isOlder
-        ? await this.#searchOlder(attempt, target.served, { search, span })
-        : await this.#searchIndex(attempt, search, span);
-      if (!found) return vanished;
-      // What lies where is remembered, so Redis may not have been asked; the records are not.
-      const [records, isThere] = await Promise.all([
-        this.#stored.byIds(attempt, found.ids),
-        this.#pages.areThere(isOlder ? stored : entries),
-      ]);
-      return records && isThere ? { version, totalCount: found.totalCount, records } : vanished;
+      const content = {
+        redis: this.#redis,
+        hashes: this.#hashes,
+        collection: target.served.collection,
+        keys: part.content(version.content),
+        facts: version,
+      };
+      const found = await searchContent(content, search, span);
+      const records = found && (await this.#stored.byIds(attempt, found.ids));
+      return found && records ? { version, totalCount: found.totalCount, records } : vanished;
     });
-  }
-
-  async #searchIndex({ version, part }: Attempt, search: Search, span: Span): Promise<Found | null> {
-    const { entries, fences } = part.content(version.stored);
-    const count = Math.ceil(version.entries / pageEntries);
-    const format = formatOf(version);
-    const list = { key: fences, name: lastingName(fences, version), count, check: version.fencesCheck };
-    const isRemembered = this.#stored.remembers(version);
-    const pages = { key: entries, name: lastingName(entries, version), format, isRemembered };
-    return searchEntries(
-      { pages: this.#pages, fences: this.#fences },
-      { index: { pages, fences: list, format }, search, span },
-    );
-  }
-
-  async #searchOlder(
-    attempt: Attempt,
-    { collection }: ServedCollection,
-    { search, span: { from, count } }: { search: Search; span: Span },
-  ): Promise<Found | null> {
-    const { version, part } = attempt;
-    const name = lastingName(part.content(version.stored).records, version);
-    const ids = await this.#olderDrugs.search({ ...attempt, name, collection }, search);
-    return ids && { totalCount: ids.length, ids: ids.slice(from, from + count) };
   }
 
   /** The records with these ids, in this order, those that there are. @param ids decimal digits without leading zeros, each once */
@@ -265,14 +228,13 @@ export class ReadModel {
 
   /** Whether there is something that a page of the list could be read from. */
   async #hasList({ version, part }: Attempt): Promise<boolean> {
-    formatOf(version); // Of a format that is not known nothing is answered, be it that there is nothing.
-    const { blocks, order } = part.content(version.stored);
+    const { blocks, order } = part.content(version.content);
     return (await this.#redis.exists(blocks, order)) > 0;
   }
 
   /** A record that Redis has lost is no record that there is not. */
   async #hasAll({ version, part }: Attempt): Promise<boolean> {
-    return (await this.#redis.hlen(part.content(version.stored).records)) === version.totalCount;
+    return (await this.#redis.hlen(part.content(version.content).records)) === version.totalCount;
   }
 
   /**

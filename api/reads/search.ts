@@ -1,23 +1,18 @@
-// In: a search and a span of its results. Out: how many there are in all, and the ids in the span; work for a page only.
+// Searches the index of a content: finds how many records match and the ids of one page, at the same cost for any page.
 
-import type { ContentFormat } from '../../shared/formats/content-format.ts';
+import { type Collection, type PrefixSearch, valueAt } from '../../shared/collections/define.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import type { ContentKeys } from '../../shared/store/keys.ts';
 import {
-  type EntryRange,
-  frequentOver,
-  idOf,
-  isListed,
-  keyOf,
-  listedRange,
-  namesRange,
-  olderRange,
-  type Ranks,
-  rankedRange,
-  rankOf,
+  compareMembers,
+  hasPrefix,
+  idOfMember,
+  memberOf,
+  prefixBounds,
   type Search,
-} from '../../shared/formats/search-entries.ts';
-import { pageEntries } from '../../shared/formats/search-page.ts';
-import type { EntryPages, PageList } from './entry-pages.ts';
-import { countBelow, type FenceList, type Fences } from './fences.ts';
+} from '../../shared/store/search-index.ts';
+import type { ContentFacts } from '../../shared/store/versions.ts';
+import type { HashReads } from './hash-reads.ts';
 
 /** What a search found. */
 export interface Found {
@@ -26,117 +21,138 @@ export interface Found {
   readonly ids: readonly string[];
 }
 
-/** A search in the index of one content. */
-export interface SearchRequest {
-  readonly index: SearchIndex;
-  readonly search: Search;
-  readonly span: { readonly from: number; readonly count: number };
+/** The index of one content, and how its records are read. */
+export interface SearchedContent {
+  readonly redis: Redis;
+  readonly hashes: HashReads;
+  readonly collection: Collection;
+  readonly keys: ContentKeys;
+  readonly facts: ContentFacts;
 }
 
-/** Where an index lies. */
-export interface SearchIndex {
-  readonly pages: PageList;
-  readonly fences: FenceList;
-  readonly format: ContentFormat;
-}
-
-/** What searches are made by. */
-interface IndexReads {
-  readonly pages: EntryPages;
-  readonly fences: Fences;
-}
-
-/**
- * Searches an index. A name, a barcode or a drug alone is a range of it. So are several of them where the barcode, or else
- * the drug, is a frequent one; of others all entries are read.
- * @returns `null` when a part of the index is not there, or not as it was stored
- */
-export async function searchEntries(
-  reads: IndexReads,
-  { index, search, span }: SearchRequest,
-): Promise<Found | null> {
-  const { name, barcode, drug } = search;
-  const inRange = async (range: EntryRange) => asFound(await readRange(reads, index, { range, span }));
-  if (!index.format.hasRanks) return inRange(olderRange(search));
-  const key = keyOf(search);
-  if (key === null) return inRange(namesRange(name as string));
-  // Drugs have more records than barcodes have.
-  const first = barcode === undefined ? key : (keyOf({ barcode }) as string);
-  if (name === undefined && key === first) return inRange(listedRange(key));
-  const [listed, names] = await Promise.all([
-    readRange(reads, index, { range: listedRange(first), span: { from: 0, count: frequentOver } }),
-    name === undefined ? undefined : readRange(reads, index, { range: namesRange(name), span: none }),
-  ]);
-  if (listed === null || names === null) return null;
-  if (listed.count > frequentOver) return inRange(names ? rankedRange(key, names) : listedRange(key));
-  const chosen = listed.entries.filter((entry) => isListed(entry, { drug, ranks: names }));
-  if (names) chosen.sort((a, b) => (rankOf(a) < rankOf(b) ? -1 : 1));
-  const entries = chosen.slice(span.from, span.from + span.count);
-  return { totalCount: chosen.length, ids: entries.map(idOf) };
-}
-
-const none = { from: 0, count: 0 };
-
-/** What a range of an index has. */
-interface FoundRange extends Ranks {
+interface Span {
+  readonly from: number;
   readonly count: number;
-  /** The entries in the span. */
-  readonly entries: readonly string[];
 }
 
-function asFound(range: FoundRange | null): Found | null {
-  return range && { totalCount: range.count, ids: range.entries.map(idOf) };
+/** One prefix search of a request. */
+interface Prefix {
+  readonly search: string;
+  readonly text: string;
+}
+
+/** How many texts of a range, or records, are read with one command. */
+const readAtOnce = 1_000;
+
+/** Searches a content; the order is that of the first prefix, or of the list. @returns `null` if a part of it is missing */
+export async function searchContent(
+  content: SearchedContent,
+  { prefix, exact }: Search,
+  span: Span,
+): Promise<Found | null> {
+  const prefixes = Object.entries(prefix).map(([search, text]): Prefix => ({ search, text }));
+  const values = Object.entries(exact);
+  const [first, ...others] = prefixes;
+  if (values.length === 0 && first && others.length === 0) return searchByPrefix(content, first, span);
+  let ids = values.length === 0 ? null : await idsOfValues(content, values);
+  if (values.length > 0 && ids === null) return null;
+  for (const [n, one] of prefixes.entries()) {
+    const found = await idsByPrefix(content, one, ids);
+    if (found === null) return null;
+    const matching = n === 0 ? null : new Set(found);
+    ids = matching === null ? found : ((ids as string[]).filter((id) => matching.has(id)) as string[]);
+  }
+  const found = ids as string[];
+  return { totalCount: found.length, ids: found.slice(span.from, span.from + span.count) };
+}
+
+/** Returns the ids that have all of some values, in list order. */
+async function idsOfValues(
+  content: SearchedContent,
+  values: readonly (readonly [search: string, value: string])[],
+): Promise<string[] | null> {
+  const lists = await Promise.all(values.map((value) => idsOfValue(content, value)));
+  const complete = lists.filter((list) => list !== null);
+  if (complete.length < lists.length) return null;
+  const [shortest = [], ...others] = complete.sort((a, b) => a.length - b.length);
+  const sets = others.map((ids) => new Set(ids));
+  return shortest.filter((id) => sets.every((set) => set.has(id)));
+}
+
+async function idsOfValue(
+  { redis, hashes, keys, facts }: SearchedContent,
+  [search, value]: readonly [search: string, value: string],
+): Promise<string[] | null> {
+  const key = keys.exact[search] as string;
+  const [[stored], size] = await Promise.all([hashes.get(key, [value]), redis.hlen(key)]);
+  if (size !== facts.searches[search]) return null;
+  return stored ? stored.toString('latin1').split(' ') : [];
+}
+
+async function searchByPrefix(content: SearchedContent, prefix: Prefix, span: Span): Promise<Found | null> {
+  const range = await rangeOf(content, prefix);
+  if (!range) return null;
+  const { key, first, count } = range;
+  const until = first + Math.min(count, span.from + span.count);
+  if (first + span.from >= until) return { totalCount: count, ids: [] };
+  const members = await content.redis.zrange(key, first + span.from, String(until - 1));
+  return { totalCount: count, ids: members.map(idOfMember) };
+}
+
+/** Finds the rank of the first text with a prefix, and how many texts have it. */
+async function rangeOf({ redis, keys, facts }: SearchedContent, { search, text }: Prefix) {
+  const key = keys.prefix[search] as string;
+  const { before, min, max } = prefixBounds(text);
+  const [size, first, count] = await Promise.all([
+    redis.zcard(key),
+    redis.zlexcount(key, '-', before),
+    redis.zlexcount(key, min, max),
+  ]);
+  return size === facts.searches[search] ? { key, first, count } : null;
 }
 
 /**
- * Reads a span of a range: the fences tell the pages in which the range begins and ends, and so how many entries lie
- * between.
+ * Returns the ids that have a prefix, by their texts. Of given ids it reads the records, or all texts with the prefix if
+ * they are fewer.
  */
-async function readRange(
-  { pages: read, fences }: IndexReads,
-  index: SearchIndex,
-  { range: { least, beyond }, span }: { range: EntryRange; span: SearchRequest['span'] },
-): Promise<FoundRange | null> {
-  const counts = await fences.countsBelow(index.fences, [least, beyond]);
-  if (!counts) return null;
-  const [pagesBefore, pagesUpTo] = counts as [number, number];
-  // Of fences that were not read one may be another one: the pages tell, and those behind them.
-  const areProven = fences.areRead(index.fences);
-  if (pagesUpTo === 0 && areProven) return nothing;
-  const firstPage = Math.max(0, pagesBefore - 1);
-  const lastPage = Math.max(0, pagesUpTo - 1);
-  // The results begin in the first page or right behind it, so all pages that the span can lie in are known before
-  // that one is read.
-  const wanted = pagesOf({
-    first: firstPage * pageEntries + span.from,
-    last: (firstPage + 1) * pageEntries + span.from + span.count - 1,
-  }).filter((it) => it <= lastPage);
-  const behind = areProven ? [] : [firstPage + 1, lastPage + 1].filter((it) => it < index.fences.count);
-  const pages = await read.get(index.pages, [...new Set([firstPage, lastPage, ...wanted, ...behind])]);
-  if (!pages) return null;
-  const page = (number: number) => pages.get(number) as readonly string[];
-  if (!areProven && !(liesIn(pages, firstPage, least) && liesIn(pages, lastPage, beyond))) return null;
-  const from = firstPage * pageEntries + countBelow(page(firstPage), least);
-  const until = lastPage * pageEntries + countBelow(page(lastPage), beyond);
-  const entries: string[] = [];
-  for (let rank = from + span.from; rank < Math.min(until, from + span.from + span.count); rank += 1) {
-    const entry = page(Math.floor(rank / pageEntries))[rank % pageEntries];
-    if (entry === undefined) return null;
-    entries.push(entry);
+async function idsByPrefix(
+  content: SearchedContent,
+  prefix: Prefix,
+  ids: readonly string[] | null,
+): Promise<string[] | null> {
+  const range = await rangeOf(content, prefix);
+  if (!range) return null;
+  if (ids !== null && ids.length <= range.count) return sortedIds(content, prefix, ids);
+  const wanted = ids && new Set(ids);
+  const found: string[] = [];
+  const until = range.first + range.count;
+  for (let from = range.first; from < until; from += readAtOnce) {
+    const to = Math.min(from + readAtOnce, until) - 1;
+    for (const member of await content.redis.zrange(range.key, from, String(to))) {
+      const id = idOfMember(member);
+      if (wanted === null || wanted.has(id)) found.push(id);
+    }
   }
-  return { from, until, count: until - from, entries };
+  return found;
 }
 
-/** Whether a bound lies in a page, as told by what that page and the one behind it begin with. */
-function liesIn(pages: ReadonlyMap<number, readonly string[]>, number: number, bound: string): boolean {
-  const begins = (at: number) => pages.get(at)?.[0];
-  const behind = begins(number + 1);
-  return (number === 0 || (begins(number) as string) < bound) && (behind === undefined || behind >= bound);
-}
-
-const nothing: FoundRange = { from: 0, until: 0, count: 0, entries: [] };
-
-function pagesOf({ first, last }: { first: number; last: number }): number[] {
-  const from = Math.floor(first / pageEntries);
-  return Array.from({ length: Math.floor(last / pageEntries) - from + 1 }, (_, n) => from + n);
+async function sortedIds(
+  { hashes, keys, collection }: SearchedContent,
+  { search, text }: Prefix,
+  ids: readonly string[],
+): Promise<string[] | null> {
+  const { path } = collection.prefixSearches[search] as PrefixSearch;
+  const members: string[] = [];
+  for (let from = 0; from < ids.length; from += readAtOnce) {
+    const some = ids.slice(from, from + readAtOnce);
+    for (const [n, record] of (await hashes.get(keys.records, some)).entries()) {
+      if (!record) return null;
+      const its = valueAt(JSON.parse(record.toString()), path);
+      if (typeof its === 'string') members.push(memberOf(its, Number(some[n])));
+    }
+  }
+  return members
+    .filter((member) => hasPrefix(member, text))
+    .sort(compareMembers)
+    .map(idOfMember);
 }

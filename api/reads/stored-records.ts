@@ -1,8 +1,7 @@
 // The records of a content, as they are stored: by blocks, by their places in the list, by id. What is not as it was
 // stored is told and not given.
 
-import { formatOf } from '../../shared/formats/content-format.ts';
-import { type Block, blockLines, blockRecords } from '../../shared/store/block.ts';
+import { type Block, blockLines, blockRecords, openBlock } from '../../shared/store/block.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
 import type { HashReads } from './hash-reads.ts';
@@ -42,9 +41,8 @@ export class StoredRecords {
   async blocks(source: Source, { from, count }: Span): Promise<readonly Block[] | null> {
     const first = Math.floor(from / blockRecords);
     const last = Math.floor((from + count - 1) / blockRecords);
-    formatOf(source.version); // Of a format that is not known nothing is answered, whatever is remembered.
     if (!this.#known.remembers(source.version)) return this.#readBlocks(source, first, last);
-    const key = source.part.content(source.version.stored).blocks;
+    const key = source.part.content(source.version.content).blocks;
     const name = lastingName(key, source.version);
     const known: Block[] = [];
     for (let number = first; number <= last; number += 1) {
@@ -57,22 +55,20 @@ export class StoredRecords {
     return blocks?.map((block, n) => this.#known.keep(name, first + n, block)) ?? null;
   }
 
-  async #readBlocks({ version, keys, part }: Source, first: number, last: number): Promise<Block[] | null> {
-    const key = part.content(version.stored).blocks;
-    const format = formatOf(version);
+  async #readBlocks({ version, part }: Source, first: number, last: number): Promise<Block[] | null> {
+    const key = part.content(version.content).blocks;
     const numbers = Array.from({ length: last - first + 1 }, (_, n) => String(first + n));
     const stored = await this.#hashes.get(key, numbers);
     const blocks: Block[] = [];
     for (const [n, bytes] of stored.entries()) {
-      const block = bytes && format.openBlock(bytes, first + n);
+      const block = bytes && openBlock(bytes);
       if (!block) {
         const what = `Block ${first + n} of ${key} is`;
         const instead = 'its records were read one by one instead.';
         // Blocks of very large records are not made, so one that is missing need not be a fault; nor is it one where all of
         // the content was let go meanwhile.
         const areAllMade = version.blocks === Math.ceil(version.totalCount / blockRecords);
-        if (bytes) this.#marks.found(keys, version, `${what} corrupted; ${instead}`);
-        else if (areAllMade) this.#marks.tell(`${what} missing; ${instead}`);
+        if (areAllMade || bytes) this.#marks.tell(`${what} missing; ${instead}`);
         return null;
       }
       blocks.push(block);
@@ -83,10 +79,10 @@ export class StoredRecords {
   /** Records by their places in the list; `null` when not all of them are there and whole. */
   async at(source: Source, { from, count }: Span): Promise<Buffer[] | null> {
     const { version, part } = source;
-    const { order } = part.content(version.stored);
+    const { order } = part.content(version.content);
     const list = {
       ...{ key: order, name: lastingName(order, version) },
-      ...{ count: version.totalCount, format: formatOf(version) },
+      ...{ count: version.totalCount },
     };
     const ids = await this.#orders.ids(list, { from, count });
     return ids.length === count ? this.byIds(source, ids) : null;
@@ -127,19 +123,10 @@ export class StoredRecords {
     return records;
   }
 
-  async #open(
-    { version, keys, part }: Source,
-    ids: readonly string[],
-  ): Promise<(Buffer | null | undefined)[]> {
-    const key = part.content(version.stored).records;
-    const format = formatOf(version);
+  async #open({ version, part }: Source, ids: readonly string[]): Promise<(Buffer | null | undefined)[]> {
+    const key = part.content(version.content).records;
     const stored = await this.#hashes.get(key, ids);
-    return stored.map((bytes, n) => {
-      if (!bytes) return undefined;
-      const record = format.openRecord(bytes, ids[n] as string);
-      if (!record) this.#marks.found(keys, version, `Record ${ids[n]} of ${key} is corrupted.`);
-      return record;
-    });
+    return stored.map((bytes) => bytes ?? undefined);
   }
 }
 

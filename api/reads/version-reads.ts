@@ -1,11 +1,17 @@
 // Which version a read is of. A read whose content has gone meanwhile, or is damaged, is made once more.
 
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { UnknownFormatError } from '../../shared/formats/content-format.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, damageIn } from '../../shared/redis/damage.ts';
 import { type CollectionKeys, type PartKeys, servedKeys } from '../../shared/store/keys.ts';
-import { readKeptVersion, readKeptVersions, type Version, versionOf } from '../../shared/store/versions.ts';
+import {
+  readKeptVersion,
+  readKeptVersions,
+  requireKnownFormat,
+  UnknownFormatError,
+  type Version,
+  versionOf,
+} from '../../shared/store/versions.ts';
 import type { DamageMarks } from './damage-marks.ts';
 import type { LiveVersions } from './live-versions.ts';
 
@@ -106,10 +112,12 @@ export class VersionReads {
     read: (attempt: Attempt) => Promise<Result | typeof vanished>,
   ): Promise<Result> {
     const { keys, part } = this.#keysOf(served);
+    requireKnownFormat(served.source.name, version);
     const result = await read({ version, keys, part, isLastTry: false });
     if (result !== vanished) return result;
     const live = versionOfLive(served, await this.#live.refresh(served.source));
     const now = pin === undefined ? live : await this.#kept(served, pin);
+    requireKnownFormat(served.source.name, now);
     const second = await read({ version: now, keys, part, isLastTry: true });
     if (second !== vanished) return second;
     const message = `What is asked for of version ${now.version} of ${served.collection.name} is not whole in Redis; the next import mends the live version.`;
@@ -150,7 +158,9 @@ export class VersionReads {
     } catch (error) {
       if (error instanceof UnknownFormatError) {
         this.#marks.tell(error.message);
-        throw new DamagedError('What is live was stored by a newer release than the one that answers.');
+        throw new DamagedError(
+          'The data is stored in a format that this release does not know. Its operator has to import it again.',
+        );
       }
       const damage = await damageIn(this.#redis, error);
       if (!damage) throw error;

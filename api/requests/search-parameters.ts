@@ -1,9 +1,9 @@
 // What a list is asked for besides a page: a search, or ids. Which parameters a collection takes, and what they must look like.
 
 import type Boom from '@hapi/boom';
-import { type Collection, exactTypes } from '../../shared/collections/define.ts';
-import type { Search } from '../../shared/formats/search-entries.ts';
+import { type Collection, type ExactSearch, exactTypes } from '../../shared/collections/define.ts';
 import { fold } from '../../shared/store/fold.ts';
+import type { Search } from '../../shared/store/search-index.ts';
 import { maxPerPage } from './paging.ts';
 import { badParameter, type Parameters, quoted } from './parameters.ts';
 
@@ -40,24 +40,24 @@ const notInNames = /(?![\s\u0085])[\p{Cc}\p{Cs}]/u;
 
 /** Returns the search of a request; null if there is none. @throws Boom 400 naming the parameter that is malformed */
 export function readSearch(collection: Collection, parameters: Parameters): Search | null {
-  const search: Record<string, string> = {};
-  for (const name of Object.keys(collection.prefixSearches)) {
+  const prefix: Record<string, string> = {};
+  const exact: Record<string, string> = {};
+  for (const name in collection.prefixSearches) {
     const text = parameters.get(name);
     if (text === undefined) continue;
     checkPrefix(name, text);
-    search[name] = text;
+    prefix[name] = text;
   }
-  for (const [name, { type }] of Object.entries(collection.exactSearches)) {
+  for (const name in collection.exactSearches) {
     const text = parameters.get(name);
     if (text === undefined) continue;
-    const value = exactTypes[type].parse(text);
-    if (value === null)
-      throw badParameter(name, `is ${JSON.stringify(quoted(text))}`, exactTypes[type].accepts);
-    search[name] = value;
+    const type = exactTypes[(collection.exactSearches[name] as ExactSearch).type];
+    const value = type.parse(text);
+    if (value === null) throw badParameter(name, `is ${JSON.stringify(quoted(text))}`, type.accepts);
+    exact[name] = value;
   }
-  if (Object.keys(search).length === 0) return null;
-  const { drug, ...others } = search;
-  return { ...others, drug: drug === undefined ? undefined : Number(drug) };
+  const isNone = Object.keys(prefix).length + Object.keys(exact).length === 0;
+  return isNone ? null : { prefix, exact };
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { count } from '../../shared/figures.ts';
 import { servedKeys } from '../../shared/store/keys.ts';
-import { readKeptVersions, readLiveVersion, versionOf } from '../../shared/store/versions.ts';
+import { contentOf, readKeptVersions, readLiveVersion, versionOf } from '../../shared/store/versions.ts';
 import { collectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, withRedis } from '../context.ts';
 import { type OutputOptions, print, table } from '../output.ts';
@@ -21,7 +21,7 @@ export async function versionsCommand(
   const its = kept.map((version) => versionOf(served, version)).filter((version) => version !== null);
   const versions = its.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
     version,
-    contentOf: content,
+    contentOf: contentOf({ content }),
     publishedAt,
     totalCount,
     checksum,

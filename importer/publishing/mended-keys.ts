@@ -1,7 +1,7 @@
 // In: the keys of a collection, under a lock. Out: those that say which versions there are, mended where they are damaged:
 // of another type, or not the JSON text that was stored.
 
-import type { Redis } from '../../shared/redis/connections.ts';
+import { execute, type Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, isWrongType, parseStored } from '../../shared/redis/damage.ts';
 import type { CollectionKeys } from '../../shared/store/keys.ts';
 import { type Held, retain, type Write, writeLocked } from '../../shared/store/scripts.ts';
@@ -149,17 +149,15 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
 
 function lostOf(documents: ReadonlyMap<number, string>, named: readonly number[]): KeyDamage['lost'] {
   const versions = [...new Set(named)].filter((number) => !documents.has(number));
-  const held = new Set([...documents.values()].map((text) => parseVersion('', text).stored));
-  return { versions, contents: versions.filter((number) => !held.has(number)) };
+  const held = new Set([...documents.values()].map((text) => parseVersion('', text).content));
+  return { versions, contents: versions.filter((number) => !held.has(String(number))) };
 }
 
 /** What says which versions there are, read in one step: no publication comes between. */
 async function readTogether(redis: Redis, keys: CollectionKeys) {
-  const read = redis.multi().get(keys.live).hgetall(keys.versionDocuments).zrange(keys.versions, 0, '-1');
-  const [pointer, stored, numbers] = ((await read.exec()) ?? []).map(([error, reply]) => {
-    if (error && !isWrongType(error)) throw error;
-    return error ? null : reply; // That it is of another type was told before.
-  });
+  const read = () =>
+    redis.multi().get(keys.live).hgetall(keys.versionDocuments).zrange(keys.versions, 0, '-1');
+  const [pointer, stored, numbers] = await execute(read, isWrongType); // The types were checked before.
   return {
     pointer: (pointer ?? null) as string | null,
     stored: (stored ?? {}) as Record<string, string>,

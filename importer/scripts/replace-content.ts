@@ -2,7 +2,7 @@
 
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { ContentName } from '../../shared/store/keys.ts';
-import { contentKeys, workspaceKeys } from '../../shared/store/keys.ts';
+import { contentKeys } from '../../shared/store/keys.ts';
 import type { BegunVersion } from '../../shared/store/scripts.ts';
 import { type KeySize, requirePublished } from '../../shared/store/scripts.ts';
 import { evaluate, loadScript } from './script.ts';
@@ -33,18 +33,17 @@ export async function replaceContent(
   { keys, token, name }: BegunVersion,
   { sizes, ...replacement }: Replacement,
 ): Promise<void> {
-  const workspace = workspaceKeys(keys, name);
   const reply = await evaluate(
     redis,
     script,
     [
       ...[keys.lock, keys.live, keys.versionDocuments, keys.staged, keys.damaged],
-      ...[...sizes.map(({ key }) => key), ...workspace, ...contentKeys(keys, replacement.was)],
+      ...[...sizes.map(({ key }) => key), ...contentKeys(keys, replacement.was)],
     ],
     [
       JSON.stringify({
         ...{ token, name: String(name), channel: keys.announcements, ...replacement },
-        ...{ was: String(replacement.was), workspaceKeys: workspace.length },
+        ...{ was: String(replacement.was) },
         sizes: sizes.map(({ command, size }) => [command, size]),
         documents: replacement.documents.map(([number, document]) => [String(number), document]),
       }),

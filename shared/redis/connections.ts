@@ -1,8 +1,9 @@
 // Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
 // Whoever opens a connection closes it.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
-import { RedisUnavailableError, replyOf } from './failures.ts';
+import { isRedisUnavailable, RedisUnavailableError, replyOf } from './failures.ts';
 import { lasting, lastingByCluster, lastingBySentinels } from './lasting-client.ts';
 import { describeServer, parseServers, type Servers } from './server-url.ts';
 
@@ -219,6 +220,33 @@ export function mastersOf(redis: Redis): OneServer[] {
 }
 
 /**
+ * Executes a pipeline or a transaction of a writing connection. Makes and sends it again while Redis is unavailable: ioredis
+ * sends single commands again after a reconnection, but gives up a pipeline of which it has some replies.
+ * @param make must lead to the same outcome if it is executed twice
+ * @param isTolerated whether an error counts as the reply `null`
+ * @returns the replies. Throws whatever Redis replies
+ */
+export async function execute(
+  make: () => ReturnType<OneServer['pipeline']>,
+  isTolerated: (error: Error) => boolean = () => false,
+): Promise<unknown[]> {
+  for (let failedAt: number | null = null; ; ) {
+    try {
+      const results = (await make().exec()) ?? [];
+      const failed = results.find(([error]) => error && !isTolerated(error));
+      if (failed) throw failed[0];
+      return results.map(([error, reply]) => (error ? null : reply));
+    } catch (error) {
+      // A transaction that Redis refused to queue fails with EXECABORT; the first refusal says why.
+      const cause = (error as { previousErrors?: Error[] }).previousErrors?.[0] ?? error;
+      failedAt ??= performance.now();
+      if (!isRedisUnavailable(cause) || performance.now() - failedAt > writeTimeoutMs) throw cause;
+      await sleep(retryEveryMs);
+    }
+  }
+}
+
+/**
  * Asks the server that has a key what no key is needed for.
  * @returns its reply. Throws whatever it answers with
  */
@@ -228,14 +256,13 @@ export async function beside(
   [name, ...args]: [string, ...(string | number)[]],
 ): Promise<unknown> {
   // A Cluster sends what is asked together to where the keys of it are.
-  const [, reply] =
-    (await redis
+  const [, reply] = await execute(() =>
+    redis
       .pipeline()
       .exists(key)
-      .call(name, ...args)
-      .exec()) ?? [];
-  if (reply?.[0]) throw reply[0];
-  return reply?.[1];
+      .call(name, ...args),
+  );
+  return reply;
 }
 
 /**

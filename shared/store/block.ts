@@ -3,7 +3,6 @@
 
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
-import { checkLength, isIntact, writeCheck } from '../formats/checked-bytes.ts';
 import { combineCrc32, crcShift } from './crc32.ts';
 import { VarintReader, varint } from './varint.ts';
 
@@ -49,8 +48,8 @@ export interface Block {
   readonly made?: { text?: Buffer; starts?: readonly number[] };
 }
 
-/** Compresses records, each as JSON text, into a block as it is stored. @param place the number of the block, from 0 */
-export async function packBlock(records: readonly string[], place: number): Promise<Buffer> {
+/** Compresses records, each as JSON text, into a block as it is stored. */
+export async function packBlock(records: readonly string[]): Promise<Buffer> {
   const whole = Buffer.from(records.join(','));
   let lengths = '';
   const quarters: Buffer[] = [];
@@ -76,15 +75,7 @@ export async function packBlock(records: readonly string[], place: number): Prom
   const counts = Buffer.alloc(countsLength);
   counts.writeUInt16LE(records.length, 0);
   counts.writeUInt16LE(countsLength + facts.length * factsLength + lengths.length, 2);
-  const stored = Buffer.concat([
-    counts,
-    ...facts,
-    Buffer.from(lengths, 'latin1'),
-    joined,
-    Buffer.alloc(checkLength),
-  ]);
-  writeCheck(stored, place);
-  return stored;
+  return Buffer.concat([counts, ...facts, Buffer.from(lengths, 'latin1'), joined]);
 }
 
 function factsOf(text: Buffer, deflatedLength: number): Buffer {
@@ -99,9 +90,9 @@ function factsOf(text: Buffer, deflatedLength: number): Buffer {
   return facts;
 }
 
-/** Opens a stored block; `null` when a bit of it is not as it was stored. @param place see {@link packBlock} */
-export function openBlock(stored: Buffer, place: number): Block | null {
-  if (stored.length < countsLength + factsLength + checkLength || !isIntact(stored, place)) return null;
+/** Opens a stored block; `null` if it is too short to be one. */
+export function openBlock(stored: Buffer): Block | null {
+  if (stored.length < countsLength + factsLength) return null;
   const deflatedFrom = stored.readUInt16LE(2);
   return pieceOf(stored, countsLength, { deflatedFrom, first: 0, count: stored.readUInt16LE(0) });
 }
@@ -185,4 +176,38 @@ export function blockLines(block: Block): Buffer {
   const lines = Buffer.concat([blockText(block), comma]);
   for (const start of recordStarts(block).slice(1)) lines[start - comma.length] = newLine;
   return lines;
+}
+
+/** Whether a stored block is exactly one of these records: its text, and all that is computed from it in advance. */
+export function isBlockOf(stored: Buffer, records: readonly Buffer[]): boolean {
+  try {
+    const block = openBlock(stored);
+    if (!block || block.count !== records.length) return false;
+    const starts = recordStarts(block);
+    const pieces = [block, ...quartersOf(block)];
+    return (
+      pieces.every((piece) => isPieceOf(piece, records.slice(piece.first, piece.first + piece.count))) &&
+      records.every(({ length }, n) => (starts[n] as number) + length + comma.length === starts[n + 1])
+    );
+  } catch {
+    return false; // It is not deflated text.
+  }
+}
+
+function isPieceOf(piece: Block, records: readonly Buffer[]): boolean {
+  const text = Buffer.concat(records.flatMap((record, n) => (n === 0 ? [record] : [comma, record])));
+  const facts = factsOf(text, piece.deflatedLength);
+  return inflated(piece).equals(text) && factsIn(piece).equals(facts);
+}
+
+/** Writes the facts of a piece again, see {@link factsOf}. */
+function factsIn(piece: Block): Buffer {
+  const facts = Buffer.alloc(factsLength);
+  facts.writeUInt32LE(piece.crc, 0);
+  facts.writeInt32LE(piece.shift, 4);
+  facts.writeUInt32LE(piece.crcAfterComma, 8);
+  facts.writeInt32LE(piece.shiftAfterComma, 12);
+  facts.writeUInt32LE(piece.textLength, 16);
+  facts.writeUInt32LE(piece.deflatedLength, 20);
+  return facts;
 }

@@ -3,22 +3,26 @@
 
 import type { Collection, ServedCollection } from '../collections/define.ts';
 
-/** The keys of a content: the records of a version and what they are found by. */
-export type ContentKeys = Readonly<Record<'records' | 'order' | 'blocks' | 'entries' | 'fences', string>>;
-
-/** Keys that are there only while a content is staged. */
-export type WorkspaceKeys = Readonly<Record<'positions' | 'sorting', string>>;
+/** The keys of a content: the records of a version, their order, and what they are found by. */
+export interface ContentKeys {
+  readonly records: string;
+  readonly order: string;
+  readonly blocks: string;
+  /** Sorted sets, by the name of a prefix search. */
+  readonly prefix: Readonly<Record<string, string>>;
+  /** Hashes, by the name of an exact search. */
+  readonly exact: Readonly<Record<string, string>>;
+}
 
 /**
- * What a content is stored under: the number of the version that it was staged for; that and how often it was made anew,
- * such as `20261122140005.1`; or, of a dry run, a name that never becomes a version's.
+ * Names the keys of a content: the number of the version it was first published as, or that with `.1` if it was rebuilt; or
+ * the name of a dry run, which never becomes a version's.
  */
 export type ContentName = number | string;
 
 /** The keys of what each version has of its own: a collection's records, or those that are derived from them. */
 export interface PartKeys {
   content(name: ContentName): ContentKeys;
-  workspace(name: ContentName): WorkspaceKeys;
   /** What a version changed against the one before it. */
   changeSet(name: ContentName): string;
 }
@@ -50,11 +54,15 @@ export interface CollectionKeys extends PartKeys {
 /** The keys of an imported collection under a key prefix (setting `KEY_PREFIX`). */
 export function collectionKeys(
   prefix: string,
-  { name: collection, derived = [] }: Pick<Collection, 'name' | 'derived'>,
+  collection: Pick<Collection, 'name' | 'derived' | 'prefixSearches' | 'exactSearches'>,
 ): CollectionKeys {
-  const base = `${prefix}:{${collection}}`;
-  const own = partKeys(base);
-  const derivedKeys = (name: string) => partKeys(`${base}:${name}`);
+  const { derived } = collection;
+  const base = `${prefix}:{${collection.name}}`;
+  const own = partKeys(base, collection);
+  const derivedKeys = (name: string) => {
+    const found = derived.find((it) => it.collection.name === name)?.collection;
+    return partKeys(`${base}:${name}`, found ?? { prefixSearches: {}, exactSearches: {} });
+  };
   return {
     next: `${base}:next`,
     live: `${base}:live`,
@@ -79,12 +87,7 @@ export function collectionKeys(
 
 /** Returns the keys of a content, over all parts of the collection. */
 export function contentKeys(keys: CollectionKeys, name: ContentName): string[] {
-  return keys.parts.flatMap((part) => Object.values<string>(part.content(name)));
-}
-
-/** Returns the keys that exist only while a version is staged. */
-export function workspaceKeys(keys: CollectionKeys, name: ContentName): string[] {
-  return keys.parts.flatMap((part) => Object.values<string>(part.workspace(name)));
+  return keys.parts.flatMap((part) => allContentKeys(part.content(name)));
 }
 
 /** Returns the keys of the change sets of a version, one for each part. */
@@ -94,7 +97,7 @@ export function changeSetKeys(keys: CollectionKeys, name: ContentName): string[]
 
 /** Returns all keys that an import stages under a name. */
 export function stagedKeys(keys: CollectionKeys, name: ContentName): string[] {
-  return [...contentKeys(keys, name), ...workspaceKeys(keys, name), ...changeSetKeys(keys, name)];
+  return [...contentKeys(keys, name), ...changeSetKeys(keys, name)];
 }
 
 /** The keys that a served collection's versions are found by, and those of its own part of them. */
@@ -106,16 +109,27 @@ export function servedKeys(
   return { keys, part: collection === source ? keys : keys.derived(collection.name) };
 }
 
-function partKeys(base: string): PartKeys {
+/** Returns all keys of a content. */
+export function allContentKeys({ prefix, exact, ...others }: ContentKeys): string[] {
+  return [...Object.values(others), ...Object.values(prefix), ...Object.values(exact)];
+}
+
+function searchKeys(searches: object, base: string): Record<string, string> {
+  return Object.fromEntries(Object.keys(searches).map((search) => [search, `${base}:by-${search}`]));
+}
+
+function partKeys(
+  base: string,
+  { prefixSearches, exactSearches }: Pick<Collection, 'prefixSearches' | 'exactSearches'>,
+): PartKeys {
   return {
     content: rememberingLast((name) => ({
       records: `${base}:${name}:records`,
       order: `${base}:${name}:order`,
       blocks: `${base}:${name}:blocks`,
-      entries: `${base}:${name}:entries`,
-      fences: `${base}:${name}:fences`,
+      prefix: searchKeys(prefixSearches, `${base}:${name}`),
+      exact: searchKeys(exactSearches, `${base}:${name}`),
     })),
-    workspace: (name) => ({ positions: `${base}:${name}:positions`, sorting: `${base}:${name}:sorting` }),
     changeSet: (name) => `${base}:${name}:changes`,
   };
 }

@@ -3,10 +3,10 @@
 -- Nothing is done unless everything can be.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
 --       10 change sets  11 checked  12 validators  13 next  14 damaged
---       then the keys of the content; the change sets; what was needed only to stage; what leaves
+--       then the keys of the content; the change sets; what leaves
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
 --         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
---         set, and what it says of itself), workspaceKeys (how many), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
+--         set, and what it says of itself), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
 --         hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
 -- Returns 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
@@ -27,16 +27,14 @@ local changeSets = 14 + #it.sizes
 for i, set in ipairs(it.changes) do
   if set[1] >= 0 and redis.call('HLEN', KEYS[changeSets + i]) ~= set[1] then return -3 end
 end
-local workspace = changeSets + #it.changes
-local leaving = workspace + it.workspaceKeys
+local leaving = changeSets + #it.changes
 
 local function setOrDelete(key, text)
   if text == '' then redis.call('DEL', key) else redis.call('SET', key, text) end
 end
 
 -- What frees memory comes first: at maxmemory, Redis then accepts the rest.
-for i = workspace + 1, leaving do redis.call('UNLINK', KEYS[i]) end
-for i = 15, workspace do redis.call('PERSIST', KEYS[i]) end
+for i = 15, leaving do redis.call('PERSIST', KEYS[i]) end
 for i, set in ipairs(it.changes) do
   if set[1] >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', set[2]) end
 end

@@ -3,14 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from '../redis/connections.ts';
 import { type ChangeSetFacts, changeSetText } from './change-sets.ts';
-import {
-  type CollectionKeys,
-  type ContentName,
-  changeSetKeys,
-  contentKeys,
-  stagedKeys,
-  workspaceKeys,
-} from './keys.ts';
+import { type CollectionKeys, type ContentName, changeSetKeys, contentKeys, stagedKeys } from './keys.ts';
 
 /** A collection under a lock. */
 export interface Held {
@@ -52,7 +45,7 @@ export async function begin(
 ): Promise<ContentName> {
   const touched = [keys.lock, keys.staged, keys.next, keys.versions, keys.changeSets];
   const reply = heldReply(await run(redis, 'begin', touched, [token, name, lifetimeMs]));
-  return name || Number(reply);
+  return name || String(reply);
 }
 
 /** Renews a lock and the lifetime of what is staged under it. @throws LockLostError */
@@ -209,8 +202,6 @@ export interface KeySize {
 /** A version to be made live, with all that changes in the same step. */
 export interface Publication {
   readonly number: number;
-  /** The content that it holds: its number, or for a rollback a kept one. */
-  readonly stored: ContentName;
   /** JSON text of the version's document. */
   readonly document: string;
   /** JSON text of the live version's document that the caller compared with; `''` when there was none. */
@@ -242,11 +233,10 @@ export interface Publication {
 export async function publish(
   redis: Redis,
   { keys, token }: Held,
-  { stored, sizes, changes, leaving, ...publication }: Publication,
+  { sizes, changes, leaving, ...publication }: Publication,
   { rejects, ...entry }: Conclusion,
 ): Promise<void> {
   const { number } = publication;
-  const workspace = stored === number ? workspaceKeys(keys, number) : [];
   const reply = await run(
     redis,
     'publish',
@@ -254,7 +244,7 @@ export async function publish(
       ...[keys.lock, keys.live, keys.versions, keys.versionDocuments, keys.staged],
       ...[keys.imports, keys.rejects, keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
       ...[keys.next, keys.damaged],
-      ...[...sizes.map(({ key }) => key), ...changeSetKeys(keys, number), ...workspace],
+      ...[...sizes.map(({ key }) => key), ...changeSetKeys(keys, number)],
       ...leaving.contents.flatMap((content) => contentKeys(keys, content)),
       ...leaving.changeSets.flatMap((version) => changeSetKeys(keys, version)),
     ],
@@ -263,7 +253,6 @@ export async function publish(
         ...{ token, ...publication, ...entry, leaving, channel: keys.announcements },
         sizes: sizes.map(({ command, size }) => [command, size]),
         changes: changes.map((facts) => (facts ? [facts.size, changeSetText(facts)] : [-1, ''])),
-        workspaceKeys: workspace.length,
       }),
       ...rejects,
     ],

@@ -1,10 +1,9 @@
 // A version as it is stored: its document, which one is live, and which are kept.
 
-import { crc32 } from 'node:zlib';
 import type { ServedCollection } from '../collections/define.ts';
 import type { Redis } from '../redis/connections.ts';
 import { DamagedKeyError, parseStored } from '../redis/damage.ts';
-import type { CollectionKeys, ContentName } from './keys.ts';
+import type { CollectionKeys } from './keys.ts';
 
 /** How full a content is: records by JSON path of a member that is filled in them, and elements of arrays by theirs. */
 export interface Profile {
@@ -12,38 +11,50 @@ export interface Profile {
   readonly elements: Readonly<Record<string, number>>;
 }
 
-/** What is known of the content of one collection; what may be `undefined` is not known of contents of format 1. */
+/** The format in which contents are stored. Numbers 1 to 3 were builds that nobody released. */
+export const currentFormat = 4;
+
+/** A version whose content is stored in a format that this release does not know. */
+export class UnknownFormatError extends Error {}
+
+/** @throws UnknownFormatError if this release does not know the format of a version */
+export function requireKnownFormat(
+  collection: string,
+  { version, format }: { readonly version: number; readonly format: number },
+): void {
+  if (format === currentFormat) return;
+  throw new UnknownFormatError(
+    `Version ${version} of ${collection} is stored in format ${format}, which this release does not know. Run "medref import ${collection}".`,
+  );
+}
+
+/** What is known of the content of one collection. */
 export interface ContentFacts {
   readonly totalCount: number;
   /** SHA-256 of the valid records in order, each with a line feed behind it, hexadecimal. */
   readonly checksum: string;
   /** The sum, modulo 2^256, of the SHA-256 of each record, hexadecimal. */
-  readonly setDigest?: string | undefined;
+  readonly setDigest: string;
   /** How long the records are, each with a line feed behind it, in bytes. */
-  readonly linesLength?: number | undefined;
+  readonly linesLength: number;
   /** How many blocks are stored; those of very large records are not. */
   readonly blocks: number;
-  /** How many entries its search index has. */
-  readonly entries: number;
-  /** CRC-32 of all fences of the index, each with a line feed behind it. */
-  readonly fencesCheck?: number | undefined;
+  /** How many texts a prefix search knows, or values an exact search, by the name of the search. */
+  readonly searches: Readonly<Record<string, number>>;
 }
 
 /** A content as it is stored. */
 export interface StoredContent extends ContentFacts {
-  /** What its keys are named by. */
-  readonly stored: ContentName;
-  /** See content-format.ts. */
+  /** Its id, which its keys are named by, see ContentName in keys.ts. */
+  readonly content: string;
   readonly format: number;
-  /** What it has of the collections that are derived from its own, by their names. */
+  /** The facts of the collections that are derived from its own, by their names. */
   readonly derived: Readonly<Record<string, ContentFacts>>;
 }
 
 /** What is known of a published version; its JSON text is stored as it is, with the live pointer and among the kept. */
 export interface Version extends StoredContent {
   readonly version: number;
-  /** Number of the content it holds: its own, unless it is a rollback. Stored under this number, unless it was made anew. */
-  readonly content: number;
   /** When it became live, ISO 8601. */
   readonly publishedAt: string;
   /** Whether it was published past its checks. */
@@ -61,29 +72,22 @@ export function versionOf<It extends Version>(
   return facts ? { ...version, ...facts } : null;
 }
 
-/** A document ends with the CRC-32 of all before, so that one of which a character was changed is told. */
-const checkMember = /,"check":"[0-9a-f]{8}"\}$/;
+/** Returns the number of the version that a content was first published as. */
+export function contentOf({ content }: Pick<StoredContent, 'content'>): number {
+  return Number(content.split('.')[0]);
+}
 
-/** The document of a version, as it is stored. */
+/** Returns the document of a version, as it is stored. */
 export function documentOf(version: Version): string {
-  return checked(JSON.stringify(version).slice(0, -1));
+  return JSON.stringify(version);
 }
 
-function checked(text: string): string {
-  return `${text},"check":"${crc32(text).toString(16).padStart(8, '0')}"}`;
-}
-
-/** The version that a document is of; format 1 had no check. @throws DamagedKeyError */
+/** Parses the document of a version. @throws DamagedKeyError */
 export function parseVersion(key: string, document: string): Version {
-  const { check, ...version } = parseStored<Version & { check?: string }>(key, document);
-  const { format = 1, stored = version.content } = version as Partial<Version>;
-  const isIntact = checkMember.test(document)
-    ? checked(document.replace(checkMember, '')) === document
-    : format === 1 && check === undefined;
-  if (isIntact && stored !== undefined) return { ...version, format, stored };
-  throw new DamagedKeyError(
-    `The Redis key ${key} holds a version's document that is not as medref stored it.`,
-  );
+  const { format, content, ...version } = parseStored<Version>(key, document);
+  if (!Number.isSafeInteger(version.version) || typeof version.checksum !== 'string')
+    throw new DamagedKeyError(`The Redis key ${key} holds a document that is not of a version.`);
+  return { ...version, format: format ?? 1, content: String(content) };
 }
 
 /** The live version with the exact text of its document, by which a publication tells whether it has moved. */

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { digestOf, type Product, SetDigest } from '../../client/client.ts';
 import { parseDigest } from '../../client/digests.ts';
 import { PortableSha256, startSha256 } from '../../client/sha256.ts';
-import { createValidator } from '../../importer/writing/record-validator.ts';
+import { createValidator } from '../../importer/validate.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
 import { setOf } from '../proof/mirror.ts';
 import { product } from '../support/records.ts';

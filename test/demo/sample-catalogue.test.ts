@@ -6,7 +6,7 @@ import { catalogueDocument, sampleCompanies, sampleProducts } from '../../demo/s
 import { inventedName } from '../../demo/sample-names.ts';
 import { type SampleUpstream, startSampleUpstream } from '../../demo/sample-upstream.ts';
 import { DRUG_ENDINGS } from '../../demo/sample-words.ts';
-import { createValidator } from '../../importer/writing/record-validator.ts';
+import { createValidator } from '../../importer/validate.ts';
 import { type Company, companies } from '../../shared/collections/companies.ts';
 import type { Collection } from '../../shared/collections/define.ts';
 import { type Product, products } from '../../shared/collections/products.ts';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Lease, lifetimes } from '../../importer/lease.ts';
 import { readLockHolder } from '../../shared/lock-holder.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { contentKeys, workspaceKeys } from '../../shared/store/keys.ts';
+import { contentKeys } from '../../shared/store/keys.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -79,7 +79,7 @@ describe('the import lock', () => {
   it('is renewed, with what is staged under it, while its holder lives', async () => {
     const lock = (await Lease.take(redis, keys, { ...lifetimes, lockMs: 300, renewEveryMs: 50 })) as Lease;
     const { name } = await lock.begin('');
-    const staged = [...contentKeys(keys, name), ...workspaceKeys(keys, name)];
+    const staged = contentKeys(keys, name);
     for (const key of staged) await redis.set(key, 'x', 'PX', 300);
     await sleep(600);
     expect(await redis.exists(keys.lock)).to.equal(1);

@@ -41,7 +41,7 @@ describe('a rollback', () => {
       });
       const version = await rollBackOnce(server().port, first, fate);
       expect(version).to.be.above(second);
-      expect(await readLiveVersion(redis, keys)).to.deep.include({ version, content: first });
+      expect(await readLiveVersion(redis, keys)).to.deep.include({ version, content: String(first) });
       expect(await redis.exists(keys.staged)).to.equal(0);
     });
   }
@@ -61,7 +61,7 @@ describe('a rollback', () => {
     expect(await back()).to.deep.equal({ outcome: 'unchanged', version: damaged });
     await redis.hdel(keys.content(damaged).records, '1');
     expect(await back()).to.deep.include({ outcome: 'rolled-back', contentOf: whole });
-    expect(await readLiveVersion(redis, keys)).to.deep.include({ content: whole, totalCount: 3 });
+    expect(await readLiveVersion(redis, keys)).to.deep.include({ content: String(whole), totalCount: 3 });
   });
 
   it('makes nothing live that is not whole, and says what to do', async () => {

@@ -1,7 +1,7 @@
 // In: the Redis of a collection. Out: whether its keys are exactly those of its live and kept versions, and whole.
 
 import { expect } from 'chai';
-import { isWhole } from '../../importer/publishing/wholeness.ts';
+import { countDamage } from '../../importer/integrity.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type CollectionKeys, collectionKeys, contentKeys } from '../../shared/store/keys.ts';
@@ -30,7 +30,10 @@ export interface Expectation {
 /** The keys of a collection. */
 export function keysOf(collection: string): CollectionKeys {
   const imported = importedCollections.find(({ name }) => name === collection);
-  return collectionKeys('medref', imported ?? { name: collection, derived: [] });
+  return collectionKeys(
+    'medref',
+    imported ?? { name: collection, derived: [], prefixSearches: {}, exactSearches: {} },
+  );
 }
 
 /**
@@ -61,18 +64,18 @@ export async function checkKeySpace(
   expect(new Set(kept.map(({ content }) => content)).size, 'kept contents').to.be.at.most(keepVersions);
 
   for (const version of kept) {
-    const { order, records } = keys.content(version.stored);
+    const { order, records } = keys.content(version.content);
     expect(
-      [await redis.hlen(order), await redis.hlen(records), await isWhole(redis, keys, version)],
+      [await redis.hlen(order), await redis.hlen(records), await countDamage(redis, keys, version)],
       `content of version ${version.version}`,
-    ).to.deep.equal([Math.ceil(version.totalCount / rangeIds), version.totalCount, true]);
+    ).to.deep.equal([Math.ceil(version.totalCount / rangeIds), version.totalCount, []]);
   }
   const changeSets = await redis.zrange(keys.changeSets, 0, '-1');
   // The first one may be that of the very first publication, which has none.
   const firstHasNone =
     changeSets[0] !== undefined && !staying.includes(keys.changeSet(Number(changeSets[0])));
   const expected = [
-    ...kept.flatMap(({ stored }) => contentKeys(keys, stored)),
+    ...kept.flatMap(({ content }) => contentKeys(keys, content)),
     ...changeSets
       .slice(firstHasNone ? 1 : 0)
       .flatMap((number) => keys.parts.map((part) => part.changeSet(Number(number)))),
@@ -97,14 +100,17 @@ export async function checkNothingUnderWay(
 ): Promise<void> {
   const keys = keysOf(collection);
   const { live, expiring } = await checkKeySpace(redis, collection, expectation);
-  const kept = new Set((await readKeptVersions(redis, keys)).map(({ stored }) => stored));
+  const kept = new Set((await readKeptVersions(redis, keys)).map(({ content }) => content));
   const changeSets = new Set((await redis.zrange(keys.changeSets, 0, '-1')).map(Number));
   for (const key of expiring.keys()) {
-    const [, digits, what] = /:(\d+):(records|order|blocks|entries|fences|changes)$/.exec(key) ?? [];
+    const [, digits, what] = /:(\d+):(records|order|blocks|by-[a-z]+|changes)$/.exec(key) ?? [];
     const number = Number(digits);
     expect(what, `${key} is of a content, or a change set`).not.to.equal(undefined);
     expect(number, 'what expires is older than what is live').to.be.below(live?.version ?? 0);
-    expect((what === 'changes' ? changeSets : kept).has(number), `${key} is kept`).to.equal(false);
+    expect(
+      what === 'changes' ? changeSets.has(number) : kept.has(digits as string),
+      `${key} is kept`,
+    ).to.equal(false);
   }
   expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
 }

@@ -4,7 +4,7 @@ import { lifetimes } from '../../importer/lease.ts';
 import type { ImportReport } from '../../importer/report.ts';
 import { readHistory } from '../../shared/ended-imports.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import type { CollectionKeys, ContentKeys } from '../../shared/store/keys.ts';
+import type { CollectionKeys } from '../../shared/store/keys.ts';
 import { stagedKeys } from '../../shared/store/keys.ts';
 import { readLiveVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
@@ -121,7 +121,7 @@ describe('a Redis that fails', function () {
   /** What must hold after an import that published, whatever befell it. */
   async function expectPublished(subject: Subject, report: ImportReport, readers: Readers): Promise<void> {
     const { collection } = subject;
-    expect(report.reason).to.equal(null);
+    expect(report.reason, report.reason ?? '').to.equal(null);
     expect(report.outcome).to.equal('published');
     expect([report.read, report.written, report.rejected]).to.deep.equal([subject.size, subject.size, 0]);
     await readers.seen(upstreamOf(subject).generation);
@@ -183,7 +183,7 @@ describe('a Redis that fails', function () {
   async function scriptsOfImport(): Promise<string[]> {
     const names = new Set<string>();
     await importThrough(companies, ({ name }) => {
-      if (ownScripts.has(name)) names.add(name);
+      if (ownScripts.has(name) || /^(multi|hset|zadd|exec)$/i.test(name)) names.add(name);
       return undefined;
     });
     return [...names];
@@ -204,7 +204,7 @@ describe('a Redis that fails', function () {
 
   /**
    * Imports again and again, each time struck at the next one of its commands until none is left; in the suite once, struck
-   * at each of its scripts.
+   * at each kind of its writes.
    */
   async function expectPublishedWhateverIsStruck(
     strike: Strike,
@@ -269,7 +269,7 @@ describe('a Redis that fails', function () {
     });
   }
 
-  for (const part of Object.keys(keysOf('products').content(1)) as (keyof ContentKeys)[]) {
+  for (const part of ['records', 'order', 'blocks'] as const) {
     it(`that loses the staged ${part} right before the publication: staged again, and published`, async () => {
       const readers = read(products, { unavailable: false });
       const report = await importThrough(

@@ -2,16 +2,12 @@
 
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
-import { currentFormat, formatOf } from '../../shared/formats/content-format.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type ContentKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { unpackIds } from '../../shared/store/packed-ids.ts';
 
 export const productKeys = collectionKeys('medref', productCollection);
 export const companyKeys = collectionKeys('medref', companyCollection);
-
-/** How the importer stores what it writes now. */
-const stored = formatOf({ format: currentFormat });
 
 /** The ids in the order of a content, as decimal digits. */
 export async function readOrder(redis: Redis, key: string): Promise<string[]> {
@@ -26,7 +22,7 @@ export async function readRecords(redis: Redis, { records, order }: ContentKeys)
   if (ids.length === 0) return [];
   const found = await redis.hmgetBuffer(records, ...ids);
   return found.map((record, n) => {
-    const text = record && stored.openRecord(record, ids[n] as string);
+    const text = record;
     if (!text) throw new Error(`Record ${ids[n]} of ${records} is not as it was stored.`);
     return text.toString();
   });

@@ -40,7 +40,7 @@ describe('the metrics of a process that serves', function () {
     expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 0']);
 
     const redis = await connectForWriting(server().url);
-    await redis.hset(productKeys.content(version).blocks, '0', 'not a block');
+    await redis.hdel(productKeys.content(version).blocks, '0');
     redis.disconnect();
     const headers = { authorization: `Bearer ${key}` };
     const answer = (await (await fetch(`${address}/products`, { headers })).json()) as { data: unknown };
@@ -61,7 +61,7 @@ describe('the metrics of a process that serves', function () {
     ).to.equal(503);
     const { code, stderr } = await serving.ended;
     expect(code).to.equal(0);
-    expect(stderr).to.include(`Block 0 of medref:{products}:${version}:blocks is corrupted`);
+    expect(stderr).to.include(`Block 0 of medref:{products}:${version}:blocks is missing`);
   });
 
   it('count requests, what is not answered by its cause, and requests without a key; the log has each cause once, and each error', async () => {

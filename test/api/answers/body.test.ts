@@ -8,7 +8,6 @@ import { connectForWriting, type Redis } from '../../../shared/redis/connections
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companyKeys, productKeys } from '../../support/keys.ts';
-import { beginMedref, medref } from '../../support/medref.ts';
 import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { type Asked, send } from '../../support/wire.ts';
@@ -118,42 +117,6 @@ describe('pages made of blocks', () => {
     await redis.hset(blocks, '0', stored);
   });
 
-  it('are made of the records where a stored block is corrupted at whatever byte, and the damage is told', async () => {
-    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
-    for (const at of [
-      0,
-      3,
-      4,
-      9,
-      13,
-      16,
-      18,
-      20,
-      60,
-      100,
-      Math.floor(stored.length / 2),
-      stored.length - 1,
-    ]) {
-      const corrupted = Buffer.from(stored);
-      corrupted[at] = (corrupted[at] as number) ^ 0x40;
-      await redis.hset(blocks, '0', corrupted);
-      const told = api().damage.length;
-      await expectPage(api(), 1, 200);
-      await expectPage(api(), 3, 51);
-      expect(api().damage.slice(told), `byte ${at}`).to.have.length(8);
-      for (const message of api().damage.slice(told))
-        expect(message).to.include(`Block 0 of ${blocks} is corrupted`);
-    }
-    for (const bytes of [Buffer.alloc(0), stored.subarray(0, 19), stored.subarray(0, -1)]) {
-      await redis.hset(blocks, '0', bytes);
-      await expectPage(api(), 1, 100);
-    }
-    await redis.hset(blocks, '0', stored);
-    const told = api().damage.length;
-    await expectPage(api(), 1, 200);
-    expect(api().damage.slice(told)).to.deep.equal([]);
-  });
-
   it('are made of the records where a block, or all of them, are missing', async () => {
     const stored = await redis.hgetallBuffer(blocks);
     await redis.hdel(blocks, '2');
@@ -166,27 +129,6 @@ describe('pages made of blocks', () => {
     await redis.del(blocks);
     for (const perPage of [1, 50, 200]) await expectPage(api(), 2, perPage);
     await redis.hset(blocks, ...Object.entries(stored).flat());
-  });
-
-  it('are logged by the service as damaged, and are right all the same', async () => {
-    const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
-    const corrupted = Buffer.from(stored);
-    corrupted[40] = (corrupted[40] as number) ^ 1;
-    await redis.hset(blocks, '0', corrupted);
-    const settings = { REDIS_URL: server().url, API_PORT: '0' };
-    const { key } = (await medref(['keys', 'create', '--client', 'damage', '--json'], settings)).json<{
-      key: string;
-    }>();
-    const serving = beginMedref(['serve'], settings);
-    try {
-      const [, origin = ''] = await serving.line(/answers at (http:\S+)/);
-      await expectPage({ origin, key, port: Number(new URL(origin).port) }, 1, 50);
-    } finally {
-      await serving.stop();
-    }
-    const { stderr } = await serving.ended;
-    expect(stderr).to.include(`Block 0 of ${blocks} is corrupted`);
-    await redis.hset(blocks, '0', stored);
   });
 });
 

@@ -5,7 +5,7 @@ import { deflateStream, gzipMember, type ListPart, textLength } from '../../../a
 import { type Block, blockText, openBlock, packBlock } from '../../../shared/store/block.ts';
 
 const textOf = (part: ListPart) => (Buffer.isBuffer(part) ? part : blockText(part));
-const block = async (texts: readonly string[]) => openBlock(await packBlock(texts, 7), 7) as Block;
+const block = async (texts: readonly string[]) => openBlock(await packBlock(texts)) as Block;
 
 /** What any gzip reader, and any reader of deflate, must find in a list of these parts. */
 function expectWhole(parts: readonly ListPart[], start = Buffer.from('['), end = Buffer.from(']')): void {

@@ -6,7 +6,7 @@ import { openApiText } from '../../../api/openapi/openapi-document.ts';
 import { parameterComponents } from '../../../api/openapi/openapi-parameters.ts';
 import { recordExample } from '../../../api/openapi/openapi-schemas.ts';
 import { sampleCompanies, sampleProducts } from '../../../demo/sample-catalogue.ts';
-import { createValidator } from '../../../importer/writing/record-validator.ts';
+import { createValidator } from '../../../importer/validate.ts';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
 import type { Collection } from '../../../shared/collections/define.ts';
 import {

@@ -315,7 +315,7 @@ describe('when Redis has lost data', () => {
     ),
   );
 
-  async function contentKey(name: 'records' | 'order' | 'blocks' | 'entries'): Promise<string> {
+  async function contentKey(name: 'records' | 'order' | 'blocks' | 'names'): Promise<string> {
     const [key] = (await connection.keys(`medref:{products}:[0-9]*:${name}`)).sort(
       (a, b) => Number(b.split(':')[2]) - Number(a.split(':')[2]),
     );
@@ -342,7 +342,7 @@ describe('when Redis has lost data', () => {
   it('answers 503 to searches without the index of the live version, also where the process remembers what they read', async () => {
     const searches = ['/products?name=drug', '/products?name=drug&page=2', '/products?name=nobody'];
     for (const path of searches) expect((await send(api(), path)).status, path).to.equal(200);
-    await connection.del(await contentKey('entries'));
+    await connection.del(await contentKey('names'));
     await sleep(2); // For so long it may be taken to be there.
     for (const path of searches) expectUnavailable(await send(api(), path), path);
   });
@@ -374,7 +374,7 @@ describe('when Redis has lost data', () => {
     await connection.del(await contentKey('blocks'));
     const order = await contentKey('order');
     const first = (await connection.hgetBuffer(order, '0')) as Buffer;
-    await connection.hset(order, '0', Buffer.concat([packIds([7_777], 0), first.subarray(8)]));
+    await connection.hset(order, '0', Buffer.concat([packIds([7_777]), first.subarray(8)]));
     expectUnavailable(await send(api(), '/products'), '/products');
   });
 

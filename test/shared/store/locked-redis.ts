@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { type ContentName, contentKeys, workspaceKeys } from '../../../shared/store/keys.ts';
+import { type ContentName, contentKeys } from '../../../shared/store/keys.ts';
 import {
   type BegunVersion,
   type Held,
@@ -38,7 +38,7 @@ export const begun = (name: ContentName): BegunVersion => ({ ...held, name, life
 /** Stages every key of a content, each with one field: what is in it does not matter to the scripts. */
 export async function stage(redis: Redis, name: ContentName): Promise<void> {
   await redis.sadd(keys.staged, String(name));
-  for (const key of [...contentKeys(keys, name), ...workspaceKeys(keys, name)]) {
+  for (const key of contentKeys(keys, name)) {
     await redis.hset(key, '1', `of ${name}`);
     await redis.pexpire(key, lifetimeMs);
   }
@@ -50,11 +50,11 @@ export const document = (number: number) => JSON.stringify({ version: number, co
 export function publishOne(
   redis: Redis,
   number: number,
-  { stored = number, ...changes }: Partial<Publication> = {},
+  { stored = number, ...changes }: Partial<Publication> & { readonly stored?: ContentName } = {},
   rejects: readonly string[] = ['{"total":0}'],
 ): Promise<void> {
   const publication: Publication = {
-    ...{ number, stored, document: document(number), expectedLive: '', sizes: sizes(stored) },
+    ...{ number, document: document(number), expectedLive: '', sizes: sizes(stored) },
     ...{ changes: [null, null], graceMs: 5_000 },
     leaving: { versions: [], contents: [], changeSets: [] },
     ...{ hold: '', undone: '', redone: '', checkedAt: 'now', validators: '', ...changes },

@@ -1,9 +1,22 @@
-// In: one value as it came from upstream. Out: the record as JSON text in its public shape, or the reason to reject it.
+// Validates one value from upstream: returns the record as JSON text in its public shape, or the reason to reject it.
 
-import type { Collection } from '../../shared/collections/define.ts';
-import { judgement } from '../../shared/collections/rules.ts';
-import { jsonPath, memberStep } from '../parse/values.ts';
-import { type Description, describe } from './description.ts';
+import type { Collection } from '../shared/collections/define.ts';
+import { judgement } from '../shared/collections/rules.ts';
+import { jsonPath, memberStep } from './parse/values.ts';
+
+/** A value that the schema declares, with its members or the elements that it may have (Joi's own description). */
+export interface Description {
+  readonly type: string;
+  /** The members of an object, in the order in which they are served. */
+  readonly keys?: Readonly<Record<string, Description>>;
+  /** What an element of an array is; one description. */
+  readonly items?: readonly Description[];
+}
+
+/** Returns the description of a collection's records. */
+export function describe({ schema }: Collection): Description {
+  return schema.describe() as Description;
+}
 
 /** How long a record may be, as UTF-8 bytes of its JSON text: a page of 200 is held in memory several times. */
 export const maxRecordBytes = 256 * 1024;

@@ -1,8 +1,8 @@
-// In: the records of a version, one after the other. Out: how full it is, which checks compare with the live version.
+// Counts how full the records of a version are; checks compare it with the live version.
 
-import type { Collection } from '../../shared/collections/define.ts';
-import type { Profile } from '../../shared/store/versions.ts';
-import { type Description, describe } from './description.ts';
+import type { Collection } from '../shared/collections/define.ts';
+import type { Profile } from '../shared/store/versions.ts';
+import { type Description, describe } from './validate.ts';
 
 /** Counts while a version is written. */
 export interface Profiler {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { createProfiler } from '../../../importer/writing/profile.ts';
-import { companies } from '../../../shared/collections/companies.ts';
-import { products } from '../../../shared/collections/products.ts';
-import { company, product } from '../../support/records.ts';
+import { createProfiler } from '../../importer/profile.ts';
+import { companies } from '../../shared/collections/companies.ts';
+import { products } from '../../shared/collections/products.ts';
+import { company, product } from '../support/records.ts';
 
 describe('the profile of a version', () => {
   it('counts an array as filled where it has elements, and its elements', () => {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { createValidator, maxRecordBytes, type Verdict } from '../../../importer/writing/record-validator.ts';
-import { companies as companyCollection } from '../../../shared/collections/companies.ts';
-import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
-import { company, product } from '../../support/records.ts';
+import { createValidator, maxRecordBytes, type Verdict } from '../../importer/validate.ts';
+import { companies as companyCollection } from '../../shared/collections/companies.ts';
+import { type Product, products as productCollection } from '../../shared/collections/products.ts';
+import { company, product } from '../support/records.ts';
 
 const judgeProduct = createValidator(productCollection);
 const judgeCompany = createValidator(companyCollection);

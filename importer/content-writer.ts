@@ -1,0 +1,195 @@
+// Stages the content of one collection in Redis by plain commands: records, order, blocks, search index and digests.
+
+import { createHash, hash } from 'node:crypto';
+import type { Collection } from '../shared/collections/define.ts';
+import { execute, type Redis } from '../shared/redis/connections.ts';
+import { blockRecords, maxBlockLength, packBlock } from '../shared/store/block.ts';
+import type { ContentKeys } from '../shared/store/keys.ts';
+import { packIds } from '../shared/store/packed-ids.ts';
+import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
+import type { ContentFacts } from '../shared/store/versions.ts';
+import { SetDigest } from './set-digest.ts';
+
+/** Where a content is staged. */
+export interface Staging {
+  readonly redis: Redis;
+  /** How long staged keys live after a write or a renewal, in ms. */
+  readonly lifetimeMs: number;
+}
+
+/** A valid record. */
+export interface ContentRecord {
+  readonly id: number;
+  /** Its JSON text, on one line. */
+  readonly json: string;
+  readonly record: unknown;
+}
+
+/** A batch is sent when it has this many records or bytes: Redis works on it for less than a millisecond, as a rule. */
+const batchRecords = 100;
+const batchBytes = 1_000_000;
+
+/** How many batches Redis may be behind. */
+const maxInFlight = 8;
+
+type Command = readonly [name: 'hset' | 'zadd', key: string, args: (string | number | Buffer)[]];
+
+/** Stages one content. `flush` and `finish` throw whatever Redis replies. */
+export class ContentWriter {
+  readonly #staging: Staging;
+  readonly #keys: ContentKeys;
+  readonly #collection: Collection;
+  readonly #checksum = createHash('sha256');
+  readonly #set = new SetDigest();
+  #linesLength = 0;
+  #count = 0;
+  #blocks = 0;
+  #records: (string | Buffer)[] = [];
+  /** Members that wait to be sent and their count so far, by prefix search. */
+  readonly #prefix = new Map<string, { members: (string | number)[]; count: number }>();
+  #bytes = 0;
+  /** The ids of each value, by exact search, separated by spaces. */
+  readonly #exact = new Map<string, Map<string, string>>();
+  /** Of the block that is not full yet; `null` texts: its records are too large for one. */
+  #ids: number[] = [];
+  #texts: string[] | null = [];
+  #textLength = 0;
+  /** Batches that were sent or are being compressed, the oldest first. */
+  readonly #inFlight: Promise<void>[] = [];
+
+  constructor(staging: Staging, keys: ContentKeys, collection: Collection) {
+    this.#staging = staging;
+    this.#keys = keys;
+    this.#collection = collection;
+    for (const search of Object.keys(keys.prefix)) this.#prefix.set(search, { members: [], count: 0 });
+    for (const search of Object.keys(keys.exact)) this.#exact.set(search, new Map());
+  }
+
+  /** Whether enough records wait to be sent, see {@link flush}. */
+  get isFull(): boolean {
+    return this.#records.length >= 2 * batchRecords || this.#bytes >= batchBytes;
+  }
+
+  /** Adds a record behind the others. Its id must be new. */
+  add({ id, json, record }: ContentRecord): void {
+    const text = Buffer.from(json);
+    this.#count += 1;
+    this.#set.add(hash('sha256', text, 'buffer'));
+    this.#checksum.update(text).update('\n');
+    this.#linesLength += text.length + 1;
+    this.#records.push(String(id), text);
+    this.#bytes += text.length;
+    for (const [search, its] of prefixTexts(this.#collection, record)) {
+      const known = this.#prefix.get(search) as { members: (string | number)[]; count: number };
+      known.members.push(0, memberOf(its, id));
+      known.count += 1;
+    }
+    for (const [search, values] of exactValues(this.#collection, record)) {
+      const known = this.#exact.get(search) as Map<string, string>;
+      for (const value of values) {
+        const ids = known.get(value);
+        known.set(value, ids === undefined ? String(id) : `${ids} ${id}`);
+      }
+    }
+    this.#addToBlock(id, json);
+  }
+
+  /** Sends the records that wait; waits if Redis is too far behind. */
+  async flush(): Promise<void> {
+    if (this.#records.length === 0) return;
+    const batch: Command[] = [['hset', this.#keys.records, this.#records]];
+    for (const [search, known] of this.#prefix) {
+      if (known.members.length > 0) batch.push(['zadd', this.#keys.prefix[search] as string, known.members]);
+      known.members = [];
+    }
+    this.#records = [];
+    this.#bytes = 0;
+    await this.#send(() => batch);
+  }
+
+  /** Waits until no write is in progress, however each ends. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#inFlight);
+  }
+
+  /** Sends what is left and waits until Redis has all of it. */
+  async finish(): Promise<ContentFacts> {
+    await this.flush();
+    if (this.#ids.length > 0) this.#endBlock();
+    const searches: Record<string, number> = {};
+    for (const [search, { count }] of this.#prefix) searches[search] = count;
+    for (const [search, values] of this.#exact) {
+      searches[search] = values.size;
+      await this.#sendExact(this.#keys.exact[search] as string, values);
+    }
+    await Promise.all(this.#inFlight);
+    return {
+      totalCount: this.#count,
+      checksum: this.#checksum.digest('hex'),
+      setDigest: this.#set.hex(),
+      linesLength: this.#linesLength,
+      blocks: this.#blocks,
+      searches,
+    };
+  }
+
+  #addToBlock(id: number, json: string): void {
+    this.#ids.push(id);
+    this.#textLength += json.length;
+    if (this.#textLength > maxBlockLength) this.#texts = null;
+    this.#texts?.push(json);
+    if (this.#ids.length === blockRecords) this.#endBlock();
+  }
+
+  #endBlock(): void {
+    const number = String(Math.ceil(this.#count / blockRecords) - 1);
+    const order: Command = ['hset', this.#keys.order, [number, packIds(this.#ids)]];
+    const texts = this.#texts;
+    this.#ids = [];
+    this.#texts = [];
+    this.#textLength = 0;
+    if (texts) this.#blocks += 1;
+    // The next flush waits for it; a block alone is small.
+    void this.#send(async () =>
+      texts ? [order, ['hset', this.#keys.blocks, [number, await packBlock(texts)]]] : [order],
+    ).catch(() => undefined);
+  }
+
+  async #sendExact(key: string, values: ReadonlyMap<string, string>): Promise<void> {
+    let args: string[] = [];
+    let length = 0;
+    for (const [value, ids] of values) {
+      args.push(value, ids);
+      length += ids.length;
+      if (args.length < 4 * batchRecords && length < batchBytes) continue;
+      const batch: Command[] = [['hset', key, args]];
+      args = [];
+      length = 0;
+      await this.#send(() => batch);
+    }
+    if (args.length > 0) await this.#send(() => [['hset', key, args]]);
+  }
+
+  async #send(commands: () => readonly Command[] | Promise<readonly Command[]>): Promise<void> {
+    const sent = Promise.resolve(commands()).then((batch) => write(this.#staging, batch));
+    sent.catch(() => undefined); // Thrown by the next await.
+    this.#inFlight.push(sent);
+    while (this.#inFlight.length >= maxInFlight) await this.#inFlight.shift();
+  }
+}
+
+/**
+ * Writes to staged keys in one step with their expiry, so that a process that dies or stands still leaves no key for ever.
+ * Its outcome is the same if it is repeated.
+ */
+async function write({ redis, lifetimeMs }: Staging, batch: readonly Command[]): Promise<void> {
+  await execute(() => {
+    const transaction = redis.multi();
+    for (const [name, key, args] of batch) {
+      if (name === 'hset') transaction.hset(key, ...args);
+      else transaction.zadd(key, ...(args as (string | number)[]));
+      transaction.pexpire(key, lifetimeMs);
+    }
+    return transaction;
+  });
+}

@@ -1,0 +1,297 @@
+// Whether a stored content is complete (the count of every part) and unaltered (everything read against the checksum).
+
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import type { Collection } from '../shared/collections/define.ts';
+import { datedAheadWarning } from '../shared/dated-ahead.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { isWrongType } from '../shared/redis/damage.ts';
+import { blockText, isBlockOf, openBlock } from '../shared/store/block.ts';
+import type { CollectionKeys, ContentKeys, PartKeys } from '../shared/store/keys.ts';
+import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
+import { type KeySize, StagedLostError } from '../shared/store/scripts.ts';
+import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
+import {
+  type ContentFacts,
+  currentFormat,
+  type LiveVersion,
+  readLiveVersion,
+  type StoredContent,
+  type Version,
+} from '../shared/store/versions.ts';
+
+/** How many ranges of a list are read at once, and how many names or values of an index. */
+const rangesAtOnce = 5;
+const entriesAtOnce = 1_000;
+
+/** The live version as an import finds it. */
+export interface FoundLive {
+  readonly live: LiveVersion | null;
+  /** The same; `null` also if it is damaged or of an unknown format: any import rebuilds it, and nothing is compared with it. */
+  readonly intact: LiveVersion | null;
+  /** What an operator should know of it, as sentences. */
+  readonly warnings: readonly string[];
+}
+
+/** Reads which version is live, and whether it is intact as far as counts and marks tell. */
+export async function findLive(redis: Redis, keys: CollectionKeys): Promise<FoundLive> {
+  const live = await readLiveVersion(redis, keys);
+  if (!live) return { live, intact: null, warnings: [] };
+  const warnings = datedAheadWarning(live);
+  const damage = await knownDamage(redis, keys, live);
+  if (damage === null) return { live, intact: live, warnings };
+  const warning = `Version ${live.version} is incomplete in Redis; comparison skipped. ${damage}`;
+  return { live, intact: null, warnings: [warning, ...warnings] };
+}
+
+/** Returns why a version is known to be damaged, without reading all of it; `null` if nothing is known. */
+export async function knownDamage(
+  redis: Redis,
+  keys: CollectionKeys,
+  version: Version,
+): Promise<string | null> {
+  if (version.format !== currentFormat)
+    return `It is stored in format ${version.format}, which this release does not know.`;
+  const [marked, [missing = null]] = await Promise.all([
+    redis.hget(keys.damaged, version.content),
+    countDamage(redis, keys, version),
+  ]);
+  return marked ?? missing;
+}
+
+/** Returns which keys of a content do not have the size that they must have, as sentences. */
+export async function countDamage(
+  redis: Redis,
+  keys: CollectionKeys,
+  content: StoredContent,
+): Promise<string[]> {
+  const measured = sizesOf(keys, content).map(async ({ key, command, size }) => {
+    const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(nullIfWrongType);
+    if (found === null) return `The Redis key ${key} is of another type.`;
+    return found === size ? null : `The Redis key ${key} has ${found} elements, not ${size}.`;
+  });
+  return (await Promise.all(measured)).filter((damage) => damage !== null);
+}
+
+/** Refuses a staged content that Redis has lost a part of: it would look like records that upstream has lost. @throws StagedLostError */
+export async function requireComplete(
+  redis: Redis,
+  keys: CollectionKeys,
+  staged: StoredContent,
+): Promise<void> {
+  if ((await countDamage(redis, keys, staged)).length > 0) throw new StagedLostError();
+}
+
+/** Returns every key of a content with the size that it must have. */
+export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[] {
+  return partsOf(keys, content).flatMap(({ part, facts: { totalCount, blocks, searches } }) => {
+    const its = part.content(content.content);
+    return [
+      { key: its.records, command: 'HLEN', size: totalCount },
+      { key: its.order, command: 'HLEN', size: Math.ceil(totalCount / rangeIds) },
+      { key: its.blocks, command: 'HLEN', size: blocks },
+      ...Object.entries(its.prefix).map(
+        ([search, key]): KeySize => ({ key, command: 'ZCARD', size: searches[search] ?? 0 }),
+      ),
+      ...Object.entries(its.exact).map(
+        ([search, key]): KeySize => ({ key, command: 'HLEN', size: searches[search] ?? 0 }),
+      ),
+    ];
+  });
+}
+
+interface ContentPart {
+  /** The name of the derived collection; `null`: the collection itself. */
+  readonly derived: string | null;
+  readonly part: PartKeys;
+  readonly facts: ContentFacts;
+}
+
+function partsOf(keys: CollectionKeys, content: StoredContent): ContentPart[] {
+  const derived = Object.entries(content.derived).map(([name, facts]) => ({
+    derived: name,
+    part: keys.derived(name),
+    facts,
+  }));
+  return [{ derived: null, part: keys, facts: content }, ...derived];
+}
+
+/** Reads all of a content, with what is derived, and yields what is damaged, as sentences. */
+export async function* contentDamage(
+  redis: Redis,
+  keys: CollectionKeys,
+  { collection, content }: { readonly collection: Collection; readonly content: StoredContent },
+): AsyncGenerator<string, void> {
+  if (content.format !== currentFormat) {
+    yield `It is stored in format ${content.format}, which this release does not know.`;
+    return;
+  }
+  yield* await countDamage(redis, keys, content);
+  for (const { derived, part, facts } of partsOf(keys, content)) {
+    const its = collection.derived.find((it) => it.collection.name === derived)?.collection;
+    const read = { redis, keys: part.content(content.content), facts, collection: its ?? collection };
+    try {
+      yield* partDamage(read);
+    } catch (error) {
+      if (!isWrongType(error)) throw error; // The counts reported it.
+    }
+  }
+}
+
+interface ReadPart {
+  readonly redis: Redis;
+  readonly keys: ContentKeys;
+  readonly facts: ContentFacts;
+  readonly collection: Collection;
+}
+
+/** Reads records and blocks against the checksum; then the search index against the records. */
+async function* partDamage(part: ReadPart): AsyncGenerator<string, void> {
+  const { redis, keys, facts, collection } = part;
+  const checksum = createHash('sha256');
+  const index = new ExpectedIndex(collection);
+  const ranges = Math.ceil(facts.totalCount / rangeIds);
+  let isComplete = true;
+  for (let from = 0; from < ranges; from += rangesAtOnce) {
+    const numbers = Array.from({ length: Math.min(rangesAtOnce, ranges - from) }, (_, n) => from + n);
+    const [orders, blocks] = await Promise.all([
+      redis.hmgetBuffer(keys.order, ...numbers.map(String)),
+      redis.hmgetBuffer(keys.blocks, ...numbers.map(String)),
+    ]);
+    for (const [n, number] of numbers.entries()) {
+      const texts = await rangeTexts(part, number, orders[n] ?? null);
+      if (!texts) {
+        isComplete = false;
+        yield `Range ${number} of ${keys.order}, or a record in it, is missing or damaged.`;
+        continue;
+      }
+      for (const text of texts) checksum.update(text).update('\n');
+      const damage = blockDamage(part, { number, stored: blocks[n] ?? null, texts });
+      if (damage) yield damage;
+      if (!index.add(texts)) {
+        isComplete = false;
+        yield `A record in range ${number} of ${keys.order} is not the JSON text of a record.`;
+      }
+    }
+  }
+  if (!isComplete) return;
+  if (checksum.digest('hex') !== facts.checksum)
+    yield `The records of ${keys.records}, in the order of ${keys.order}, do not match the version's checksum.`;
+  else yield* index.damage(redis, keys);
+}
+
+/** Reads the records of a range; `null` if one of them is missing. */
+async function rangeTexts(
+  { redis, keys, facts }: ReadPart,
+  number: number,
+  order: Buffer | null,
+): Promise<Buffer[] | null> {
+  const ids = order ? unpackIds(order) : [];
+  if (ids.length !== Math.min(rangeIds, facts.totalCount - number * rangeIds)) return null;
+  const records = await redis.hmgetBuffer(keys.records, ...ids);
+  return records.includes(null) ? null : (records as Buffer[]);
+}
+
+/** A block holds the records of its range. Blocks of very large records are not made, so one may be missing. */
+function blockDamage(
+  { keys, facts }: ReadPart,
+  { number, stored, texts }: { number: number; stored: Buffer | null; texts: readonly Buffer[] },
+): string | null {
+  if (!stored) {
+    const areAllMade = facts.blocks === Math.ceil(facts.totalCount / rangeIds);
+    return areAllMade ? `Block ${number} of ${keys.blocks} is missing.` : null;
+  }
+  return isBlockOf(stored, texts)
+    ? null
+    : `Block ${number} of ${keys.blocks} does not hold the records of its range.`;
+}
+
+/** Returns the text of a stored block; `null` if its bytes were altered. */
+export function readBlock(stored: Buffer): Buffer | null {
+  try {
+    const block = openBlock(stored);
+    const text = block && blockText(block);
+    return block && text && crc32(text) === block.crc ? text : null;
+  } catch {
+    return null; // It is not deflated text.
+  }
+}
+
+/** The search index that a content must have, by its records. */
+class ExpectedIndex {
+  readonly #collection: Collection;
+  /** Sums of members, by prefix search. */
+  readonly #prefix = new Map<string, number>();
+  readonly #exact = new Map<string, Map<string, string>>();
+
+  constructor(collection: Collection) {
+    this.#collection = collection;
+  }
+
+  /** Adds records in list order. @returns whether all of them are JSON texts of records */
+  add(texts: readonly Buffer[]): boolean {
+    try {
+      for (const text of texts) {
+        const record: unknown = JSON.parse(text.toString());
+        const id = this.#collection.idOf(record);
+        for (const [search, its] of prefixTexts(this.#collection, record))
+          this.#prefix.set(search, added(this.#prefix.get(search) ?? 0, memberOf(its, id)));
+        for (const [search, values] of exactValues(this.#collection, record)) {
+          const known = this.#exact.get(search) ?? new Map<string, string>();
+          this.#exact.set(search, known);
+          for (const value of values) {
+            const ids = known.get(value);
+            known.set(value, ids === undefined ? String(id) : `${ids} ${id}`);
+          }
+        }
+      }
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Yields which keys of the stored index differ. */
+  async *damage(redis: Redis, keys: ContentKeys): AsyncGenerator<string, void> {
+    for (const [search, key] of Object.entries(keys.prefix)) {
+      let sum = 0;
+      for (let from = 0; ; from += entriesAtOnce) {
+        const members = await redis.zrange(key, from, String(from + entriesAtOnce - 1));
+        for (const member of members) sum = added(sum, member);
+        if (members.length < entriesAtOnce) break;
+      }
+      if (sum !== (this.#prefix.get(search) ?? 0))
+        yield `The index ${key} does not have the texts of its records.`;
+    }
+    for (const [search, key] of Object.entries(keys.exact)) {
+      const expected = this.#exact.get(search) ?? new Map<string, string>();
+      if (!(await hasExactly(redis, key, expected)))
+        yield `The index ${key} does not have the values of its records.`;
+    }
+  }
+}
+
+/** Adds up CRC-32 checksums, in any order. */
+function added(sum: number, text: string): number {
+  return (sum + crc32(text)) % 2 ** 48;
+}
+
+async function hasExactly(
+  redis: Redis,
+  key: string,
+  expected: ReadonlyMap<string, string>,
+): Promise<boolean> {
+  let cursor = '0';
+  do {
+    const [next, fields] = await redis.hscan(key, cursor, 'COUNT', entriesAtOnce);
+    for (let n = 0; n < fields.length; n += 2)
+      if (expected.get(fields[n] as string) !== fields[n + 1]) return false;
+    cursor = next;
+  } while (cursor !== '0');
+  return (await redis.hlen(key)) === expected.size;
+}
+
+function nullIfWrongType(error: unknown): null {
+  if (isWrongType(error)) return null;
+  throw error;
+}

@@ -1,0 +1,194 @@
+// Stages a version: validates the records of upstream, finds duplicates, and writes the content and those derived from it.
+
+import type { Collection, DerivedCollection } from '../shared/collections/define.ts';
+import type { Reject } from '../shared/last-rejects.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { shortened } from '../shared/shortened.ts';
+import type { ContentFacts, Profile } from '../shared/store/versions.ts';
+import { ContentWriter } from './content-writer.ts';
+import type { SourceRecord } from './parse/pages.ts';
+import { recordCount } from './parse/record-count.ts';
+import { jsonPath } from './parse/values.ts';
+import { createProfiler, type Profiler } from './profile.ts';
+import type { BegunVersion } from './scripts/held.ts';
+import { createValidator, type Verdict } from './validate.ts';
+
+/** A version as it was staged. */
+export interface StagedVersion {
+  readonly read: number;
+  readonly written: number;
+  readonly rejected: number;
+  readonly content: ContentFacts;
+  /** By the names of the derived collections. */
+  readonly derived: Readonly<Record<string, ContentFacts>>;
+  readonly profile: Profile;
+  /** The first rejects, at most {@link maxRejects}; `rejected` is their true total. */
+  readonly rejects: readonly Reject[];
+  /** What an operator should know, as sentences. */
+  readonly warnings: readonly string[];
+}
+
+/** How many rejects are kept, and how many characters of each of their texts. */
+export const maxRejects = 1_000;
+const maxTextLength = 4_096;
+const maxUnknownMembers = 100;
+const maxMemberLength = 200;
+
+/** Stages one version. Every method that waits throws whatever Redis replies. */
+export class VersionWriter {
+  readonly #content: ContentWriter;
+  readonly #derived: readonly DerivedWriter[];
+  readonly #validate: (value: unknown) => Verdict;
+  readonly #profiler: Profiler;
+  /** JSON path of the id, which a duplicate is rejected for. */
+  readonly #idPath: string;
+  /** Positions of the records that were accepted, by id. */
+  readonly #positions = new Map<number, number>();
+  readonly #rejects: Reject[] = [];
+  readonly #unknownMembers = new Map<string, number>();
+  readonly #counts = { read: 0, written: 0, rejected: 0 };
+
+  constructor(redis: Redis, { keys, name, lifetimeMs }: BegunVersion, collection: Collection) {
+    const staging = { redis, lifetimeMs };
+    this.#content = new ContentWriter(staging, keys.content(name), collection);
+    this.#derived = (collection.derived ?? []).map((derived) => {
+      const derivedKeys = keys.derived(derived.collection.name).content(name);
+      return new DerivedWriter(derived, new ContentWriter(staging, derivedKeys, derived.collection));
+    });
+    this.#validate = createValidator(collection);
+    this.#profiler = createProfiler(collection);
+    this.#idPath = jsonPath(collection.id);
+  }
+
+  /** Returns what was counted so far; always `read = written + rejected`. */
+  get counts(): Readonly<{ read: number; written: number; rejected: number }> {
+    return { ...this.#counts };
+  }
+
+  /** Returns the rejects found so far. */
+  get rejects(): readonly Reject[] {
+    return this.#rejects;
+  }
+
+  /** Validates records and stages those that are valid. */
+  async write(records: readonly SourceRecord[]): Promise<void> {
+    for (const source of records) {
+      this.#take(source);
+      if (this.#content.isFull) await this.#content.flush();
+      for (const { content } of this.#derived) if (content.isFull) await content.flush();
+    }
+  }
+
+  /** Waits until no write is in progress, however each ends. */
+  async settle(): Promise<void> {
+    await Promise.all(
+      [this.#content, ...this.#derived.map(({ content }) => content)].map((it) => it.settle()),
+    );
+  }
+
+  /** Writes what is left and returns the staged version. */
+  async finish(): Promise<StagedVersion> {
+    const content = await this.#content.finish();
+    const derived: Record<string, ContentFacts> = {};
+    for (const writer of this.#derived) derived[writer.name] = await writer.content.finish();
+    return {
+      ...this.#counts,
+      content,
+      derived,
+      profile: this.#profiler.profile(),
+      rejects: this.#rejects,
+      warnings: [...this.#unknownMembersWarning(), ...this.#derived.flatMap((it) => it.warnings())],
+    };
+  }
+
+  #take(source: SourceRecord): void {
+    this.#counts.read += 1;
+    const verdict = source.flaw ? { valid: false as const, ...source.flaw } : this.#validate(source.value);
+    if (!verdict.valid) {
+      this.#reject(source, verdict.path, verdict.reason);
+      return;
+    }
+    const first = this.#positions.get(verdict.id);
+    if (first !== undefined) {
+      this.#reject(source, this.#idPath, `is a duplicate of the record at position ${first}`);
+      return;
+    }
+    this.#positions.set(verdict.id, source.position);
+    this.#counts.written += 1;
+    this.#content.add(verdict);
+    for (const derived of this.#derived) derived.add(verdict.record, source.position);
+    this.#profiler.add(verdict.record);
+    for (const member of verdict.unknownMembers) this.#noteUnknown(shortened(member, maxMemberLength));
+  }
+
+  #noteUnknown(member: string): void {
+    const isRoom = this.#unknownMembers.size < maxUnknownMembers || this.#unknownMembers.has(member);
+    const name = isRoom ? member : 'others';
+    this.#unknownMembers.set(name, (this.#unknownMembers.get(name) ?? 0) + 1);
+  }
+
+  #reject(source: SourceRecord, path: string, reason: string): void {
+    this.#counts.rejected += 1;
+    if (this.#rejects.length >= maxRejects) return;
+    this.#rejects.push({
+      position: source.position,
+      path: shortened(path, maxTextLength),
+      reason,
+      raw: shortened(source.raw(), maxTextLength),
+    });
+  }
+
+  #unknownMembersWarning(): string[] {
+    if (this.#unknownMembers.size === 0) return [];
+    const list = [...this.#unknownMembers].map(([path, count]) => `${path} (${recordCount(count)})`);
+    return [`Unknown members were left out: ${list.join(', ')}.`];
+  }
+}
+
+/** How many conflicting ids a warning names, and how many characters of a record it shows. */
+const maxNamed = 10;
+const maxShown = 200;
+
+/** Stages the records that are derived from others: each id once, where it first appears. */
+export class DerivedWriter {
+  readonly content: ContentWriter;
+  readonly #derived: DerivedCollection;
+  readonly #first = new Map<number, { readonly json: string; readonly position: number }>();
+  /** Ids that came again with another record; the text is empty beyond those that a warning names. */
+  readonly #conflicts = new Map<number, string>();
+
+  constructor(derived: DerivedCollection, content: ContentWriter) {
+    this.#derived = derived;
+    this.content = content;
+  }
+
+  /** Returns the name of the derived collection. */
+  get name(): string {
+    return this.#derived.collection.name;
+  }
+
+  /** Adds what is derived from a record, unless its id is known. */
+  add(source: unknown, position: number): void {
+    const { collection, recordOf } = this.#derived;
+    const record = recordOf(source);
+    const id = collection.idOf(record);
+    const json = JSON.stringify(record);
+    const first = this.#first.get(id);
+    if (first === undefined) {
+      this.#first.set(id, { json, position });
+      this.content.add({ id, json, record });
+    } else if (first.json !== json && !this.#conflicts.has(id)) {
+      const isNamed = this.#conflicts.size < maxNamed;
+      const shown = `id ${id}, at position ${first.position} not ${shortened(json, maxShown)} as at ${position}`;
+      this.#conflicts.set(id, isNamed ? shown : '');
+    }
+  }
+
+  /** Returns what an operator should know, as sentences. */
+  warnings(): string[] {
+    if (this.#conflicts.size === 0) return [];
+    const named = [...this.#conflicts.values()].filter((text) => text !== '');
+    const more = this.#conflicts.size > named.length ? '; and others' : '';
+    return [`Conflicting ${this.name} share an id; kept the first: ${named.join('; ')}${more}.`];
+  }
+}
