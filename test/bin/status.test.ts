@@ -59,7 +59,9 @@ describe('medref status', function () {
   /** Makes the live version one that was published so long ago, and found in upstream so long ago. */
   const date = async (publishedAt: string, checkedAt: string | null) => {
     const version = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
-    await redis.set(keys.live, documentOf({ ...version, publishedAt }));
+    const document = documentOf({ ...version, publishedAt });
+    await redis.set(keys.live, document);
+    await redis.hset(keys.versionDocuments, String(version.version), document);
     if (checkedAt === null) await redis.del(keys.checked);
     else await redis.set(keys.checked, checkedAt);
   };
