@@ -87,11 +87,7 @@ describe('medref verify', () => {
     const { code, stdout } = await verify('--repair');
     expect(code).to.equal(0);
     expect(stdout).to.match(
-<<<<<<< HEAD
-      /^products: .*: repaired\n {2}was damaged: .*\n {2}The content of version \d+ was made anew\.\ncompanies: .*: intact\n$/,
-=======
-      /^products: .*: whole again\n {2}was damaged: .*\n(?: {2}was damaged: .*\n)* {2}The content of version \d+ was made anew\.\ncompanies: .*: whole\n$/,
->>>>>>> 85b10c3 (Match verify and status tests to counts and marks)
+      /^products: .*: repaired\n {2}was damaged: .*\n(?: {2}was damaged: .*\n)* {2}The content of version \d+ was made anew\.\ncompanies: .*: intact\n$/,
     );
     expect((await verify()).code).to.equal(0);
     expect(await redis.exists(keys.lock)).to.equal(0);
