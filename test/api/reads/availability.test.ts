@@ -315,7 +315,7 @@ describe('when Redis has lost data', () => {
     ),
   );
 
-  async function contentKey(name: 'records' | 'order' | 'blocks' | 'names'): Promise<string> {
+  async function contentKey(name: 'records' | 'order' | 'blocks' | 'by-name'): Promise<string> {
     const [key] = (await connection.keys(`medref:{products}:[0-9]*:${name}`)).sort(
       (a, b) => Number(b.split(':')[2]) - Number(a.split(':')[2]),
     );
@@ -342,7 +342,7 @@ describe('when Redis has lost data', () => {
   it('answers 503 to searches without the index of the live version, also where the process remembers what they read', async () => {
     const searches = ['/products?name=drug', '/products?name=drug&page=2', '/products?name=nobody'];
     for (const path of searches) expect((await send(api(), path)).status, path).to.equal(200);
-    await connection.del(await contentKey('names'));
+    await connection.del(await contentKey('by-name'));
     await sleep(2); // For so long it may be taken to be there.
     for (const path of searches) expectUnavailable(await send(api(), path), path);
   });
