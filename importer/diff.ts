@@ -2,8 +2,8 @@
 
 import { differingMembers } from '../shared/differing-members.ts';
 import { execute, type Redis } from '../shared/redis/connections.ts';
-import { type ChangeSetFacts, entrySum } from '../shared/store/change-sets.ts';
-import type { ContentName, PartKeys } from '../shared/store/keys.ts';
+import { type ChangeSetFacts, changeSetText, entrySum, factsField } from '../shared/store/change-sets.ts';
+import { type CollectionKeys, type ContentName, changeSetKeys, type PartKeys } from '../shared/store/keys.ts';
 import { rangeIds } from '../shared/store/packed-ids.ts';
 import { type BegunVersion, compare, NotPublishedError } from '../shared/store/scripts.ts';
 import type { StoredContent, Version } from '../shared/store/versions.ts';
@@ -49,6 +49,12 @@ export interface VersionDiffCounts extends DiffCounts {
   readonly changeSets: readonly (ChangeSetFacts | null)[];
 }
 
+/** Where change sets are written. */
+interface ChangeSetPlace extends Pick<BegunVersion, 'keys' | 'name'> {
+  /** `null`: they never expire. */
+  readonly lifetimeMs: number | null;
+}
+
 /**
  * Compares two versions of a collection and stages their change sets, also those of derived collections.
  * @param before `null` if there is none: then everything is added, and there is no change set
@@ -57,7 +63,7 @@ export interface VersionDiffCounts extends DiffCounts {
  */
 export async function compareVersions(
   redis: Redis,
-  { keys, name, lifetimeMs }: BegunVersion,
+  { keys, name, lifetimeMs }: ChangeSetPlace,
   { before, after }: { before: Version | null; after: StoredContent },
 ): Promise<VersionDiffCounts> {
   if (!before) {
@@ -78,6 +84,23 @@ export async function compareVersions(
     changeSets.push(older ? factsOf(await stageDiff(keys.derived(collection), older, newer), before) : null);
   }
   return { ...own, changeSets };
+}
+
+/** Compares two kept versions again and replaces the change sets of the later version. @throws IncompleteContentError */
+export async function rebuildChangeSets(
+  redis: Redis,
+  keys: CollectionKeys,
+  { before, after }: { before: Version; after: Version },
+): Promise<void> {
+  const own = changeSetKeys(keys, after.version);
+  for (const key of own) await redis.unlink(key);
+  const place = { keys, name: after.version, lifetimeMs: null };
+  const { changeSets } = await compareVersions(redis, place, { before, after });
+  // The facts come last: without them, readers take a set for incomplete.
+  for (const [n, key] of own.entries()) {
+    const facts = changeSets[n];
+    if (facts) await redis.hset(key, factsField, changeSetText(facts));
+  }
 }
 
 /** Returns whether a content has the very records of a version, also those of derived collections. */
@@ -113,7 +136,7 @@ async function writeChangeSet(
     before,
     after,
     lifetimeMs,
-  }: { key: string; before: ContentPart; after: ContentPart; lifetimeMs: number },
+  }: { key: string; before: ContentPart; after: ContentPart; lifetimeMs: number | null },
 ): Promise<DiffCounts & { sum: number }> {
   const counts = { added: 0, changed: 0, removed: 0, sum: 0 };
   for (const walks of ['after', 'before'] as const) {
@@ -130,7 +153,10 @@ async function writeChangeSet(
         counts.changed += found.length - added;
       }
       // In one step: an import that is killed in between must not leave a key that never expires.
-      await execute(() => redis.multi().hset(key, fields.flat()).pexpire(key, lifetimeMs));
+      await execute(() => {
+        const write = redis.multi().hset(key, fields.flat());
+        return lifetimeMs === null ? write : write.pexpire(key, lifetimeMs);
+      });
       if (walks === 'before') left -= found.length;
       if (walks === 'before' && left === 0) break;
     }

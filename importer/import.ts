@@ -19,6 +19,7 @@ import {
   NotPublishedError,
 } from '../shared/store/scripts.ts';
 import { currentFormat, readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
+import { requireIntactKeys } from './bookkeeping.ts';
 import { refusalsOf } from './checks.ts';
 import { compareVersions, emptyChangeSets, isSame, type VersionDiffCounts } from './diff.ts';
 import { awaitDurability } from './durability.ts';
@@ -26,7 +27,6 @@ import { type FoundLive, findLive, requireComplete } from './integrity.ts';
 import { Lease, type Lifetimes } from './lease.ts';
 import { type ReaderLimits, readRecords, UpstreamChangedError } from './parse/pages.ts';
 import { maxNumberWaitMs, publishVersion, retainVersions } from './publish.ts';
-import { requireIntactKeys } from './publishing/mended-keys.ts';
 import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from './report.ts';
 import { type StagedVersion, VersionWriter } from './stage.ts';
 import type { UpstreamLimits } from './upstream/access.ts';

@@ -8,12 +8,12 @@ import { type Hold, readHold } from '../shared/schedule-hold.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import { discard, discardAll } from '../shared/store/scripts.ts';
 import * as versions from '../shared/store/versions.ts';
+import { requireIntactKeys } from './bookkeeping.ts';
 import { compareVersions } from './diff.ts';
 import { awaitDurability } from './durability.ts';
 import { contentDamage, knownDamage } from './integrity.ts';
 import { Lease } from './lease.ts';
 import { maxNumberWaitMs, publishVersion } from './publish.ts';
-import { requireIntactKeys } from './publishing/mended-keys.ts';
 import { conclusionOf, type ImportReport, startReport } from './report.ts';
 
 /** What a rollback works with. */

@@ -4,13 +4,13 @@ import type { Collection, DerivedCollection } from '../shared/collections/define
 import type { Reject } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { shortened } from '../shared/shortened.ts';
+import type { BegunVersion } from '../shared/store/scripts.ts';
 import type { ContentFacts, Profile } from '../shared/store/versions.ts';
 import { ContentWriter } from './content-writer.ts';
 import type { SourceRecord } from './parse/pages.ts';
 import { recordCount } from './parse/record-count.ts';
 import { jsonPath } from './parse/values.ts';
 import { createProfiler, type Profiler } from './profile.ts';
-import type { BegunVersion } from './scripts/held.ts';
 import { createValidator, type Verdict } from './validate.ts';
 
 /** A version as it was staged. */

@@ -1,7 +1,6 @@
 // medref verify: checks all that is stored against its checksums; --repair rebuilds what intact records allow.
 
-import { repair } from '../../importer/repair.ts';
-import { isDamaged, type Verification, verify } from '../../importer/verify.ts';
+import { isDamaged, repair, type Verification, verify } from '../../importer/verify.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Collection } from '../../shared/collections/define.ts';
 import { counted } from '../../shared/figures.ts';

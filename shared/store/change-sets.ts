@@ -6,7 +6,7 @@ import type { Redis } from '../redis/connections.ts';
 import { isWrongType } from '../redis/damage.ts';
 
 /** The field of a change set that holds what it says of itself. */
-const factsField = '#';
+export const factsField = '#';
 
 /** How many fields of a change set are read with one command. */
 const fieldsAtOnce = 1_000;

@@ -261,7 +261,7 @@ export async function publish(
 }
 
 /** Checks the reply of a script that publishes. @throws LockLostError, NotPublishedError, StagedLostError */
-export function requirePublished(code: number): void {
+function requirePublished(code: number): void {
   if (code === 1 || code === 2) return;
   if (code === -1) throw new LockLostError();
   if (code === -2) throw new NotPublishedError('Another version went live meanwhile. Run it again.');
@@ -270,43 +270,27 @@ export function requirePublished(code: number): void {
 }
 
 /** Checks the reply of a script, of which -1 says that the lock is not the caller's. @throws LockLostError */
-export function heldReply(reply: unknown): unknown {
+function heldReply(reply: unknown): unknown {
   if (reply === -1) throw new LockLostError();
   return reply;
 }
 
 type Argument = string | number | Buffer;
 
-/** A Lua script. */
-export interface Script {
-  /** Of its file, without `.lua`. */
-  readonly name: string;
-  readonly text: string;
-}
-
 const scripts = ['begin', 'compare', 'conclude', 'locked', 'publish', 'renew'] as const;
 const texts = new Map(
   scripts.map((name) => [name, readFileSync(new URL(`./${name}.lua`, import.meta.url), 'utf8')]),
 );
 
+/** Runs a script; how many keys it has differs from call to call. */
 function run(
   redis: Redis,
   name: (typeof scripts)[number],
   keys: readonly string[],
   args: readonly Argument[],
 ): Promise<unknown> {
-  return runText(redis, { name, text: texts.get(name) as string }, keys, args);
-}
-
-/** Runs a script; how many keys it has differs from call to call. */
-export function runText(
-  redis: Redis,
-  { name, text }: Script,
-  keys: readonly string[],
-  args: readonly Argument[],
-): Promise<unknown> {
   const command = `medref:${name}`;
   const client = redis as unknown as Record<string, ((...args: Argument[]) => Promise<unknown>) | undefined>;
-  if (!client[command]) redis.defineCommand(command, { lua: text });
+  if (!client[command]) redis.defineCommand(command, { lua: texts.get(name) as string });
   return client[command]?.(keys.length, ...keys, ...args) as Promise<unknown>;
 }

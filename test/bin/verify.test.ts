@@ -59,7 +59,7 @@ describe('medref verify', () => {
     const { code, stdout } = await verify();
     expect(code).to.equal(1);
     expect(stdout).to.match(
-      /^products: 2 versions with 7 records: damaged\n {2}is damaged: .*\n(?: {2}is damaged: .*\n)*comp/,
+      /^products: 2 versions with 7 records: damaged\n {2}is damaged: Block 0 .*\n( {2}is damaged: .*\n)*comp/,
     );
     expect((await verify('companies')).code).to.equal(0);
     const json = await verify('--json');
@@ -70,15 +70,16 @@ describe('medref verify', () => {
           {
             what: 'content',
             versions: [versions[0]],
-            damage: [...stdout.matchAll(/is damaged: (.*)/g)].map(([, text]) => text),
+            damage: [...stdout.matchAll(/is damaged: (.*)/g)].map(([, sentence]) => sentence),
             repaired: false,
           },
         ],
       ],
     ]);
-    const { damaged } = keys;
-    expect(await redis.hlen(damaged), 'the content is marked').to.equal(1);
-    await redis.del(damaged);
+    expect(await redis.hkeys(keys.damaged), 'so that an import rebuilds it if it is live').to.deep.equal([
+      String(versions[0]),
+    ]);
+    await redis.del(keys.damaged);
     expect(await readKeySpace(redis), 'nothing else is changed').to.deep.equal(before);
   });
 
@@ -87,19 +88,20 @@ describe('medref verify', () => {
     const { code, stdout } = await verify('--repair');
     expect(code).to.equal(0);
     expect(stdout).to.match(
-      /^products: .*: repaired\n {2}was damaged: .*\n(?: {2}was damaged: .*\n)* {2}The content of version \d+ was made anew\.\ncompanies: .*: intact\n$/,
+      /^products: .*: repaired\n( {2}was damaged: .*\n)+ {2}Version \d+ was rebuilt\.\ncompanies: .*: intact\n$/,
     );
     expect((await verify()).code).to.equal(0);
     expect(await redis.exists(keys.lock)).to.equal(0);
   });
 
   it('ends with 1 where something stays damaged, and says what to do', async () => {
-    await harm();
-    await redis.hset(keys.content(versions[0] as number).blocks, '0', 'x');
+    const { records, blocks } = keys.content(versions[1] as number);
+    await redis.hset(records, '2', 'x');
+    await redis.hset(blocks, '0', 'x');
     const { code, stdout } = await verify('products', '--repair');
     expect(code).to.equal(1);
     expect(stdout).to.match(
-      /: damaged\n( {2}is damaged: .*\n)+ {2}The content .* cannot be made anew: .* Import it again\.\n$/,
+      /: damaged\n( {2}is damaged: .*\n)+ {2}Version .* cannot be rebuilt: .* It is live: run "medref import products"\.\n$/,
     );
     const [first] = (await verify('--repair', '--json')).json<Verified>().verified;
     expect(first?.damaged.map(({ repaired }) => repaired)).to.deep.equal([false]);

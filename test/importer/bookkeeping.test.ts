@@ -1,11 +1,10 @@
 // Bookkeeping keys that are not as they were stored: readers get 503, imports fail and name the command that repairs them.
 
 import { expect } from 'chai';
-import { readKeyDamage } from '../../importer/publishing/mended-keys.ts';
-import { repair } from '../../importer/repair.ts';
+import { readKeyDamage } from '../../importer/bookkeeping.ts';
 import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import { verify } from '../../importer/verify.ts';
+import { repair, verify } from '../../importer/verify.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { documentOf, parseVersion, readLiveVersion } from '../../shared/store/versions.ts';
@@ -111,7 +110,7 @@ describe('a damaged key', () => {
     it(`is repaired if it is ${name}, and all kept versions are there as before`, async () => {
       const before = await redis.hgetall(keys.versionDocuments);
       await (name === 'staged' ? redis.set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
-      const report = await importRepaired(13, `The Redis key ${keys[name]} was a `);
+      const report = await importRepaired(13, `The Redis key ${keys[name]} is a `);
       expect(report.outcome, report.reason ?? '').to.equal('published');
       const version = report.version as number;
       expect(version).to.be.above(live);
@@ -157,14 +156,14 @@ describe('a damaged key', () => {
 
   it('is repaired if it is the list of kept versions, and lacks one', async () => {
     await redis.zrem(keys.versions, live);
-    await importRepaired(12, 'versions did not have the versions that are kept');
+    await importRepaired(12, 'versions does not have the versions that are kept');
     expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(versions.map(String));
   });
 
   it('is repaired if the documents of the kept versions lack the live one', async () => {
     const document = (await redis.hget(keys.versionDocuments, String(live))) as string;
     await redis.hdel(keys.versionDocuments, String(live));
-    await importRepaired(12, `version-documents did not have the live version, ${live}, as it is`);
+    await importRepaired(12, `version-documents does not have the live version, ${live}, as it is`);
     expect(await redis.hget(keys.versionDocuments, String(live))).to.equal(document);
   });
 
@@ -183,7 +182,7 @@ describe('a damaged key', () => {
       [other, one],
     ])
       expect(verified.stderr + verified.stdout).to.include(
-        `had the document of version ${is} as that of ${as}.`,
+        `has the document of version ${is} as that of ${as}.`,
       );
     await repair(productCollection, { redis, keyPrefix: 'medref' });
     expect(await redis.hgetall(keys.versionDocuments)).to.deep.equal(before);
@@ -196,7 +195,7 @@ describe('a damaged key', () => {
     await redis.set(keys.live, (await redis.hget(keys.versionDocuments, String(older))) as string);
     const report = await importRepaired(
       12,
-      `${keys.live} named version ${older} as the live one, and the latest version is ${live}.`,
+      `${keys.live} names version ${older} as the live one, and the latest version is ${live}.`,
     );
     expect([report.outcome, report.previousVersion]).to.deep.equal(['unchanged', live]);
     expect(await redis.get(keys.live)).to.equal(document);
@@ -229,7 +228,7 @@ describe('a damaged key', () => {
 
   it('is repaired if the pointer is gone', async () => {
     await redis.del(keys.live);
-    const damage = `The Redis key ${keys.live} was gone, and the latest version is ${live}.`;
+    const damage = `The Redis key ${keys.live} is gone, and the latest version is ${live}.`;
     const report = await importRepaired(12, damage);
     expect([report.outcome, report.previousVersion]).to.deep.equal(['unchanged', live]);
     expect(await readLiveVersion(redis, keys)).to.deep.include({ version: live });

@@ -1,9 +1,8 @@
-// Everything that is stored, damaged on purpose: found, told to operators, and made anew where what is left tells it.
+// Everything that is stored, damaged on purpose: found, reported to operators, and rebuilt from what is intact.
 
 import { expect } from 'chai';
-import { repair } from '../../importer/repair.ts';
 import { rollBack } from '../../importer/rollback.ts';
-import { isDamaged, verify } from '../../importer/verify.ts';
+import { changeSetDamage, isDamaged, repair, verify } from '../../importer/verify.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import type { PartKeys } from '../../shared/store/keys.ts';
@@ -174,7 +173,7 @@ describe('what is stored, as it is verified and repaired', () => {
   // Each kind in one place, in turn: the same code reads all of them. One kind in each place, as readers see it.
   for (const [n, [what, [harm, told]]] of Object.entries(damages).entries()) {
     const { whose, part, which } = places[n % 3] as (typeof places)[number];
-    it(`is found where ${what} (${whose}), and made anew, byte by byte`, async () => {
+    it(`is found where ${what} (${whose}), and rebuilt, byte by byte`, async () => {
       await harm(part, versions[which] as number);
       const found = await look();
       expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
@@ -183,7 +182,7 @@ describe('what is stored, as it is verified and repaired', () => {
       expect(found.contents[0]?.damage.join('\n')).to.match(told);
       const { left, done } = await mend();
       expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
-      expect(done.join()).to.include(`The content of version ${versions[which]} was made anew.`);
+      expect(done.join()).to.include(`Version ${versions[which]} was rebuilt.`);
       const kept = await readKeptVersions(redis, keys);
       expect(kept.map(({ version }) => version)).to.deep.equal(versions);
       expect(kept.map(({ version, content }) => content === String(version))).to.deep.equal([
@@ -195,7 +194,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   }
   for (const { whose, part, which } of places) {
-    it(`is answered from as before, once a block was made anew (${whose})`, async () => {
+    it(`is answered from as before, once a block was rebuilt (${whose})`, async () => {
       const before = await readAll();
       await redis.hdel(part.content(versions[which] as number).blocks, '0', '1');
       expect((await mend()).left.contents).to.deep.equal([]);
@@ -203,7 +202,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   }
 
-  it('is made anew twice, each time under another name, and then let go as any other', async () => {
+  it('is rebuilt twice, each time under another name, and then let go as any other', async () => {
     for (const times of [1, 2]) {
       const [, live] = await readKeptVersions(redis, keys);
       await damage(keys.content(live?.content as string).blocks, '0');
@@ -217,29 +216,38 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(await redis.pttl(keys.content(`${versions[1]}.2`).records)).to.be.within(1, 60_000);
   });
 
-  it('is told to be beyond repair where neither block nor records tell a record, and is left as it is', async () => {
+  it('is deleted if neither blocks nor records are intact, and if it is not live', async () => {
     const { records, blocks } = keys.content(versions[0] as number);
     await damage(records, '9');
     await damage(blocks, '0');
     const { left, done } = await mend();
-    expect(left.contents).to.have.length(1);
-    expect(done.join()).to.match(
-      /cannot be made anew: The stored records do not match the checksum of the version\. Import it again\./,
+    expect(isDamaged(left)).to.equal(false);
+    expect(done).to.deep.equal([
+      `Version ${versions[0]} cannot be rebuilt: Its stored records do not match its checksum. It was deleted.`,
+    ]);
+    expect((await readKeptVersions(redis, keys)).map(({ version }) => version)).to.deep.equal([versions[1]]);
+    expect(await redis.pttl(records)).to.be.within(1, 60_000);
+    expect(await redis.exists(keys.staged, keys.damaged, keys.content(`${versions[0]}.1`).records)).to.equal(
+      0,
     );
-    expect(await redis.exists(keys.staged, keys.content(`${versions[0]}.1`).records)).to.equal(0);
+    expect((await get(`/products?version=${versions[0]}`)).status).to.equal(410);
+    expect((await get('/products')).status).to.equal(200);
   });
 
-  it('is beyond repair where what is left tells other records than were published', async () => {
-    const { blocks, records } = keys.content(versions[0] as number);
-    const other = await redis.hgetBuffer(keys.content(versions[1] as number).blocks, '0');
+  it('is never deleted if it is live: an import is recommended, and rebuilds it', async () => {
+    const { blocks, records } = keys.content(versions[1] as number);
+    const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(blocks, '0', other as Buffer);
     await damage(records, '9');
     const { left, done } = await mend();
     expect(left.contents).to.have.length(1);
-    expect(done.join()).to.include('do not match the checksum of the version.');
+    expect(done.join()).to.match(/cannot be rebuilt: .* It is live: run "medref import products"\.$/);
+    expect(await redis.hget(keys.damaged, String(versions[1]))).to.be.a('string');
+    expect((await importList(second, { force: false })).outcome).to.equal('published');
+    expect((await get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
-  it('is made anew from the records where a block tells other ones', async () => {
+  it('is rebuilt from the records where a block tells other ones', async () => {
     const before = await readAll();
     const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);
@@ -248,19 +256,17 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(await readAll()).to.deep.equal(before);
   });
 
-  it('is left as it is where what is derived from its records would be another list than was published', async () => {
-    const [kept] = await readKeptVersions(redis, keys);
-    const { drugs } = (kept as Version).derived as { drugs: ContentFacts };
+  it('is not rebuilt with another list of drugs than was published', async () => {
+    const [, live] = await readKeptVersions(redis, keys);
+    const { drugs } = (live as Version).derived as { drugs: ContentFacts };
     const derived = { drugs: { ...drugs, checksum: '0'.repeat(64) } };
-    await redis.hset(
-      keys.versionDocuments,
-      String(kept?.version),
-      documentOf({ ...(kept as Version), derived }),
-    );
-    await damage(keys.content(versions[0] as number).blocks, '0');
+    const document = documentOf({ ...(live as Version), derived });
+    await redis.hset(keys.versionDocuments, String(live?.version), document);
+    await redis.set(keys.live, document);
+    await damage(keys.content(versions[1] as number).blocks, '0');
     const { left, done } = await mend();
     expect(left.contents).to.have.length(1);
-    expect(done.join()).to.include('do not match the checksum of the drugs of the version');
+    expect(done.join()).to.include('do not match its checksum');
   });
 
   it('stays readable where the document of one of the versions that hold it is lost', async () => {
@@ -280,7 +286,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   });
 
-  it('is told where records are whole and in their places, and yet of another version; they are made anew', async () => {
+  it('is told where records are whole and in their places, and yet of another version; they are rebuilt', async () => {
     const [from, to] = versions.map((it) => keys.content(it).records) as [string, string];
     await redis.hset(to, '9', (await redis.hgetBuffer(from, '9')) as Buffer);
     const [found] = (await look()).contents;
@@ -302,16 +308,6 @@ describe('what is stored, as it is verified and repaired', () => {
       expect((await look()).contents).to.deep.equal([]);
     });
   }
-
-  it('is beyond repair where the records are a key of another type, and the block is damaged', async () => {
-    const { records, blocks } = keys.content(versions[0] as number);
-    await redis.del(records);
-    await redis.set(records, 'text');
-    await damage(blocks, '0');
-    expect((await mend()).done.join()).to.include(
-      'cannot be made anew: Neither the block nor all records of range 0',
-    );
-  });
 
   it('leaves no marks, nor what a dead import has staged, once it was repaired', async () => {
     await redis.hset(keys.damaged, String(versions[1]), 'It was marked.');
@@ -351,25 +347,53 @@ describe('what is stored, as it is verified and repaired', () => {
       },
     };
     for (const [what, harm] of Object.entries(harms)) {
-      it(`are found damaged where ${what}; who asks is told to read the whole list, until it is made anew`, async () => {
+      it(`are found damaged where ${what}; who asks is told to read the whole list, until it is rebuilt`, async () => {
         await harm(keys.changeSet(third));
         expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
         expect((await look()).changeSets.map(({ version }) => version)).to.deep.equal([third]);
         const { left, done } = await mend();
         expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
-        expect(done).to.deep.equal([`The change set of version ${third} was made anew.`]);
+        expect(done).to.deep.equal([`The change set of version ${third} was rebuilt.`]);
         await endApi();
         expect(await readChanges()).to.deep.equal(changes);
         expect(await redis.pttl(keys.changeSet(third))).to.equal(-1);
       });
     }
 
-    it('are let go, with all before, where a version that they are between is beyond repair', async () => {
+    it('are not reported if they are deleted while they are read', async () => {
+      const publishing = await connectForWriting(server().url);
+      await redis.flushall();
+      const kept = 10;
+      let isOver = false;
+      const publications = (async () => {
+        for (let number = 1; !isOver; number += 1) {
+          const step = publishing
+            .multi()
+            .zadd(keys.changeSets, number, number)
+            .zrem(keys.changeSets, number - kept);
+          for (const part of keys.parts)
+            step
+              .hset(part.changeSet(number), '#', `0 0 ${number - 1}`)
+              .unlink(part.changeSet(number - kept + 1));
+          await step.exec();
+        }
+      })();
+      const found: unknown[] = [];
+      for (let n = 0; n < 100; n += 1) found.push(...(await changeSetDamage(redis, keys)));
+      isOver = true;
+      await publications;
+      publishing.disconnect();
+      expect(found).to.deep.equal([]);
+      await redis.del(...(await redis.zrange(keys.changeSets, '-1', '-1')).map((it) => keys.changeSet(it)));
+      expect(await changeSetDamage(redis, keys)).to.have.length(1);
+    });
+
+    it('are deleted, with all before, if a version that they are between cannot be rebuilt', async () => {
       const { records, blocks } = keys.content(versions[1] as number);
       await damage(records, '9');
       await damage(blocks, '0');
       await redis.hset(keys.changeSet(third), '#', 'x');
-      expect((await mend()).done.join()).to.include(`changes are told from version ${third} on`);
+      expect((await mend()).done.join()).to.include(`changes can be asked for from version ${third} on`);
       expect((await get(`/products/changes?since=${versions[1]}`)).status).to.equal(410);
     });
 
@@ -378,7 +402,7 @@ describe('what is stored, as it is verified and repaired', () => {
       await redis.hset(keys.changeSet(third), '#', 'x');
       const { left, done } = await mend();
       expect(isDamaged(left)).to.equal(false);
-      expect(done.join()).to.include(`changes are told from version ${third} on`);
+      expect(done.join()).to.include(`changes can be asked for from version ${third} on`);
       expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
       expect((await get(`/products/changes?since=${third}`)).status).to.equal(200);
       expect(await redis.exists(keys.changeSet(third), keys.changeSet(versions[1] as number))).to.equal(0);
@@ -389,7 +413,7 @@ describe('what is stored, as it is verified and repaired', () => {
     await redis.hset(keys.versionDocuments, String(versions[0]), '{"version":1}');
     await redis.zrem(keys.versions, String(versions[1]));
     const found = await look();
-    expect(found.keys.join('\n')).to.include(`held no document of version ${versions[0]}`);
+    expect(found.keys.join('\n')).to.include(`holds no document of version ${versions[0]}`);
     expect(isDamaged((await mend()).left)).to.equal(false);
   });
 
