@@ -1,4 +1,4 @@
-// In: a collection, and the version to go back to. Out: its content, live again under a new number; the schedule is held.
+// Makes the content of a kept version live again under a new number, and pauses the schedule of the collection.
 
 import { randomUUID } from 'node:crypto';
 import type { Collection } from '../shared/collections/define.ts';
@@ -24,14 +24,14 @@ export interface RollbackContext {
   readonly to: number | null;
   /** Compares and reports, and changes nothing. */
   readonly dryRun?: boolean | undefined;
-  /** See version-number.ts; tests do not wait. */
+  /** How long a publication waits for the second of its number to end; tests do not wait. */
   readonly maxNumberWaitMs?: number | undefined;
 }
 
 /** A rollback that did not take place; the message says why. */
 export class RollbackError extends Error {}
 
-/** A rollback that has to name its version, because one has paused the collection already: a repeated command must do nothing. */
+/** A rollback that must name its version, because another one has paused the collection: a repeated command does nothing. */
 export class VersionRequiredError extends RollbackError {}
 
 /** What a rollback changes, or would change. */
@@ -53,10 +53,10 @@ export type RollbackResult =
   | { readonly outcome: 'locked'; readonly lock: LockHolder };
 
 /**
- * Publishes the content of a kept version again, under a new number; holds the schedule, and remembers what was rolled
- * back from, so that the next import does not bring it back.
- * @throws RollbackError when there is nothing to go back to; VersionRequiredError while a rollback has paused the collection
- *   and no version is named
+ * Publishes the content of a kept version again, under a new number. Pauses the schedule, and remembers the content that it
+ * rolled back from, so that the next import does not publish it again.
+ * @throws RollbackError if there is nothing to go back to; VersionRequiredError if a rollback has paused the collection and no
+ *   version is named
  */
 export async function rollBack(collection: Collection, context: RollbackContext): Promise<RollbackResult> {
   const keys = collectionKeys(context.keyPrefix, collection);
@@ -88,8 +88,11 @@ async function publishAgain(
   const comparable = (await knownDamage(redis, keys, live)) === null;
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
+  // All of it is read: what goes live again must be what was published.
   for await (const damage of contentDamage(redis, keys, { collection, content: target }))
-    throw notWhole(target, damage);
+    throw new RollbackError(
+      `Version ${target.version} is damaged in Redis. Name another version with --to, or run "medref verify --repair". ${damage}`,
+    );
 
   await discardAll(redis, lease);
   const begun = await lease.begin(dryRun ? `dry-run-${randomUUID()}` : '');
@@ -99,7 +102,8 @@ async function publishAgain(
   });
   const facts = {
     contentOf: versions.contentOf(target),
-    ...{ totalCount: target.totalCount, previousTotalCount: live.totalCount },
+    totalCount: target.totalCount,
+    previousTotalCount: live.totalCount,
   };
   const previousVersion = live.version;
   if (dryRun) {
@@ -115,18 +119,19 @@ async function publishAgain(
     ...facts,
   });
   try {
-    const hold: Hold = { since: startedAt.toISOString(), version: target.version };
-    await publishVersion(
-      redis,
-      begun,
-      {
-        ...{ ...target, number, forced: false },
-        ...{ live, changeSets, hold, undone: live.checksum, validators: null },
-        maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
-        keepVersions: Number.POSITIVE_INFINITY, // A rollback lets no content go: the next one may want it.
-      },
-      concluded,
-    );
+    const next = {
+      ...target,
+      number,
+      forced: false,
+      live,
+      changeSets,
+      hold: { since: startedAt.toISOString(), version: target.version },
+      undone: live.checksum,
+      validators: null,
+      maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
+      keepVersions: Number.POSITIVE_INFINITY, // A rollback deletes no content: the next one may need it.
+    };
+    await publishVersion(redis, begun, next, concluded);
     return rolledBack(await awaitDurability(redis, { keys, version: number }));
   } catch (error) {
     if ((await discard(redis, begun, number).catch(() => 'dropped')) === 'published') return rolledBack([]);
@@ -145,7 +150,7 @@ function versionRequired(
   );
 }
 
-/** The version to go back to: the one that is named, or else the last one before the current content first went live. */
+/** Returns the named version, or the last version before the current content first went live. */
 function chooseTarget(
   kept: readonly versions.Version[],
   live: versions.Version,
@@ -161,12 +166,6 @@ function chooseTarget(
   if (before) return before;
   throw new RollbackError(
     `No version from before the content that is live is kept; name one with --to. Kept: ${numbers}.`,
-  );
-}
-
-function notWhole({ version }: versions.Version, damage: string): RollbackError {
-  return new RollbackError(
-    `Version ${version} is not whole in Redis, so it cannot be made live again; name another one with --to, or run medref verify --repair. ${damage}`,
   );
 }
 

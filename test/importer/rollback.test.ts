@@ -64,7 +64,7 @@ describe('a rollback', () => {
     expect(await readLiveVersion(redis, keys)).to.deep.include({ content: String(whole), totalCount: 3 });
   });
 
-  it('makes nothing live that is not whole, and says what to do', async () => {
+  it('makes no damaged content live, and says what to do', async () => {
     await redis.flushall();
     const options = { redisUrl: server().url, force: true };
     const { version } = await importRecords(products(3), productCollection, options);
@@ -79,7 +79,7 @@ describe('a rollback', () => {
     }).catch((error: Error) => error);
     expect(failure).to.be.instanceOf(RollbackError);
     expect((failure as Error).message).to.match(
-      /^Version \d+ is not whole in Redis, so it cannot be made live again; name another one with --to, or run medref verify --repair\. Block 0 of /,
+      /^Version \d+ is damaged in Redis\. Name another version with --to, or run "medref verify --repair"\. Block 0 of /,
     );
     expect(await redis.get(keys.live)).to.equal(live);
   });
