@@ -105,21 +105,21 @@ export interface ServedCollection {
 /** Makes a collection of its definition. */
 export function defineCollection<R>(definition: CollectionDefinition<R>): Collection<R> {
   const { searchBy, id, derived = [], schema, accept } = definition;
-  const entries = Object.entries<PrefixSearch | ExactSearch<R>>(searchBy);
-  const isPrefix = (entry: [string, PrefixSearch | ExactSearch<R>]): entry is [string, PrefixSearch] =>
-    entry[1].type === 'prefix';
-  const isExact = (entry: [string, PrefixSearch | ExactSearch<R>]): entry is [string, ExactSearch<R>] =>
-    entry[1].type !== 'prefix';
-  const searches = entries.map(([name, { type }]) => [name, type]);
-  const rules = [schema.describe(), String(accept), searches, derived.map((it) => it.collection.revision)];
+  const prefixSearches: Record<string, PrefixSearch> = {};
+  const exactSearches: Record<string, ExactSearch<R>> = {};
+  for (const [name, search] of Object.entries<PrefixSearch | ExactSearch<R>>(searchBy)) {
+    if (search.type === 'prefix') prefixSearches[name] = search;
+    else exactSearches[name] = search;
+  }
+  const derivedRules = derived.map(({ collection, recordOf }) => [collection.revision, recordOf]);
+  const rules = [schema.describe(), jsonSchemaOf(schema), accept, searchBy, derivedRules];
+  const text = JSON.stringify(rules, (_, value) => (typeof value === 'function' ? String(value) : value));
   return {
     ...definition,
     derived,
-    prefixSearches: Object.fromEntries(entries.filter(isPrefix)),
-    exactSearches: Object.fromEntries(entries.filter(isExact)),
-    revision: createHash('sha256')
-      .update(JSON.stringify([rules, jsonSchemaOf(schema)]))
-      .digest('hex'),
+    prefixSearches,
+    exactSearches,
+    revision: createHash('sha256').update(text).digest('hex'),
     idOf: (record) => valueAt(record, id) as number,
     nameOf: (record) => valueAt(record, searchBy.name.path) as string,
   };
