@@ -7,18 +7,21 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useRedis } from '../support/redis-server.ts';
+import { closedPort } from '../support/upstream-server.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-const substanceFile = `// Active substances: what one is, what makes it valid.
+const substanceFile = `// Active substances.
 
 import Joi from 'joi';
 import { defineCollection } from './define.ts';
-import { id, name } from './rules.ts';
+import { id, name, textOrNull } from './rules.ts';
 
 export interface Substance {
   id: number;
   name: string;
+  code: string | null;
+  groups: number[];
 }
 
 export const substances = defineCollection<Substance>({
@@ -26,8 +29,12 @@ export const substances = defineCollection<Substance>({
   singular: 'substance',
   describe: 'Active substances.',
   id: ['id'],
-  searchBy: { name: { type: 'prefix', path: ['name'], describe: 'Only substances whose name begins with this.' } },
-  schema: Joi.object<Substance, true>({ id, name }),
+  searchBy: {
+    name: { type: 'prefix', path: ['name'], describe: 'Only substances whose name begins with this.' },
+    code: { type: 'prefix', path: ['code'], describe: 'Only substances whose code begins with this.' },
+    group: { type: 'id', valuesOf: ({ groups }) => groups, describe: 'Only substances of the group with this id.' },
+  },
+  schema: Joi.object<Substance, true>({ id, name, code: textOrNull, groups: Joi.array().items(id) }),
 });
 `;
 
@@ -46,9 +53,9 @@ for (const args of JSON.parse(process.argv[2] ?? ''))
 `;
 
 const substances = [
-  { id: 7, name: 'DUPILUMAB' },
-  { id: 3, name: 'ASPİRİN' },
-  { id: 9, name: 'Dup Acid' },
+  { id: 7, name: 'DUPILUMAB', code: 'D11AH05', groups: [4, 5] },
+  { id: 3, name: 'ASPİRİN', code: 'N02BA01', groups: [5] },
+  { id: 9, name: 'Dup Acid', code: null, groups: [] },
 ];
 
 describe('a new collection', function () {
@@ -56,10 +63,21 @@ describe('a new collection', function () {
   const server = useRedis();
   const children: ChildProcess[] = [];
   let folder: string;
+  let adminPort: number;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'medref-new-collection-'));
-    for (const part of ['api', 'bin', 'config', 'importer', 'shared', 'package.json', 'tsconfig.json']) {
+    adminPort = await closedPort();
+    for (const part of [
+      'api',
+      'bench',
+      'bin',
+      'config',
+      'importer',
+      'shared',
+      'package.json',
+      'tsconfig.json',
+    ]) {
       await cp(join(root, part), join(folder, part), { recursive: true });
     }
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
@@ -94,26 +112,25 @@ describe('a new collection', function () {
       },
     });
     children.push(child);
-    child.stderr.pipe(process.stderr);
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     return { child, next: async () => JSON.parse((await lines.next()).value ?? '') };
   }
 
-  it('is one file and one line: it can then be set, imported, looked at, served and searched', async () => {
+  it('is one file and one line: it can then be set, imported, looked at, served, searched and browsed', async () => {
     const list = join(folder, 'substances.json');
     await writeFile(list, JSON.stringify({ data: [...substances, { id: 8 }] }));
-    const settings = { SUBSTANCES_URL: `file://${list}`, MAX_REJECT_PERCENT: '50' };
     const commands = [
-      ['import'],
+      ['import', 'substances'],
       ['rejects', 'substances'],
       ['status'],
-      ['keys', 'create', '--client', 'a'],
+      ['keys', 'create', '--client', 'a', '--collections', 'substances'],
       ['serve'],
     ];
     const running = medref(
       commands.map((words) => [...words, '--json']),
-      settings,
+      { SUBSTANCES_URL: `file://${list}`, MAX_REJECT_PERCENT: '50', ADMIN_PORT: String(adminPort) },
     );
+    running.child.stderr.pipe(process.stderr);
     const imported = await running.next();
     expect(imported.imports[0]).to.deep.include({
       collection: 'substances',
@@ -134,15 +151,62 @@ describe('a new collection', function () {
     const { address } = await running.next();
     const get = async (path: string) =>
       (await fetch(`${address}${path}`, { headers: { authorization: `Bearer ${key}` } })).json();
-    expect(await get('/substances/7')).to.deep.equal({ data: { id: 7, name: 'DUPILUMAB' }, success: true });
-    const dataOf = async (path: string) => ((await get(path)) as { data: unknown }).data;
-    expect(await dataOf('/substances')).to.deep.equal(substances);
-    expect(await dataOf('/substances?name=dup')).to.deep.equal([substances[2], substances[0]]);
-    expect(await dataOf(`/substances?name=DUPİLUMAB&version=${version}`)).to.deep.equal([substances[0]]);
-    expect(await dataOf(`/substances/changes?since=${version}`)).to.deep.equal([]);
-    expect(await dataOf('/substances?barcode=8690000000001')).to.deep.include({ status: 400 });
+    const [dupilumab, aspirin, dupAcid] = substances;
+    expect(await get('/substances/7')).to.deep.equal({ data: dupilumab, success: true });
+    const found: Readonly<Record<string, unknown[]>> = {
+      '/substances': substances,
+      '/substances?name=dup': [dupAcid, dupilumab],
+      [`/substances?name=DUPİLUMAB&version=${version}`]: [dupilumab],
+      '/substances?code=d11': [dupilumab],
+      '/substances?code=n02&name=asp': [aspirin],
+      '/substances?group=5': [dupilumab, aspirin],
+      '/substances?group=5&name=asp': [aspirin],
+      '/substances?group=6': [],
+      '/substances?ids=9,3': [dupAcid, aspirin],
+      [`/substances/changes?since=${version}`]: [],
+    };
+    for (const [path, records] of Object.entries(found)) {
+      expect(((await get(path)) as { data: unknown }).data, path).to.deep.equal(records);
+    }
+    const errors: Readonly<Record<string, string>> = {
+      '/substances?barcode=8690000000001': 'is not known here; it takes name, code, group, ids',
+      '/substances?group=x': 'The parameter group is "x"; it takes digits 0-9 alone',
+      '/substances?code=%20': 'The parameter code is blank; it takes the beginning of a code',
+      '/substances?ids=3&group=5': 'stands beside group',
+    };
+    for (const [path, message] of Object.entries(errors)) {
+      const { data } = (await get(path)) as { data: { status: number; message: string } };
+      expect([data.status, data.message.includes(message)], data.message).to.deep.equal([400, true]);
+    }
+
+    const openApi = (await get('/openapi.json')) as {
+      paths: Record<string, { get: { parameters: { name?: string; description?: string }[] } }>;
+      components: { schemas: Record<string, unknown> };
+    };
+    expect(openApi.components.schemas).to.include.keys('Substance', 'SubstanceList', 'SubstanceChange');
+    const parameters = openApi.paths['/substances']?.get.parameters ?? [];
+    const described = parameters.flatMap(({ name = [] }) => name);
+    expect(described).to.deep.equal(['name', 'code', 'group']);
+    expect(parameters[2]?.description).to.equal('Only substances of the group with this id.');
+
+    const page = await (
+      await fetch(`http://127.0.0.1:${adminPort}/browse?collection=substances&group=5`)
+    ).text();
+    for (const label of ['Name begins with', 'Code begins with', 'Group']) expect(page).to.include(label);
+    expect(page)
+      .to.match(/2 of 3 records/)
+      .and.to.include('DUPILUMAB')
+      .and.not.to.include('Dup Acid');
+
     running.child.kill('SIGTERM');
     const [code] = await once(running.child, 'close');
     expect(code).to.equal(0);
+  });
+
+  it('has settings of its own, which are checked', async () => {
+    const running = medref([['import', 'substances', '--json']], { SUBSTANCES_URL: 'ftp://nowhere' });
+    let log = '';
+    for await (const chunk of running.child.stderr) log += chunk;
+    expect(log).to.include('SUBSTANCES_URL');
   });
 });
