@@ -1,9 +1,9 @@
-// In: a command line. Out: a running child process that is stopped in order, hears no Ctrl-C of the
-// terminal, and does not outlive this process, however this process ends.
+// Starts a child process that ends gracefully, does not receive Ctrl-C from the terminal, and does not outlive this process:
+// a shell reads from a pipe that only this process holds open, and ends the children when the pipe is closed.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { guard } from './guard.ts';
+import type { Socket } from 'node:net';
 
 /** A running child process. */
 export interface Child {
@@ -55,4 +55,43 @@ export async function startChild(
       clearTimeout(insist);
     },
   };
+}
+
+/** Lines of `start <pid>` and `end <pid>`, and then no more: those that have not ended are asked to end, and made to. */
+const script = `pids=
+  while read -r change pid; do
+    case $change in
+      start) pids="$pids $pid" ;;
+      end) left=; for it in $pids; do [ "$it" = "$pid" ] || left="$left $it"; done; pids=$left ;;
+    esac
+  done
+  for it in $pids; do kill -TERM "$it" && kill -CONT "$it"; done
+  for _ in 1 2 3 4 5; do
+    left=; for it in $pids; do kill -0 "$it" && left="$left $it"; done; pids=$left
+    [ -n "$pids" ] || exit 0
+    sleep 1
+  done
+  for it in $pids; do kill -KILL "$it"; done`;
+
+/** The pipe to the one shell of this process. To start a process takes longer the more memory this one has. */
+let pipe: Socket | undefined;
+
+/** Guards a child process. @returns what ends that: to be called when the child has ended */
+function guard(pid: number): () => void {
+  pipe ??= startShell();
+  pipe.write(`start ${pid}\n`);
+  return () => void pipe?.write(`end ${pid}\n`);
+}
+
+function startShell(): Socket {
+  const shell = spawn('sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  shell.on('error', () => {}); // without a shell there is no guard, and the children work all the same
+  shell.once('exit', () => {
+    pipe = undefined;
+  });
+  shell.unref();
+  const stdin = shell.stdin as Socket;
+  stdin.on('error', () => {});
+  stdin.unref();
+  return stdin;
 }

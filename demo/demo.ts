@@ -1,14 +1,14 @@
-// In: nothing, or REDIS_URL for a server to use instead of a private one, API_PORT for the first port to try,
-// DEMO_FOLDER for where its data is kept (.demo). Out: the service with the sample catalogue, until Ctrl-C.
+// Runs the service with the sample catalogue until Ctrl-C. REDIS_URL is a server to use instead of a private one, API_PORT the
+// first port to try, DEMO_FOLDER where its data is kept (.demo).
 
 import { once } from 'node:events';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { settingDefinitions } from '../config/definitions.ts';
-import { occupyFolder } from './occupied-folder.ts';
 import { startPrivateRedis } from './private-redis.ts';
 import { sampleProducts } from './sample-catalogue.ts';
 import { startSampleUpstream } from './sample-upstream.ts';
@@ -262,4 +262,37 @@ Ctrl-C stops everything that was started here.
 
 function say(line: string): void {
   process.stderr.write(`demo: ${line}\n`);
+}
+
+/** Makes the folder and takes it; rejects while another demo has it. Returns how to give it back. */
+async function occupyFolder(folder: string): Promise<() => Promise<void>> {
+  const note = join(folder, 'running');
+  await mkdir(folder, { recursive: true });
+  const owner = await readOwner(note);
+  if (owner !== undefined && isAlive(owner)) {
+    throw new Error(
+      `A demo is running already on ${folder} (process ${owner}): use that one, or stop it, or set DEMO_FOLDER to another folder. ` +
+        `If that process is no demo, delete ${note}.`,
+    );
+  }
+  await rm(note, { force: true });
+  // Fails where another demo came in between.
+  await writeFile(note, String(process.pid), { flag: 'wx' });
+  return () => rm(note, { force: true });
+}
+
+async function readOwner(note: string): Promise<number | undefined> {
+  try {
+    return Number(await readFile(note, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }

@@ -1,9 +1,8 @@
-// In: a seed and a count. Out: invented products and companies, the same ones each time, that look like a
-// real market; each is computed from the seed and its position alone, so that millions cost no memory.
+// Invents products and companies that look like a real market, from a seed: each is computed from the seed and its position
+// alone, so that millions cost no memory.
 
 import type { Company } from '../shared/collections/companies.ts';
 import type { Product } from '../shared/collections/products.ts';
-import { inventedName, type Spelling, spell } from './sample-names.ts';
 import {
   COMPANY_ENDINGS,
   DRUG_ENDINGS,
@@ -13,6 +12,7 @@ import {
   NAME_SUFFIXES,
   PLACES,
   STREETS,
+  SYLLABLES,
 } from './sample-words.ts';
 import { chance, pick, type Random, randomFor, repeated, shuffled } from './seeded-random.ts';
 
@@ -58,6 +58,9 @@ const PIECE_LENGTH = 32_768;
 
 /** What a stream of random numbers is for. */
 const FOR = { shelf: 1, drug: 2, product: 3, company: 4, drugNames: 5, companyNames: 6, barcodes: 7 };
+
+/** Turkish capitals in lists without Turkish letters. */
+const PLAIN: Record<string, string> = { Ç: 'C', Ğ: 'G', İ: 'I', Ö: 'O', Ş: 'S', Ü: 'U' };
 
 // ---- drugs: a shelf of 100 products after the other, each with the same numbers of small and large drugs
 
@@ -251,4 +254,40 @@ function drugform(name: string): Named {
 /** Ids grow with the position, and leave out some numbers, as those of a list that lost records do. */
 function idWithGaps(position: number, random: Random): number {
   return 3 * position + 1 + Math.floor(random() * 3);
+}
+
+// ---- names
+
+/** As lists really spell: capitals without Turkish letters, capitals with them, and mixed case. */
+type Spelling = 'plain' | 'turkish' | 'mixed';
+
+/** A prime, so that steps of it visit every name of two syllables once before any twice. */
+const STEP = 724_313;
+
+/**
+ * The name with this number: two syllables and an ending, and one more syllable each time all are used up.
+ * `start`, from 0 up to 1, says where among the names the numbering begins.
+ */
+export function inventedName(of: { number: number; start: number; endings: readonly string[] }): string {
+  const names = SYLLABLES.length ** 2 * of.endings.length;
+  let rest = (Math.floor(of.start * names) + of.number * STEP) % names;
+  const take = (parts: readonly string[]): string => {
+    const part = parts[rest % parts.length] as string;
+    rest = Math.floor(rest / parts.length);
+    return part;
+  };
+  let name = take(SYLLABLES) + take(SYLLABLES) + take(of.endings);
+  for (rest = Math.floor(of.number / names); rest > 0; ) name = take(SYLLABLES) + name;
+  return name;
+}
+
+/** Spells a Turkish text that is in lower case (but for units and abbreviations that never are). */
+function spell(text: string, spelling: Spelling): string {
+  if (spelling === 'mixed') return text.replace(/\p{L}{4,}/gu, capitalized);
+  const upper = text.toLocaleUpperCase('tr');
+  return spelling === 'turkish' ? upper : upper.replace(/[ÇĞİÖŞÜ]/g, (letter) => PLAIN[letter] as string);
+}
+
+function capitalized(word: string): string {
+  return word.slice(0, 1).toLocaleUpperCase('tr') + word.slice(1);
 }

@@ -1,6 +1,11 @@
 // The words of the sample catalogue: invented syllables for names, and the generic words of any market
 // (dosage forms, packages, legal forms, places). Turkish in lower case; spelling comes later.
 
+/** Returns the items of a text, which are separated by bars. */
+function list(text: string): string[] {
+  return text.trim().split(/\s*\|\s*/);
+}
+
 /** Open syllables, no two alike when accents and dots are dropped: names stay distinct in any spelling. */
 export const SYLLABLES =
   `ba be bı bo ca ce ci çu da de di dö fa fe fi fu ga ge gı go ka ke ki kü la le li lo ma me mı mu
@@ -10,63 +15,20 @@ export const SYLLABLES =
 
 // Every ending begins with two consonants, which no syllable does: so no two sequences of syllables and an
 // ending spell the same name. The pairs are ones that trade names hardly use.
-export const DRUG_ENDINGS = [
-  'lv',
-  'rv',
-  'zm',
-  'rn',
-  'lm',
-  'vr',
-  'mz',
-  'nv',
-  'zd',
-  'rz',
-  'nz',
-  'vl',
-  'mr',
-  'zn',
-  'vn',
-  'lz',
-].flatMap((pair) =>
-  ['an', 'ek', 'im', 'om', 'ar', 'ır', 'ex', 'ix', 'al', 'ol', 'um', 'us', 'at', 'et', 'ün', 'ium'].map(
+export const DRUG_ENDINGS = list(
+  'lv | rv | zm | rn | lm | vr | mz | nv | zd | rz | nz | vl | mr | zn | vn | lz',
+).flatMap((pair) =>
+  list('an | ek | im | om | ar | ır | ex | ix | al | ol | um | us | at | et | ün | ium').map(
     (end) => pair + end,
   ),
 );
-export const COMPANY_ENDINGS = [
-  'rvad',
-  'lvok',
-  'nzet',
-  'rmesa',
-  'zdar',
-  'lnova',
-  'mrek',
-  'vlan',
-  'rnek',
-  'zmira',
-  'ntova',
-  'lgar',
-  'rşan',
-  'ngül',
-  'zger',
-  'lday',
-];
+export const COMPANY_ENDINGS = list(`
+  rvad | lvok | nzet | rmesa | zdar | lnova | mrek | vlan | rnek | zmira | ntova | lgar | rşan |
+  ngül | zger | lday`);
 
 /** What stands behind the name of a drug that comes in several strengths of release or dose. */
-export const NAME_SUFFIXES = [
-  'fort',
-  'plus',
-  'sr',
-  'xr',
-  'mr',
-  'retard',
-  'rapid',
-  'akut',
-  'duo',
-  'kombi',
-  'pediatrik',
-  'D3',
-  'B12',
-];
+export const NAME_SUFFIXES = list(`
+  fort | plus | sr | xr | mr | retard | rapid | akut | duo | kombi | pediatrik | D3 | B12`);
 
 /** What a drug comes as: its strengths, the name of the form, its packages, and its share of the market. */
 export interface DrugForm {
@@ -76,60 +38,24 @@ export interface DrugForm {
   weight: number;
 }
 
-const SOLID = [
-  '2,5 mg',
-  '5 mg',
-  '10 mg',
-  '20 mg',
-  '25 mg',
-  '40 mg',
-  '50 mg',
-  '75 mg',
-  '100 mg',
-  '150 mg',
-  '200 mg',
-  '300 mg',
-  '500 mg',
-  '1000 mg',
-];
-const COMBINED = [
-  '5 mg/160 mg',
-  '10 mg/160 mg',
-  '10 mg/20 mg',
-  '80 mg/12,5 mg',
-  '160 mg/25 mg',
-  '300 mg/12,5 mg',
-  '50 mg/850 mg',
-  '50 mg/1000 mg',
-];
-const LIQUID = [
-  '100 mg/5 ml',
-  '125 mg/5 ml',
-  '200 mg/5 ml',
-  '250 mg/5 ml',
-  '2 mg/5 ml',
-  '7,5 mg/5 ml',
-  '%0,2',
-  '%2',
-];
-const INJECTED = [
-  '4 mg/2 ml',
-  '50 mg/2 ml',
-  '300 mg/2 ml',
-  '100 mg/4 ml',
-  '1 mg/ml',
-  '10 mg/ml',
-  '100 IU/ml',
-  '5000 IU/0,5 ml',
-  '150 mcg/0,3 ml',
-];
-const POWDER = ['250 mg', '500 mg', '1 g', '2 g', '50 mg', '1.000.000 IU', '40 mg'];
-const SKIN = ['%0,05', '%0,1', '%1', '%2', '%5', '10 mg/g', '1 mg/g'];
-const EYE = ['%0,1', '%0,3', '%0,5', '1 mg/ml', '5 mg/ml', '0,03 mg/ml', '%1'];
-const AIR = ['50 mcg', '100 mcg', '200 mcg', '6 mcg/100 mcg', '12 mcg/400 mcg', '25 mcg/250 mcg'];
+const SOLID = list(`
+  2,5 mg | 5 mg | 10 mg | 20 mg | 25 mg | 40 mg | 50 mg | 75 mg | 100 mg | 150 mg | 200 mg |
+  300 mg | 500 mg | 1000 mg`);
+const COMBINED = list(`
+  5 mg/160 mg | 10 mg/160 mg | 10 mg/20 mg | 80 mg/12,5 mg | 160 mg/25 mg | 300 mg/12,5 mg |
+  50 mg/850 mg | 50 mg/1000 mg`);
+const LIQUID = list(`
+  100 mg/5 ml | 125 mg/5 ml | 200 mg/5 ml | 250 mg/5 ml | 2 mg/5 ml | 7,5 mg/5 ml | %0,2 | %2`);
+const INJECTED = list(`
+  4 mg/2 ml | 50 mg/2 ml | 300 mg/2 ml | 100 mg/4 ml | 1 mg/ml | 10 mg/ml | 100 IU/ml |
+  5000 IU/0,5 ml | 150 mcg/0,3 ml`);
+const POWDER = list('250 mg | 500 mg | 1 g | 2 g | 50 mg | 1.000.000 IU | 40 mg');
+const SKIN = list('%0,05 | %0,1 | %1 | %2 | %5 | 10 mg/g | 1 mg/g');
+const EYE = list('%0,1 | %0,3 | %0,5 | 1 mg/ml | 5 mg/ml | 0,03 mg/ml | %1');
+const AIR = list('50 mcg | 100 mcg | 200 mcg | 6 mcg/100 mcg | 12 mcg/400 mcg | 25 mcg/250 mcg');
 
-const TABLETS = ['10 adet', '14 adet', '20 adet', '28 adet', '30 adet', '56 adet', '84 adet', '100 adet'];
-const AMPOULES = ['1 adet', '2 adet', '5 ampul', '6 adet', '10 ampul', '100 ampul'];
+const TABLETS = list('10 adet | 14 adet | 20 adet | 28 adet | 30 adet | 56 adet | 84 adet | 100 adet');
+const AMPOULES = list('1 adet | 2 adet | 5 ampul | 6 adet | 10 ampul | 100 ampul');
 const VIALS = ['1 flakon', '5 flakon', '10 flakon'];
 const BOTTLES = ['60 ml', '100 ml', '120 ml', '150 ml', '200 ml'];
 const TUBES = ['15 g', '20 g', '30 g', '50 g'];
@@ -184,40 +110,15 @@ export const DRUG_FORMS: readonly DrugForm[] = [
 ];
 
 /** What firms of this trade call their trade. */
-export const FIRM_KINDS = [
-  'ilaç',
-  'ilaç',
-  'ilaç',
-  'farma',
-  'medikal',
-  'biyoteknoloji',
-  'sağlık ürünleri',
-  'kimya',
-  'laboratuvarları',
-  'ecza deposu',
-];
-export const LEGAL_FORMS = [
-  'Sanayi ve Ticaret Anonim Şirketi',
-  'San. ve Tic. A.Ş.',
-  'Tic. Ltd. Şti.',
-  'Sanayi ve Ticaret Limited Şirketi',
-  'San. Tic. Ltd. Şti.',
-  'A.Ş.',
-];
-export const STREETS = [
-  'gül',
-  'çınar',
-  'ıhlamur',
-  'atölye',
-  'fabrika',
-  'sanayi',
-  'istasyon',
-  'değirmen',
-  'papatya',
-  'köprü',
-  'üzüm',
-  'şelale',
-];
+export const FIRM_KINDS = list(`
+  ilaç | ilaç | ilaç | farma | medikal | biyoteknoloji | sağlık ürünleri | kimya | laboratuvarları |
+  ecza deposu`);
+export const LEGAL_FORMS = list(`
+  Sanayi ve Ticaret Anonim Şirketi | San. ve Tic. A.Ş. | Tic. Ltd. Şti. |
+  Sanayi ve Ticaret Limited Şirketi | San. Tic. Ltd. Şti. | A.Ş.`);
+export const STREETS = list(`
+  gül | çınar | ıhlamur | atölye | fabrika | sanayi | istasyon | değirmen | papatya | köprü | üzüm |
+  şelale`);
 
 /** A city, one of its districts, and the city's telephone code. */
 export const PLACES = [
