@@ -8,10 +8,10 @@ import { AccessLog } from '../api/admin/access-log.ts';
 import type { Metrics } from '../api/admin/metrics.ts';
 import type { TroubleLog } from '../api/admin/trouble-log.ts';
 import { ApiKeyring } from '../api/reads/keyring.ts';
-import { LiveVersions } from '../api/reads/live-versions.ts';
+import { LiveVersions } from '../api/read/live-versions.ts';
 import { Rates } from '../api/reads/rates.ts';
-import { ReadModel } from '../api/reads/read-model.ts';
-import { Replica } from '../api/reads/replica.ts';
+import { ReadModel } from '../api/read/read-model.ts';
+import { Replica } from '../api/read/replica.ts';
 import { createServer } from '../api/server.ts';
 import type { Settings } from '../config/settings.ts';
 import { importedCollections, servedCollections } from '../shared/collections/collections.ts';
@@ -75,7 +75,7 @@ export function openReads(settings: Settings, { logger, metrics, troubles }: Wat
     onDamage: damageTold({ metrics, troubles }),
   });
   const readModel = new ReadModel({
-    ...{ redis: replica?.reads.redis ?? redis, master: redis, live, keyPrefix },
+    ...{ redis: replica?.reads.redis ?? redis, live, keyPrefix },
     onDamage: damageTold({ metrics, troubles }),
   });
   live.start();

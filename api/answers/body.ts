@@ -1,17 +1,10 @@
 // The body of an answer in both of its encodings, each made only when it is asked for.
 
 import { promisify } from 'node:util';
-import { gzip, inflateRawSync, type ZlibOptions } from 'node:zlib';
-import {
-  type Block,
-  blockText,
-  inflatedRoom,
-  quarterRecords,
-  quartersOf,
-  recordStarts,
-} from '../../shared/store/block.ts';
-import type { ListRange } from '../reads/read-model.ts';
-import { deflateStream, gzipMember, type ListPart, type ListText, textLength } from './gzip-member.ts';
+import { gzip, type ZlibOptions } from 'node:zlib';
+import { type Block, blockText, quarterRecords, quartersOf } from '../../shared/store/block.ts';
+import type { ListRange } from '../read/read-model.ts';
+import { gzipMember, type ListPart, type ListText, textLength } from './gzip-member.ts';
 
 /** A body. */
 export interface Body {
@@ -20,7 +13,7 @@ export interface Body {
   text(): Buffer;
   gzip(): Buffer | Promise<Buffer>;
   /** The text in pieces, where that spares a copy of what is remembered. */
-  texts?(): readonly Buffer[] | null;
+  texts?(): readonly Buffer[];
 }
 
 /** What is compressed for one answer: level 6 takes four times as long, and makes a page of a search a seventh smaller. */
@@ -69,10 +62,10 @@ function slices(blocks: readonly Block[], { from, count }: { from: number; count
   for (const block of blocks) {
     const taken = Math.min(left, block.count - skip);
     if (taken === block.count) parts.push(block);
-    else if (block.made && taken < quarterRecords) parts.push(slice(block, skip, taken));
+    else if (taken < quarterRecords) parts.push(blockText(block, skip, taken));
     else if (block.count > quarterRecords)
       parts.push(...slices(quartersWith(block, skip, taken), { from: skip % quarterRecords, count: taken }));
-    else parts.push(slice(block, skip, taken));
+    else parts.push(blockText(block, skip, taken));
     left -= taken;
     skip = 0;
   }
@@ -85,11 +78,6 @@ function quartersWith(block: Block, skip: number, taken: number): Block[] {
   return quartersOf(block).slice(first, Math.ceil((skip + taken) / quarterRecords));
 }
 
-function slice(block: Block, skip: number, taken: number): Buffer {
-  const starts = recordStarts(block);
-  return blockText(block).subarray(starts[skip], (starts[skip + taken] as number) - 1);
-}
-
 /** A body that is sent as it is, also as gzip. */
 function uncompressedBody(text: Buffer): Body {
   const { length } = text;
@@ -100,24 +88,19 @@ const nothing = Buffer.alloc(0);
 
 /** A body of which some parts are compressed already: none of them is compressed again. */
 function splicedBody(text: ListText): Body {
-  const length = textLength(text);
   return {
-    length,
-    // One stream for all blocks costs less than one for each, and than another thread.
-    text: () => inflateRawSync(deflateStream(text), { chunkSize: inflatedRoom(length) }),
+    length: textLength(text),
+    text: () => Buffer.concat(textsOf(text)),
     gzip: () => gzipMember(text),
     texts: () => textsOf(text),
   };
 }
 
-/** The text of what is compressed was inflated before, or nothing is compressed. */
-function textsOf({ start, parts, end }: ListText): Buffer[] | null {
+function textsOf({ start, parts, end }: ListText): Buffer[] {
   const pieces = [start];
   for (const part of parts) {
     if (pieces.length > 1) pieces.push(commaText);
-    if (Buffer.isBuffer(part)) pieces.push(part);
-    else if (part.made) pieces.push(blockText(part));
-    else return null;
+    pieces.push(Buffer.isBuffer(part) ? part : blockText(part));
   }
   pieces.push(end);
   return pieces;

@@ -1,7 +1,7 @@
 // The bodies of answers, as bytes around the bytes of stored records; a record is never parsed on its way out.
 
 import { STATUS_CODES } from 'node:http';
-import type { Change } from '../reads/read-model.ts';
+import type { Change } from '../read/read-model.ts';
 import type { PageMeta } from './page-links.ts';
 
 /** Grows when the bytes of a body change for the same records, so that caches let go of the older ones. */

@@ -42,13 +42,6 @@ export function gzipMember(text: ListText): Buffer {
   return member;
 }
 
-/** A list's text as one deflate stream. */
-export function deflateStream(text: ListText): Buffer {
-  const stream = Buffer.allocUnsafe(deflatedLength(text));
-  putDeflated(stream, 0, text);
-  return stream;
-}
-
 function deflatedLength({ start, parts, end }: ListText): number {
   let length = storedLength(start) + storedLength(end);
   length += Math.max(0, parts.length - 1) * storedLength(comma);

@@ -7,7 +7,7 @@ import { servedKeys } from '../../shared/store/keys.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { none, pageLink, shownTime, shownVersion, table } from '../admin/dashboard/html.ts';
 import type { PageDefinition } from '../admin/dashboard/page.ts';
-import { type RecordHistory, readRecordHistory } from '../reads/record-history.ts';
+import { type RecordHistory, readRecordHistory } from '../read/changes.ts';
 import { missingParameter, pinParameter, readId, readPin } from '../requests/parameters.ts';
 import { readCollection } from './page-parameters.ts';
 import { listedRecord, recordInWords } from './record-words.ts';

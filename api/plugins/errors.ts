@@ -17,11 +17,11 @@ import {
   safeFields,
   TracedResponse,
 } from '../answers/traced-response.ts';
+import { VersionGoneError } from '../read/versions.ts';
 import { FailedCredentials } from '../reads/failed-credentials.ts';
 import { TooManyStreamsError } from '../reads/streams.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { TooManyUnknownKeysError } from '../reads/unknown-keys.ts';
-import { VersionGoneError } from '../reads/version-reads.ts';
 import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';

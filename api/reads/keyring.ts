@@ -7,8 +7,8 @@ import { parseInfo } from '../../shared/redis/server-setup.ts';
 import { isKeyText } from '../../shared/store/api-key-text.ts';
 import { type ApiKey, digestOf } from '../../shared/store/api-keys.ts';
 import { type ApiKeyKeys, apiKeyKeys } from '../../shared/store/keys.ts';
+import { DamagedError } from '../read/versions.ts';
 import { UnknownKeys } from './unknown-keys.ts';
-import { DamagedError } from './version-reads.ts';
 
 /** Last use is written at most this often for each key and process. */
 const lastUseEveryMs = 60_000;

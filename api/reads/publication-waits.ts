@@ -1,7 +1,7 @@
 // Requests that wait for a publication, of one process that serves. They wait in memory: nothing is asked of Redis for them.
 
 import type { Collection } from '../../shared/collections/define.ts';
-import type { LiveVersions } from './live-versions.ts';
+import type { LiveVersions } from '../read/live-versions.ts';
 
 /** How many requests wait at once; each takes some 15 KB, that of its connection included. */
 export const usuallyMaxWaiting = 20_000;

@@ -7,7 +7,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
 import type { ApiKey } from '../../shared/store/api-keys.ts';
 import { rateKey } from '../../shared/store/keys.ts';
-import { atEndOfTurn } from './end-of-turn.ts';
+import { atEndOfTurn } from '../read/hmget-batcher.ts';
 
 /** Buckets that a process remembers. */
 const maxBuckets = 10_000;

@@ -2,9 +2,9 @@
 // is counted and told to operators.
 
 import { isRedisUnavailable, plainReason, refusalKind } from '../../shared/redis/failures.ts';
-import { TooManyJoinsError } from './change-lists.ts';
+import { TooManyJoinsError } from '../read/changes.ts';
+import { DamagedError, NoVersionError } from '../read/versions.ts';
 import { TooManyWaitingError } from './publication-waits.ts';
-import { DamagedError, NoVersionError } from './version-reads.ts';
 
 /** Why requests are not answered, each as the metrics name it. */
 export const troubleCauses = [

@@ -5,9 +5,9 @@ import type { ServedCollection } from '../../shared/collections/define.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
 import { singleEnvelope } from '../answers/envelope.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import type { ReadModel } from '../reads/read-model.ts';
+import type { ReadModel } from '../read/read-model.ts';
+import { NoVersionError } from '../read/versions.ts';
 import { NotReadyError } from '../reads/trouble.ts';
-import { NoVersionError } from '../reads/version-reads.ts';
 
 /** What is known of Redis. */
 interface RedisHealth {

@@ -8,7 +8,7 @@ import { listBody } from '../answers/body.ts';
 import { digestFields, digestsOf } from '../answers/digests.ts';
 import { listEnd, listStart } from '../answers/envelope.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
-import type { ReadModel } from '../reads/read-model.ts';
+import type { ReadModel } from '../read/read-model.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
 import { readPageRequest } from '../requests/paging.ts';
 import { readParameters } from '../requests/parameters.ts';

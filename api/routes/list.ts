@@ -10,7 +10,7 @@ import { listEnd, listStart } from '../answers/envelope.ts';
 import { answerLines, prefersNdjson } from '../answers/ndjson.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
 import { beginCharge, callerOf, settleCharge } from '../answers/rate-fields.ts';
-import type { ReadModel } from '../reads/read-model.ts';
+import type { ReadModel } from '../read/read-model.ts';
 import type { Streams } from '../reads/streams.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
 import { maxPerPage, pagingParameters, readPageRequest } from '../requests/paging.ts';

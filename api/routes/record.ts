@@ -6,7 +6,7 @@ import type { ServedCollection } from '../../shared/collections/define.ts';
 import { answer, validatorsOf } from '../answers/answer.ts';
 import { plainBody } from '../answers/body.ts';
 import { singleEnvelope } from '../answers/envelope.ts';
-import type { ReadModel } from '../reads/read-model.ts';
+import type { ReadModel } from '../read/read-model.ts';
 import { quoted, readId, readParameters, readPin } from '../requests/parameters.ts';
 import { recordParameters } from '../requests/route-parameters.ts';
 

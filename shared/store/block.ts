@@ -1,7 +1,7 @@
 // A block: 200 records in list order, compressed at import by quarters, so that answers can be put together from whole
 // quarters. Deflated text (RFC 1951) ends at a byte and is not final: one stream may go on with another quarter or block.
 
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
 import { combineCrc32, crcShift } from './crc32.ts';
 import { VarintReader, varint } from './varint.ts';
@@ -27,7 +27,7 @@ const newLine = 0x0a;
 /** A comma between two quarters, as a block of deflate that is not compressed (RFC 1951, section 3.2.4). */
 const storedComma = Buffer.from([0, 1, 0, 0xfe, 0xff, ...comma]);
 
-/** A block, or a quarter of one, as it was stored, checked. */
+/** A block, or a quarter of one, as it was stored. */
 export interface Block {
   readonly stored: Buffer;
   /** Where in it the records lie, joined by commas and deflated, and how long that is. */
@@ -44,8 +44,57 @@ export interface Block {
   /** How many records there are, and which one of the block is the first, from 0. */
   readonly count: number;
   readonly first: number;
-  /** What was made of it once, where it is remembered; a quarter is not. */
-  readonly made?: { text?: Buffer; starts?: readonly number[] };
+  /** The text of the whole block. */
+  readonly whole: BlockText;
+}
+
+/** The text of a block, inflated when it is first needed. */
+class BlockText {
+  readonly #stored: Buffer;
+  #text: Buffer | undefined;
+  #starts: readonly number[] | undefined;
+
+  constructor(stored: Buffer) {
+    this.#stored = stored;
+  }
+
+  get text(): Buffer {
+    this.#text ??= inflate(
+      this.#stored.subarray(this.#stored.readUInt16LE(2)),
+      this.#stored.readUInt32LE(countsLength + 16),
+    );
+    return this.#text;
+  }
+
+  /** Where each record begins and, last, where one more record would begin. */
+  get starts(): readonly number[] {
+    this.#starts ??= this.#findStarts();
+    return this.#starts;
+  }
+
+  #findStarts(): number[] {
+    const count = this.#stored.readUInt16LE(0);
+    const lengths = new VarintReader(this.#stored, countsLength + (quarterCount(count) + 1) * factsLength);
+    const starts = [0];
+    let start = 0;
+    for (let n = 0; n < count; n += 1) {
+      start += lengths.next() + comma.length;
+      starts.push(start);
+    }
+    return starts;
+  }
+}
+
+function inflate(deflated: Buffer, textLength: number): Buffer {
+  return inflateRawSync(deflated, {
+    finishFlush: constants.Z_SYNC_FLUSH,
+    // zlib needs room for 64 bytes at least, and if all room is filled it allocates as much again.
+    chunkSize: Math.max(64, textLength + 1),
+  });
+}
+
+function quarterCount(count: number): number {
+  return Math.ceil(count / quarterRecords);
 }
 
 /** Compresses records, each as JSON text, into a block as it is stored. */
@@ -93,88 +142,48 @@ function factsOf(text: Buffer, deflatedLength: number): Buffer {
 /** Opens a stored block; `null` if it is too short to be one. */
 export function openBlock(stored: Buffer): Block | null {
   if (stored.length < countsLength + factsLength) return null;
+  const whole = new BlockText(stored);
   const deflatedFrom = stored.readUInt16LE(2);
-  return pieceOf(stored, countsLength, { deflatedFrom, first: 0, count: stored.readUInt16LE(0) });
+  const count = stored.readUInt16LE(0);
+  return { ...factsAt(stored, countsLength), stored, deflatedFrom, count, first: 0, whole };
 }
 
-/** The quarters of a block. */
-export function quartersOf({ stored, count, deflatedFrom }: Block): Block[] {
+/** Returns the quarters of a block. */
+export function quartersOf({ stored, count, deflatedFrom, whole }: Block): Block[] {
   const quarters: Block[] = [];
   let from = deflatedFrom;
-  for (let first = 0; first < count; first += quarterRecords) {
-    const facts = countsLength + factsLength * (1 + first / quarterRecords);
-    const its = { deflatedFrom: from, first, count: Math.min(quarterRecords, count - first) };
-    const quarter = pieceOf(stored, facts, its);
-    quarters.push(quarter);
-    from += quarter.deflatedLength + storedComma.length;
+  for (let n = 0; n < quarterCount(count); n += 1) {
+    const facts = factsAt(stored, countsLength + factsLength * (1 + n));
+    const first = n * quarterRecords;
+    const its = { stored, first, count: Math.min(quarterRecords, count - first), whole };
+    quarters.push({ ...facts, ...its, deflatedFrom: from });
+    from += facts.deflatedLength + storedComma.length;
   }
   return quarters;
 }
 
-function pieceOf(
-  stored: Buffer,
-  facts: number,
-  { deflatedFrom, first, count }: { deflatedFrom: number; first: number; count: number },
-): Block {
+function factsAt(stored: Buffer, at: number) {
   return {
-    stored,
-    deflatedFrom,
-    deflatedLength: stored.readUInt32LE(facts + 20),
-    crc: stored.readUInt32LE(facts),
-    shift: stored.readInt32LE(facts + 4),
-    crcAfterComma: stored.readUInt32LE(facts + 8),
-    shiftAfterComma: stored.readInt32LE(facts + 12),
-    textLength: stored.readUInt32LE(facts + 16),
-    count,
-    first,
+    crc: stored.readUInt32LE(at),
+    shift: stored.readInt32LE(at + 4),
+    crcAfterComma: stored.readUInt32LE(at + 8),
+    shiftAfterComma: stored.readInt32LE(at + 12),
+    textLength: stored.readUInt32LE(at + 16),
+    deflatedLength: stored.readUInt32LE(at + 20),
   };
 }
 
-/** Where each record begins in the text of a block or a quarter, and, last, where one more would begin. */
-export function recordStarts(block: Block): readonly number[] {
-  if (!block.made) return findStarts(block);
-  block.made.starts ??= findStarts(block);
-  return block.made.starts;
+/** Returns the text of a block or a quarter, or of some of its records. */
+export function blockText(block: Block, from = 0, count = block.count): Buffer {
+  const { text, starts } = block.whole;
+  const first = block.first + from;
+  return text.subarray(starts[first], (starts[first + count] as number) - comma.length);
 }
 
-function findStarts({ stored, first, count }: Block): number[] {
-  const starts = [0];
-  let start = 0;
-  const quarterCount = Math.ceil(stored.readUInt16LE(0) / quarterRecords);
-  const lengths = new VarintReader(stored, countsLength + (quarterCount + 1) * factsLength);
-  for (let n = 0; n < first + count; n += 1) {
-    const length = lengths.next();
-    if (n < first) continue;
-    start += length + comma.length;
-    starts.push(start);
-  }
-  return starts;
-}
-
-/** The text of a block or a quarter. */
-export function blockText(block: Block): Buffer {
-  if (!block.made) return inflated(block);
-  block.made.text ??= inflated(block);
-  return block.made.text;
-}
-
-function inflated({ stored, deflatedFrom, deflatedLength, textLength }: Block): Buffer {
-  const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
-  return inflateRawSync(deflated, {
-    finishFlush: constants.Z_SYNC_FLUSH,
-    chunkSize: inflatedRoom(textLength),
-  });
-}
-
-/** Room for a text that is inflated: zlib takes 64 bytes at least, and where all are filled it makes as much room again. */
-export function inflatedRoom(textLength: number): number {
-  return Math.max(64, textLength + 1);
-}
-
-/** The records of a block, a line each. */
+/** Returns the records of a block, a line each. */
 export function blockLines(block: Block): Buffer {
-  const lines = Buffer.concat([blockText(block), comma]);
-  for (const start of recordStarts(block).slice(1)) lines[start - comma.length] = newLine;
+  const lines = Buffer.concat([block.whole.text, comma]);
+  for (const start of block.whole.starts.slice(1)) lines[start - comma.length] = newLine;
   return lines;
 }
 
@@ -183,11 +192,10 @@ export function isBlockOf(stored: Buffer, records: readonly Buffer[]): boolean {
   try {
     const block = openBlock(stored);
     if (!block || block.count !== records.length) return false;
-    const starts = recordStarts(block);
-    const pieces = [block, ...quartersOf(block)];
+    const { starts } = block.whole;
     return (
-      pieces.every((piece) => isPieceOf(piece, records.slice(piece.first, piece.first + piece.count))) &&
-      records.every(({ length }, n) => (starts[n] as number) + length + comma.length === starts[n + 1])
+      records.every(({ length }, n) => (starts[n] as number) + length + comma.length === starts[n + 1]) &&
+      [block, ...quartersOf(block)].every((piece) => isPieceOf(piece, records))
     );
   } catch {
     return false; // It is not deflated text.
@@ -195,19 +203,14 @@ export function isBlockOf(stored: Buffer, records: readonly Buffer[]): boolean {
 }
 
 function isPieceOf(piece: Block, records: readonly Buffer[]): boolean {
-  const text = Buffer.concat(records.flatMap((record, n) => (n === 0 ? [record] : [comma, record])));
-  const facts = factsOf(text, piece.deflatedLength);
-  return inflated(piece).equals(text) && factsIn(piece).equals(facts);
-}
-
-/** Writes the facts of a piece again, see {@link factsOf}. */
-function factsIn(piece: Block): Buffer {
-  const facts = Buffer.alloc(factsLength);
-  facts.writeUInt32LE(piece.crc, 0);
-  facts.writeInt32LE(piece.shift, 4);
-  facts.writeUInt32LE(piece.crcAfterComma, 8);
-  facts.writeInt32LE(piece.shiftAfterComma, 12);
-  facts.writeUInt32LE(piece.textLength, 16);
-  facts.writeUInt32LE(piece.deflatedLength, 20);
-  return facts;
+  const { stored, deflatedFrom, deflatedLength, textLength, first, count } = piece;
+  const its = records.slice(first, first + count);
+  const text = Buffer.concat(its.flatMap((record, n) => (n === 0 ? [record] : [comma, record])));
+  const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
+  const expected = factsAt(factsOf(text, deflatedLength), 0);
+  const { crc, shift, crcAfterComma, shiftAfterComma } = piece;
+  return (
+    inflate(deflated, textLength).equals(text) &&
+    isDeepStrictEqual(expected, { crc, shift, crcAfterComma, shiftAfterComma, textLength, deflatedLength })
+  );
 }

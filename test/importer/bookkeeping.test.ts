@@ -41,7 +41,7 @@ describe('a damaged key', () => {
 
   /** The API of a test: started where it is first wanted, and so with nothing from before. */
   const openApi = async () => {
-    api ??= await startApi({ redisUrl: server().url, longestRemembered: 0 });
+    api ??= await startApi({ redisUrl: server().url, cacheBytes: 1 });
     return api;
   };
   const endApi = async () => {

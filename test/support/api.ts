@@ -2,11 +2,11 @@
 
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
+import { LiveVersions } from '../../api/read/live-versions.ts';
+import { ReadModel } from '../../api/read/read-model.ts';
+import { Replica } from '../../api/read/replica.ts';
 import { ApiKeyring } from '../../api/reads/keyring.ts';
-import { LiveVersions } from '../../api/reads/live-versions.ts';
 import { Rates } from '../../api/reads/rates.ts';
-import { ReadModel } from '../../api/reads/read-model.ts';
-import { Replica } from '../../api/reads/replica.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import {
@@ -75,8 +75,7 @@ export type ApiOptions = Partial<
 > & {
   readonly defaultRate?: string;
   readonly maxWaiting?: number;
-  readonly longestRemembered?: number;
-  readonly mostFences?: number;
+  readonly cacheBytes?: number;
 };
 
 /** Starts an API on a Redis; whoever calls this calls `stop`. */
@@ -86,8 +85,7 @@ export async function startApi({
   baseUrl,
   logger = pino({ level: 'silent' }),
   maxWaiting,
-  longestRemembered,
-  mostFences,
+  cacheBytes,
   defaultRate,
   ...limits
 }: ApiOptions & {
@@ -115,13 +113,11 @@ export async function startApi({
   const readModel = new ReadModel({
     ...{
       redis: replica?.redis ?? redis,
-      master: redis,
       live,
       keyPrefix,
       onDamage,
       maxWaiting,
-      longestRemembered,
-      mostFences,
+      cacheBytes,
     },
   });
   const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });

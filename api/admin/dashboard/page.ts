@@ -3,8 +3,8 @@
 import type { ServedCollection } from '../../../shared/collections/define.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import type { Html } from '../../dashboard/shown-text.ts';
+import type { ReadModel } from '../../read/read-model.ts';
 import type { VersionComparison } from '../../reads/compared-versions.ts';
-import type { ReadModel } from '../../reads/read-model.ts';
 import type { Parameters } from '../../requests/parameters.ts';
 
 /** What the dashboard reads from, and what it knows of the settings. */

@@ -3,8 +3,8 @@
 
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseObject, ResponseToolkit, Server } from '@hapi/hapi';
+import { VersionGoneError } from '../../read/versions.ts';
 import { late, type Trouble, troubleOf } from '../../reads/trouble.ts';
-import { VersionGoneError } from '../../reads/version-reads.ts';
 import { LateError, within } from '../../reads/within.ts';
 import { unreadBody } from '../../requests/unread-body.ts';
 import { adminAccess } from '../admin-access.ts';

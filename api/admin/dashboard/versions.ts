@@ -9,7 +9,7 @@ import { pagesTake, readCollection, readPage } from '../../dashboard/page-parame
 import { listedRecord } from '../../dashboard/record-words.ts';
 import { type Html, shownText } from '../../dashboard/shown-text.ts';
 import { comparisonForm } from '../../dashboard/versions-page.ts';
-import { type ChangeKind, changeKinds } from '../../reads/change-walk.ts';
+import { type ChangeKind, changeKinds } from '../../read/changes.ts';
 import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../reads/compared-versions.ts';
 import { badParameter, countTakes, missingParameter, readCount } from '../../requests/parameters.ts';
 import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './html.ts';

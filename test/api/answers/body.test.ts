@@ -36,7 +36,7 @@ const gzip = { 'accept-encoding': 'gzip' };
 
 describe('pages made of blocks', () => {
   const server = useRedis();
-  const api = useApi(server, { longestRemembered: 0 });
+  const api = useApi(server, { cacheBytes: 1 });
   const remembering = useApi(server);
   let redis: Redis;
   let version: number;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { LiveVersions } from '../../../api/reads/live-versions.ts';
+import { LiveVersions } from '../../../api/read/live-versions.ts';
 import { PublicationWaits } from '../../../api/reads/publication-waits.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';

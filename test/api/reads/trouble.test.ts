@@ -1,7 +1,7 @@
 // Why there is no answer: 503 where asking again may help, 500 where an operator has to mend something; all are told of.
 
 import { expect } from 'chai';
-import { TooManyJoinsError } from '../../../api/reads/change-lists.ts';
+import { TooManyJoinsError } from '../../../api/read/changes.ts';
 import { type Trouble, troubleOf } from '../../../api/reads/trouble.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';

@@ -37,7 +37,7 @@ const byName = (a: Product, b: Product) =>
 
 describe('GET /{collection} with a search', () => {
   const server = useRedis();
-  const api = useApi(server, { longestRemembered: 0 });
+  const api = useApi(server, { cacheBytes: 1 });
   let redis: Redis;
   let first: number;
   const twelve = '012345678901';

@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { LiveVersions } from '../../../api/reads/live-versions.ts';
-import { Replica } from '../../../api/reads/replica.ts';
+import { LiveVersions } from '../../../api/read/live-versions.ts';
+import { Replica } from '../../../api/read/replica.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { contentKeys } from '../../../shared/store/keys.ts';

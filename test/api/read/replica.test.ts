@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Replica } from '../../../api/reads/replica.ts';
+import { Replica } from '../../../api/read/replica.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { collectionKeys } from '../../../shared/store/keys.ts';
@@ -27,7 +27,7 @@ describe('a process that reads from a replica', () => {
     await publish();
     await follow();
     const connectReplica = (onLost: () => void) => connectForServing(replica().url).on('close', onLost);
-    api = await startApi({ redisUrl: master().url, connectReplica, longestRemembered: 0 });
+    api = await startApi({ redisUrl: master().url, connectReplica, cacheBytes: 1 });
     await untilReadFrom('replica');
   });
   after(async () => {

@@ -1,0 +1,161 @@
+// Finds what changed between two versions, exactly, by joining the change sets that imports have kept.
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { readChangeSet } from '../../shared/store/change-sets.ts';
+import type { CollectionKeys, PartKeys } from '../../shared/store/keys.ts';
+import type { ContentCache } from './content-cache.ts';
+import { type ReadTarget, VersionGoneError } from './versions.ts';
+
+/** What became of a record between two versions. */
+export type ChangeKind = 'added' | 'changed' | 'removed';
+
+export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'];
+
+/** The ids that changed, in order, and what became of each; 9 bytes an id. */
+export interface ChangeList {
+  readonly ids: Float64Array;
+  /** Of the id at the same index: an index of {@link changeKinds}. */
+  readonly kinds: Uint8Array;
+}
+
+const noChanges: ChangeList = { ids: new Float64Array(), kinds: new Uint8Array() };
+
+/** How many lists may wait for their turn. A join takes up to some 100 ms, and a request that waits gets 503 after 2 s. */
+const maxWaiting = 16;
+
+/** How many ids are handled in one turn of the event loop: some ms. */
+const idsAtOnce = 5_000;
+
+/** Too many lists of changes wait to be joined. */
+export class TooManyJoinsError extends Error {
+  constructor() {
+    super('Too many lists of changes are being made at the moment. Try again shortly.');
+  }
+}
+
+/** Digests of a record before and after, `-` if there was none. */
+interface Digests {
+  before: string;
+  readonly after: string;
+}
+
+/** Joins change sets, one list at a time: a join holds the digests of all changed ids in memory. */
+export class Changes {
+  readonly #redis: Redis;
+  readonly #cache: ContentCache;
+  #lastJoin: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(redis: Redis, cache: ContentCache) {
+    this.#redis = redis;
+    this.#cache = cache;
+  }
+
+  /** Checks that changes since a version are kept. @throws VersionGoneError */
+  async require({ served, keys, version }: ReadTarget, since: number): Promise<void> {
+    if (since === version.version) return;
+    if (since < version.version && (await this.#redis.zscore(keys.changeSets, since)) !== null) return;
+    const [oldest] = await this.#redis.zrange(keys.changeSets, 0, '0');
+    throw new VersionGoneError(
+      `Changes of ${served.collection.name} since version ${since} are not kept, or it was never published here; ` +
+        `they are kept from published versions since ${oldest}. Read the whole list again.`,
+    );
+  }
+
+  /** Returns what changed since a version. @throws VersionGoneError, TooManyJoinsError */
+  async since(target: ReadTarget, since: number): Promise<ChangeList> {
+    const { version } = target;
+    if (since === version.version) return noChanges;
+    return this.#cache.get(`${target.contentName} changes ${since} ${version.version}`, async () => {
+      const list = await this.#inTurn(() => this.#join(target, since));
+      return { value: list, size: list.ids.byteLength + list.kinds.byteLength };
+    });
+  }
+
+  async #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+    if (this.#waiting >= maxWaiting) throw new TooManyJoinsError();
+    this.#waiting += 1;
+    const join = this.#lastJoin.then(work);
+    this.#lastJoin = join.catch(() => undefined);
+    try {
+      return await join;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  async #join({ served, keys, part, version }: ReadTarget, since: number): Promise<ChangeList> {
+    const numbers = await this.#redis.zrevrangebyscore(keys.changeSets, version.version, since);
+    const published = numbers.map(Number);
+    const lost = new VersionGoneError(
+      `Redis has lost a part of what changed of ${served.collection.name} since version ${since}; read the whole list again.`,
+    );
+    if (published[0] !== version.version || published.at(-1) !== since) throw lost;
+    const digests = new Map<number, Digests>();
+    const add = (id: string, text: string) => {
+      const [before = '-', after = '-'] = text.split(' ');
+      const known = digests.get(Number(id));
+      if (known) known.before = before;
+      else digests.set(Number(id), { before, after });
+    };
+    for (const [n, number] of published.slice(0, -1).entries()) {
+      const facts = await readChangeSet(this.#redis, part.changeSet(number), add);
+      if (facts?.previous !== published[n + 1]) throw lost;
+    }
+    return listOf(digests);
+  }
+}
+
+/** Returns the ids whose record before differs from the one after. */
+async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
+  const changed: number[] = [];
+  let seen = 0;
+  for (const [id, { before, after }] of digests) {
+    if (before !== after) changed.push(id);
+    seen += 1;
+    if (seen % idsAtOnce === 0) await nextTurn();
+  }
+  const ids = Float64Array.from(changed).sort();
+  const kinds = new Uint8Array(ids.length);
+  for (const [n, id] of ids.entries()) {
+    kinds[n] = changeKinds.indexOf(kindOf(digests.get(id) as Digests));
+    if (n % idsAtOnce === idsAtOnce - 1) await nextTurn();
+  }
+  return { ids, kinds };
+}
+
+/** Returns what became of a record whose digests differ. */
+function kindOf({ before, after }: Digests): ChangeKind {
+  if (before === '-') return 'added';
+  return after === '-' ? 'removed' : 'changed';
+}
+
+/** What one version did to a record. */
+export interface RecordChange {
+  readonly version: number;
+  readonly change: ChangeKind;
+}
+
+/** The history of one record. */
+export interface RecordHistory {
+  /** The latest first. */
+  readonly changes: readonly RecordChange[];
+  /** The version from which on changes are known; `null` if none are kept. */
+  readonly since: number | null;
+}
+
+/** Reads which versions changed a record: one small read for each version whose changes are kept, all sent at once. */
+export async function readRecordHistory(
+  redis: Redis,
+  { keys, part }: { readonly keys: CollectionKeys; readonly part: PartKeys },
+  id: string,
+): Promise<RecordHistory> {
+  const versions = (await redis.zrevrange(keys.changeSets, 0, '-1')).map(Number);
+  const texts = await Promise.all(versions.map((version) => redis.hget(part.changeSet(version), id)));
+  const changes = versions.flatMap((version, n): RecordChange[] => {
+    const [before = '-', after = '-'] = texts[n]?.split(' ') ?? [];
+    return before === after ? [] : [{ version, change: kindOf({ before, after }) }];
+  });
+  return { changes, since: versions.at(-1) ?? null };
+}
