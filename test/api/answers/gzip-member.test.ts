@@ -1,7 +1,7 @@
-import { gunzipSync, inflateRawSync } from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { deflateStream, gzipMember, type ListPart, textLength } from '../../../api/answers/gzip-member.ts';
+import { gzipMember, type ListPart, textLength } from '../../../api/answers/gzip-member.ts';
 import { type Block, blockText, openBlock, packBlock } from '../../../shared/store/block.ts';
 
 const textOf = (part: ListPart) => (Buffer.isBuffer(part) ? part : blockText(part));
@@ -13,7 +13,6 @@ function expectWhole(parts: readonly ListPart[], start = Buffer.from('['), end =
   const whole = Buffer.concat([start, ...list, end]);
   const text = { start, parts, end };
   expect(gunzipSync(gzipMember(text)).equals(whole)).to.equal(true);
-  expect(inflateRawSync(deflateStream(text)).equals(whole)).to.equal(true);
   expect(textLength(text)).to.equal(whole.length);
 }
 

@@ -177,7 +177,7 @@ describe('a request that is answered', function () {
     try {
       const met = api.requests();
       const socket = connect(api.port, '127.0.0.1');
-      socket.write(`GET /products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\n\r\n`);
+      socket.write(`GET /products/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\n\r\n`);
       while (api.requests() === met) await sleep(5);
       socket.resetAndDestroy();
       await once(socket, 'close');

@@ -17,7 +17,7 @@ interface List {
 }
 
 describe('pinned reads', () => {
-  const { redis, redisUrl, api, importList, publish, goBackTo } = useService();
+  const { redis, redisUrl, api, importList, publish, goBackTo, restartApi } = useService();
   const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
   const errorOf = (answer: WireAnswer) =>
@@ -381,6 +381,7 @@ describe('pinned reads', () => {
         [order, records],
       ]) {
         await redis().del(...lost);
+        await restartApi(); // Nothing is in memory any more.
         for (const path of paths) {
           const answer = await get(path);
           expect(answer.status, `${path} without ${lost}`).to.equal(503);
@@ -397,6 +398,7 @@ describe('pinned reads', () => {
       const { blocks, records } = keys.content(first);
       await redis().del(blocks);
       await redis().hdel(records, '2');
+      await restartApi();
       expect((await get(`/products?version=${first}`)).status).to.equal(503);
       await redis().hset(records, '2', JSON.stringify(product(2)));
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
@@ -414,6 +416,7 @@ describe('pinned reads', () => {
       const first = await publish(one);
       const second = await publish(two);
       await redis().del(...contentKeys(keys, second));
+      await restartApi();
       expect((await get('/products')).status).to.equal(503);
       expect((await getList(`/products?version=${first}`)).data).to.deep.equal(one);
     });
