@@ -7,7 +7,7 @@ import { type LockHolder, readLockHolder } from './lock-holder.ts';
 import type { Redis } from './redis/connections.ts';
 import { type Hold, readHold } from './schedule-hold.ts';
 import { servedKeys } from './store/keys.ts';
-import { readLiveVersion, type Version, versionOf } from './store/versions.ts';
+import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
 
 /** How many imports are shown. */
 const lastImports = 5;
@@ -45,13 +45,18 @@ export async function readState(
     readHold(redis, keys),
     redis.hvals(keys.damaged),
   ]);
-  const live = found && versionOf(served, found);
+  const problem = found && formatProblem(served.source.name, found);
+  const live = found && problem === null ? versionOf(served, found) : null;
   return {
     collection: served.collection.name,
     derivedFrom: served.collection === served.source ? null : served.source.name,
     ...{ live: live && withAge(live), checkedAt: knownTime(checked), lastImports: history, lock, hold },
     damage: marks.sort(),
-    warnings: [...(live ? datedAheadWarning(live) : []), ...checkedAheadWarning(checked)],
+    warnings: [
+      ...(problem === null ? [] : [problem]),
+      ...(live ? datedAheadWarning(live) : []),
+      ...checkedAheadWarning(checked),
+    ],
   };
 }
 

@@ -17,15 +17,19 @@ export const currentFormat = 4;
 /** A version whose content is stored in a format that this release does not know. */
 export class UnknownFormatError extends Error {}
 
-/** @throws UnknownFormatError if this release does not know the format of a version */
-export function requireKnownFormat(
+/** Returns why a version cannot be read, and the command that helps; `null` if this release knows its format. */
+export function formatProblem(
   collection: string,
   { version, format }: { readonly version: number; readonly format: number },
-): void {
-  if (format === currentFormat) return;
-  throw new UnknownFormatError(
-    `Version ${version} of ${collection} is stored in format ${format}, which this release does not know. Run "medref import ${collection}".`,
-  );
+): string | null {
+  if (format === currentFormat) return null;
+  return `Version ${version} of ${collection} is stored in format ${format}, which this release does not know. Run "medref import ${collection}".`;
+}
+
+/** @throws UnknownFormatError if this release does not know the format of a version */
+export function requireKnownFormat(collection: string, version: Version): void {
+  const problem = formatProblem(collection, version);
+  if (problem !== null) throw new UnknownFormatError(problem);
 }
 
 /** What is known of the content of one collection. */
