@@ -1,12 +1,12 @@
 // Searches the index of a content: finds how many records match, and the ids of one page. Any page of a result costs the same.
 
-import { type Collection, valueAt } from '../../shared/collections/define.ts';
+import { type PrefixSearch, valueAt } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import {
   compareMembers,
   hasPrefix,
   idOfMember,
-  nameMember,
+  memberOf,
   prefixBounds,
   type Search,
 } from '../../shared/store/search-index.ts';
@@ -21,16 +21,13 @@ export interface Found {
   readonly ids: readonly string[];
 }
 
-/** The names of a range in the sorted set: the rank of the first one, and how many there are. */
-interface NameRange {
-  readonly first: number;
-  readonly count: number;
-}
+/** One prefix search of a request: its name, and the prefix. */
+type Prefix = readonly [search: string, text: string];
 
-/** How many names of a range are read with one command. */
-const namesAtOnce = 1_000;
+/** How many texts of a range, or records, are read with one command. */
+const readAtOnce = 1_000;
 
-/** Searches contents. */
+/** Searches contents. Methods throw MissingPartError if a part of the index, or a record, is missing. */
 export class SearchIndex {
   readonly #redis: Redis;
   readonly #hashes: HmgetBatcher;
@@ -40,77 +37,87 @@ export class SearchIndex {
     this.#hashes = hashes;
   }
 
-  /** Returns a page of what matches a search. @throws MissingPartError if a part of the index, or a record, is missing */
-  async find(target: ReadTarget, { name, exact }: Search, span: Span): Promise<Found> {
-    const filters = Object.entries(exact);
-    if (filters.length === 0) return this.#findNames(target, name ?? '', span);
-    const lists = await Promise.all(filters.map(([search, value]) => this.#idsOf(target, search, value)));
-    const [shortest = [], ...others] = lists.sort((a, b) => a.length - b.length);
-    const sets = others.map((ids) => new Set(ids));
-    const ids = shortest.filter((id) => sets.every((set) => set.has(id)));
-    const found = name === undefined ? ids : await this.#sortByName(target, name, ids);
+  /** Returns a page of what matches a search, in the order of its first prefix or, if it has none, of the list. */
+  async find(target: ReadTarget, { prefix, exact }: Search, span: Span): Promise<Found> {
+    const prefixes = Object.entries(prefix);
+    const values = Object.entries(exact);
+    const [first] = prefixes;
+    if (first && prefixes.length === 1 && values.length === 0) return this.#pageByPrefix(target, first, span);
+    let ids = values.length > 0 ? await this.#idsByValues(target, values) : null;
+    for (const one of prefixes.reverse()) ids = await this.#idsByPrefix(target, one, ids);
+    const found = ids ?? [];
     return { totalCount: found.length, ids: found.slice(span.from, span.from + span.count) };
   }
 
-  /** Returns the ids of the records that have a value, in list order. */
-  async #idsOf({ content, version }: ReadTarget, search: string, value: string): Promise<string[]> {
+  /** Returns the ids of the records that have all of some values, in list order. */
+  async #idsByValues(target: ReadTarget, values: readonly [search: string, value: string][]) {
+    const lists = await Promise.all(values.map(([search, value]) => this.#idsByValue(target, search, value)));
+    const [shortest = [], ...others] = lists.sort((a, b) => a.length - b.length);
+    const sets = others.map((ids) => new Set(ids));
+    return shortest.filter((id) => sets.every((set) => set.has(id)));
+  }
+
+  async #idsByValue({ content, version }: ReadTarget, search: string, value: string): Promise<string[]> {
     const key = content.exact[search] as string;
     const [[stored], size] = await Promise.all([this.#hashes.get(key, [value]), this.#redis.hlen(key)]);
-    if (size !== version.exact[search]) throw new MissingPartError(key);
+    if (size !== version.searches[search]) throw new MissingPartError(key);
     return stored ? stored.toString('latin1').split(' ') : [];
   }
 
-  async #rangeOf({ content, version }: ReadTarget, prefix: string): Promise<NameRange> {
-    const { names: key } = content;
-    const { min, max } = prefixBounds(prefix);
-    const before = Buffer.concat([Buffer.from('('), min.subarray(1)]);
+  async #pageByPrefix(target: ReadTarget, prefix: Prefix, { from, count }: Span): Promise<Found> {
+    const range = await this.#rangeOf(target, prefix);
+    const first = range.first + from;
+    const until = range.first + Math.min(range.count, from + count);
+    const ids = first < until ? await this.#idsBetween(range.key, first, until) : [];
+    return { totalCount: range.count, ids };
+  }
+
+  /** Finds the rank of the first text with a prefix, and how many texts have it. */
+  async #rangeOf({ content, version }: ReadTarget, [search, text]: Prefix) {
+    const key = content.prefix[search] as string;
+    const { before, min, max } = prefixBounds(text);
     const [size, first, count] = await Promise.all([
       this.#redis.zcard(key),
       this.#redis.zlexcount(key, '-', before),
       this.#redis.zlexcount(key, min, max),
     ]);
-    if (size !== version.totalCount) throw new MissingPartError(key);
-    return { first, count };
+    if (size !== version.searches[search]) throw new MissingPartError(key);
+    return { key, first, count };
   }
 
-  async #findNames(target: ReadTarget, prefix: string, { from, count }: Span): Promise<Found> {
-    const range = await this.#rangeOf(target, prefix);
-    const first = range.first + from;
-    const until = range.first + Math.min(range.count, from + count);
-    return {
-      totalCount: range.count,
-      ids: first < until ? await this.#idsBetween(target, first, until) : [],
-    };
+  async #idsBetween(key: string, first: number, until: number): Promise<string[]> {
+    return (await this.#redis.zrange(key, first, String(until - 1))).map(idOfMember);
   }
 
-  async #idsBetween({ content }: ReadTarget, first: number, until: number): Promise<string[]> {
-    return (await this.#redis.zrange(content.names, first, String(until - 1))).map(idOfMember);
-  }
-
-  /** Returns those of some ids whose names have a prefix, by name. Reads whichever is less: their records, or all such names. */
-  async #sortByName(target: ReadTarget, prefix: string, ids: readonly string[]): Promise<string[]> {
-    const { first, count } = await this.#rangeOf(target, prefix);
-    if (count >= ids.length) return this.#sortByRecords(target, prefix, ids);
-    const wanted = new Set(ids);
+  /**
+   * Returns the ids whose texts have a prefix, by their texts; `ids` limits them. Reads whichever is less: the records of those
+   * ids, or all texts with the prefix.
+   */
+  async #idsByPrefix(target: ReadTarget, prefix: Prefix, ids: readonly string[] | null): Promise<string[]> {
+    const { key, first, count } = await this.#rangeOf(target, prefix);
+    if (ids && ids.length <= count) return this.#sortByRecords(target, prefix, ids);
+    const wanted = ids && new Set(ids);
     const found: string[] = [];
-    for (let from = first; from < first + count; from += namesAtOnce) {
-      const some = await this.#idsBetween(target, from, Math.min(from + namesAtOnce, first + count));
-      found.push(...some.filter((id) => wanted.has(id)));
+    for (let from = first; from < first + count; from += readAtOnce) {
+      const some = await this.#idsBetween(key, from, Math.min(from + readAtOnce, first + count));
+      found.push(...some.filter((id) => wanted?.has(id) ?? true));
     }
     return found;
   }
 
   async #sortByRecords(
     { content, served }: ReadTarget,
-    prefix: string,
+    [search, prefix]: Prefix,
     ids: readonly string[],
   ): Promise<string[]> {
+    const { path } = served.collection.prefixSearches[search] as PrefixSearch;
     const members: string[] = [];
-    for (let from = 0; from < ids.length; from += namesAtOnce) {
-      const some = ids.slice(from, from + namesAtOnce);
-      for (const [n, text] of (await this.#hashes.get(content.records, some)).entries()) {
-        if (!text) throw new MissingPartError(content.records);
-        members.push(nameMember(nameOf(served.collection, text), Number(some[n])));
+    for (let from = 0; from < ids.length; from += readAtOnce) {
+      const some = ids.slice(from, from + readAtOnce);
+      for (const [n, record] of (await this.#hashes.get(content.records, some)).entries()) {
+        if (!record) throw new MissingPartError(content.records);
+        const text = valueAt(JSON.parse(record.toString()), path);
+        if (typeof text === 'string') members.push(memberOf(text, Number(some[n])));
       }
     }
     return members
@@ -118,8 +125,4 @@ export class SearchIndex {
       .sort(compareMembers)
       .map(idOfMember);
   }
-}
-
-function nameOf({ namePath }: Collection, text: Buffer): string {
-  return valueAt(JSON.parse(text.toString()), namePath) as string;
 }
