@@ -107,7 +107,15 @@ export class Versions {
         if (!(error instanceof MissingPartError)) throw error;
       }
       const { served, pin } = target;
-      return read(await this.#targetOf(served, pin, await this.#live.refresh(served.source)));
+      const now = await this.#targetOf(served, pin, await this.#live.refresh(served.source));
+      try {
+        return await read(now);
+      } catch (error) {
+        if (!(error instanceof MissingPartError)) throw error;
+        const what = `Version ${now.version.version} of ${served.collection.name} is incomplete in Redis.`;
+        this.#onDamage(`${what} ${error.message} Run "medref verify ${served.source.name} --repair".`);
+        throw new DamagedError(`${what} The next import repairs the live version.`);
+      }
     });
   }
 
@@ -165,7 +173,7 @@ export class Versions {
           'The data is stored in a format that this release does not know. Its operator has to import it again.',
         );
       }
-      const damage = error instanceof MissingPartError ? error : await damageIn(this.#redis, error);
+      const damage = await damageIn(this.#redis, error);
       if (!damage) throw error;
       this.#onDamage(damage.message);
       throw new DamagedError(

@@ -313,7 +313,7 @@ describe('the dashboard', function () {
     await redis.del(keys.content(one.version as number).records);
     const record = await ask(`/record?id=7&version=${one.version}`);
     expect(record.status).to.equal(503);
-    expect(plainOf(record.text)).to.include(`of version ${one.version} of products is not whole in Redis`);
+    expect(plainOf(record.text)).to.include(`Version ${one.version} of products is incomplete in Redis`);
     expect((await ask(`/record?id=7&version=${other.version}`)).status).to.equal(200);
   });
 
