@@ -1,8 +1,8 @@
 // The checks that a staged version must pass before it is published, in the order in which they are reported.
 
+import { counted } from '../shared/figures.ts';
 import type { LiveVersion } from '../shared/store/versions.ts';
 import type { DiffCounts } from './diff.ts';
-import { recordCount, wasOrWere } from './parse/record-count.ts';
 import type { StagedVersion } from './stage.ts';
 
 /** What the checks judge. */
@@ -43,7 +43,7 @@ export const checks: readonly Check[] = [
       if (!exceeds(rejected, read, maxRejectPercent)) return null;
       const share = percentText((rejected * 100) / read, maxRejectPercent);
       return (
-        `${rejected} of the ${recordCount(read)} read ${wasOrWere(rejected)} rejected (${share}); ` +
+        `${rejected} of the ${counted(read, 'record')} read ${rejected === 1 ? 'was' : 'were'} rejected (${share}); ` +
         `MAX_REJECT_PERCENT allows ${maxRejectPercent} %.`
       );
     },

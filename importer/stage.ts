@@ -1,6 +1,7 @@
 // Stages a version: validates the records of upstream, finds duplicates, and writes the content and those derived from it.
 
 import type { Collection, DerivedCollection } from '../shared/collections/define.ts';
+import { counted } from '../shared/figures.ts';
 import type { Reject } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { shortened } from '../shared/shortened.ts';
@@ -8,7 +9,6 @@ import type { BegunVersion } from '../shared/store/scripts.ts';
 import type { ContentFacts, Profile } from '../shared/store/versions.ts';
 import { ContentWriter } from './content-writer.ts';
 import type { SourceRecord } from './parse/pages.ts';
-import { recordCount } from './parse/record-count.ts';
 import { jsonPath } from './parse/values.ts';
 import { createProfiler, type Profiler } from './profile.ts';
 import { createValidator, type Verdict } from './validate.ts';
@@ -140,7 +140,7 @@ export class VersionWriter {
 
   #unknownMembersWarning(): string[] {
     if (this.#unknownMembers.size === 0) return [];
-    const list = [...this.#unknownMembers].map(([path, count]) => `${path} (${recordCount(count)})`);
+    const list = [...this.#unknownMembers].map(([path, count]) => `${path} (${counted(count, 'record')})`);
     return [`Unknown members were left out: ${list.join(', ')}.`];
   }
 }

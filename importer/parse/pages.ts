@@ -2,11 +2,11 @@
 // Nothing is repaired: what is not a list of records ends the walk with an UpstreamError.
 
 import { isDeepStrictEqual } from 'node:util';
+import { counted } from '../../shared/figures.ts';
 import { shortened } from '../../shared/shortened.ts';
 import type { Arrival, UpstreamDocument, Validators } from '../upstream/body.ts';
 import { maxUrlLength, namedUrl, quoted, UpstreamError, urlText } from '../upstream/error.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import { recordCount, wasOrWere } from './record-count.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './records.ts';
 
 export type { Flaw } from './values.ts';
@@ -244,7 +244,7 @@ function checkProgress(page: Page, { next, visited, read, limits }: Progress): v
   const totalCount = countOf(page.totalCount);
   if (totalCount !== null && read > totalCount) {
     throw new UpstreamError(
-      `${name} names a next page, although ${recordCount(read)} ${wasOrWere(read)} read and its totalCount is ${totalCount}.`,
+      `${name} names a next page, although ${counted(read, 'record')} ${read === 1 ? 'was' : 'were'} read and its totalCount is ${totalCount}.`,
     );
   }
   if (visited.has(next.href))
@@ -258,7 +258,7 @@ function walkOf(first: Page, { pages, read, url }: { pages: number; read: number
   const totalCount = countOf(found);
   if (totalCount !== null && read < totalCount) {
     throw new UpstreamError(
-      `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${recordCount(read)}.`,
+      `${urlText(url)} is cut off: its totalCount is ${totalCount}, but its last page came after ${counted(read, 'record')}.`,
     );
   }
   return {
@@ -282,7 +282,7 @@ function totalCountWarnings(name: string, found: unknown, read: number): string[
   if (totalCount === read || found === undefined || found === null) return [];
   if (totalCount !== null)
     return [
-      `${name} says that its totalCount is ${totalCount}, but ${recordCount(read)} ${wasOrWere(read)} read.`,
+      `${name} says that its totalCount is ${totalCount}, but ${counted(read, 'record')} ${read === 1 ? 'was' : 'were'} read.`,
     ];
   const text = shortened(JSON.stringify(found), maxShownCount);
   return [

@@ -114,19 +114,13 @@ class DocumentParser implements RecordParser {
   feed(text: string): SourceRecord[] {
     const records: SourceRecord[] = [];
     for (let at = 0; at < text.length; ) {
-      if (!this.reader.isOpen) {
-        if (isWhiteSpace(text.charCodeAt(at))) {
-          at++;
-          continue;
-        }
-        if (!this.startsValue(text, at)) {
-          at++;
-          continue;
-        }
+      if (this.reader.isOpen || (!isWhiteSpace(text.charCodeAt(at)) && this.startsValue(text, at))) {
+        at = this.reader.scan(text, at);
+        if (at === -1) break;
+        this.takeValue(records);
+      } else {
+        at++;
       }
-      at = this.reader.scan(text, at);
-      if (at === -1) break;
-      this.takeValue(records);
     }
     return records;
   }
@@ -274,8 +268,8 @@ class DocumentParser implements RecordParser {
 class LinesParser implements RecordParser {
   readonly envelope: Envelope = { next: null, totalCount: undefined };
   private readonly reader: ValueReader;
+  private parts: string[] = [];
   private line = 1;
-  private isComplete = false;
   private position: number;
 
   constructor({ recordsBefore, maxDepth }: ParserOptions) {
@@ -285,63 +279,46 @@ class LinesParser implements RecordParser {
 
   feed(text: string): SourceRecord[] {
     const records: SourceRecord[] = [];
-    for (let from = 0; from < text.length; ) {
-      const end = text.indexOf('\n', from);
-      this.takePart(end === -1 ? text.slice(from) : text.slice(from, end), records);
-      if (end === -1) break;
-      this.endLine('ends inside its value', records);
+    let from = 0;
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
+      this.parts.push(text.slice(from, end + 1));
+      this.endLine(records);
       from = end + 1;
     }
+    if (from < text.length) this.parts.push(text.slice(from));
     return records;
   }
 
   end(): SourceRecord[] {
-    const records: SourceRecord[] = [];
-    this.endLine('is cut off', records);
+    const records = this.feed('\n');
     if (this.position === 0) throw new UnreadableJson('is empty, where a list of records is expected.');
     return records;
   }
 
-  /** Accepts text of one line. */
-  private takePart(text: string, records: SourceRecord[]): void {
-    for (let at = 0; at < text.length; ) {
-      if (!this.reader.isOpen && isWhiteSpace(text.charCodeAt(at))) {
-        at++;
-        continue;
+  private endLine(records: SourceRecord[]): void {
+    const line = this.parts.join('');
+    this.parts = [];
+    const start = afterWhiteSpace(line, 0);
+    if (start < line.length) {
+      const end = this.reader.scan(line, start);
+      try {
+        if (end === -1 || afterWhiteSpace(line, end) < line.length) throw new SyntaxError();
+        records.push(this.reader.record(this.position + 1));
+      } catch (error) {
+        if (!(error instanceof SyntaxError)) throw error;
+        throw new UnreadableJson(`is not JSON Lines: line ${this.line} is not one whole JSON value.`);
       }
-      if (this.isComplete) throw this.lineError('something follows the value');
-      const end = this.reader.scan(text, at);
-      if (end === -1) return;
-      this.takeValue('it is not JSON', records);
-      at = end;
-    }
-  }
-
-  private takeValue(complaint: string, records: SourceRecord[]): void {
-    try {
-      records.push(this.reader.record(this.position + 1));
-    } catch (error) {
-      throw error instanceof SyntaxError ? this.lineError(complaint) : error;
-    }
-    this.position++;
-    this.isComplete = true;
-  }
-
-  private endLine(complaint: string, records: SourceRecord[]): void {
-    if (this.reader.isOpen) {
-      // White space ends a number or a word, and nothing else.
-      if (this.reader.scan(' ', 0) === -1) throw this.lineError(complaint);
-      this.takeValue(complaint, records);
+      this.position++;
     }
     this.line++;
-    this.isComplete = false;
   }
+}
 
-  private lineError(detail: string): UnreadableJson {
-    return new UnreadableJson(
-      `is not JSON Lines: line ${this.line} is not one whole JSON value (${detail}).`,
-    );
-  }
+/** Returns the index of the first character from an index on that is not white space. */
+function afterWhiteSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && isWhiteSpace(text.charCodeAt(at))) at++;
+  return at;
 }
 
 function nextHref(links: unknown): string | null {

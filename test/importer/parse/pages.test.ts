@@ -352,32 +352,16 @@ describe('record reader', () => {
     const cases: [title: string, text: string, reason: string][] = [
       ['that are empty', '', 'is empty'],
       ['that are all blank', '\n \n\r\n', 'is empty'],
-      ['with a malformed line', '{"a":1}\n\n{"a":}\n', 'line 3 is not one whole JSON value (it is not JSON)'],
-      [
-        'with two values on a line',
-        '{"a":1}\n{"a":2} {"a":3}\n',
-        'line 2 is not one whole JSON value (something follows the value)',
-      ],
+      ['with a malformed line', '{"a":1}\n\n{"a":}\n', 'line 3 is not one whole JSON value.'],
+      ['with two values on a line', '{"a":1}\n{"a":2} {"a":3}\n', 'line 2 is not one whole JSON value.'],
       ['with two numbers on a line', '1 2\n', 'line 1 is not'],
       ['with the beginning of a text after a value', '1 "ab\n2\n', 'line 1 is not'],
       ['with the beginning of a word after a value', '{"a":1} tru\n2\n', 'line 1 is not'],
-      [
-        'with a value over two lines',
-        '{"a":\n1}\n',
-        'line 1 is not one whole JSON value (ends inside its value)',
-      ],
-      [
-        'with a text over two lines',
-        '"a\nb"\n',
-        'line 1 is not one whole JSON value (ends inside its value)',
-      ],
-      ['with an unfinished word', 'tru\n1\n', 'line 1 is not one whole JSON value (ends inside its value)'],
-      ['whose last line is cut off', '{"a":1}\n{"a":', 'line 2 is not one whole JSON value (is cut off)'],
-      [
-        'whose last line is cut off in a text',
-        '{"a":1}\n"a',
-        'line 2 is not one whole JSON value (is cut off)',
-      ],
+      ['with a value over two lines', '{"a":\n1}\n', 'line 1 is not one whole JSON value.'],
+      ['with a text over two lines', '"a\nb"\n', 'line 1 is not one whole JSON value.'],
+      ['with an unfinished word', 'tru\n1\n', 'line 1 is not one whole JSON value.'],
+      ['whose last line is cut off', '{"a":1}\n{"a":', 'line 2 is not one whole JSON value.'],
+      ['whose last line is cut off in a text', '{"a":1}\n"a', 'line 2 is not one whole JSON value.'],
       ['with a comma at the end of a line', '{"a":1},\n', 'line 1 is not'],
     ];
     for (const [title, text, reason] of cases) {
