@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { workerStopMs } from '../../api/workers.ts';
 import { onPath } from '../../bench/installed.ts';
-import { readSettings } from '../../config/settings.ts';
 import { startPrivateRedis } from '../../demo/private-redis.ts';
 import { commands, read, root, settingsReadBy } from '../support/project-files.ts';
 
@@ -51,15 +51,6 @@ describe('the compose file', () => {
     }
   });
 
-  it('keeps Redis to itself, with an append-only file on a volume, and without eviction', () => {
-    const { command, ports, volumes } = service('redis');
-    expect(ports).to.equal(undefined);
-    expect(volumes).to.deep.equal(['redis-data:/data', './deploy/redis/users.acl:/users.acl:ro']);
-    expect(command.join(' '))
-      .to.include('--appendonly yes --appendfsync everysec')
-      .and.to.include('--maxmemory-policy noeviction');
-  });
-
   it('asks Redis for PONG as the user health, since redis-cli exits 0 after an error', async () => {
     const [kind, script = ''] = service('redis').healthcheck?.test ?? [];
     expect(kind).to.equal('CMD-SHELL');
@@ -92,11 +83,6 @@ describe('the compose file', () => {
       await redis.stop();
       await rm(folder, { recursive: true });
     }
-  });
-
-  it('runs importer and API as another user than root, on a read-only file system', () => {
-    for (const name of ['importer', 'api'])
-      expect(service(name)).to.include({ user: 'node', read_only: true });
   });
 
   it('starts Redis with the users of deploy/redis/users.acl, and with their passwords from the environment', async () => {
@@ -153,18 +139,13 @@ describe('the compose file', () => {
     }
   });
 
-  it('asks for the public address, and says what to set where it is not there', () => {
-    const asked = /^\$\{BASE_URL:\?(Set BASE_URL to [^{}]+ such as (https:[^{}]+))\}$/;
-    const [, , example = ''] = asked.exec(service('api').environment?.['BASE_URL'] ?? '') ?? [];
-    expect(readSettings({ BASE_URL: example }).baseUrl, 'its example is taken').to.equal(example);
-    expect(example).not.to.equal('');
-  });
-
   it('publishes API and admin listener on the loopback address of the machine alone', () => {
     const { API_PORT, ADMIN_PORT } = service('api').environment ?? {};
     const published = [API_PORT, ADMIN_PORT].map((port) => `127.0.0.1:${port}:${port}`);
     expect(service('api').ports).to.deep.equal(published);
-    expect(service('importer').ports).to.equal(undefined);
+    for (const name of ['importer', 'redis']) expect(service(name).ports, name).to.equal(undefined);
+    for (const name of ['importer', 'api'])
+      expect(service(name)).to.include({ user: 'node', read_only: true });
   });
 
   it('asks the API whether it is ready', async () => {
@@ -204,15 +185,9 @@ describe('the compose file', () => {
   });
 
   it('waits for each process for longer than its end may take', () => {
-    const [, drainMs = ''] = /const drainMs = ([\d_]+);/.exec(read('bin/serving.ts')) ?? [];
     const graceOf = (name: string) => Number(/^(\d+)s$/.exec(service(name).stop_grace_period ?? '')?.[1]);
-    expect(graceOf('api')).to.be.above(Number(drainMs.replace('_', '')) / 1000);
+    expect(graceOf('api')).to.be.above(workerStopMs / 1000);
     expect(graceOf('importer')).to.be.above(30);
-  });
-
-  it('lets the other services scrape the metrics', () => {
-    expect(service('api').environment).to.include({ ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '3001' });
-    expect(read('docs/OPERATIONS.md')).to.include('["api:3001"]');
   });
 
   it('runs commands that exist', () => {

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +6,7 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { onPath } from '../../bench/installed.ts';
 import { exitCodes } from '../../bin/context.ts';
-import { commands, read, root } from '../support/project-files.ts';
+import { commands, read } from '../support/project-files.ts';
 
 const run = promisify(execFile);
 
@@ -17,11 +16,6 @@ describe('the systemd units', () => {
     { unit: 'medref-importer', command: 'schedule' },
   ];
   const linesOf = (unit: string) => read(`deploy/systemd/${unit}.service`).split('\n');
-
-  it('are one for the API and one for the importer', () => {
-    const files = readdirSync(join(root, 'deploy/systemd'));
-    expect(files).to.have.members(units.map(({ unit }) => `${unit}.service`));
-  });
 
   it('run commands that exist, from the file that the build makes', () => {
     const { bin } = JSON.parse(read('package.json')) as { bin: { medref: string } };
@@ -38,19 +32,6 @@ describe('the systemd units', () => {
       ]);
       const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(linesOf(unit).join('\n')) ?? [];
       expect(Number(seconds), unit).to.be.above(10);
-    }
-  });
-
-  it('leave it to the API to end its workers', () => {
-    expect(linesOf('medref-api')).to.include('KillMode=mixed');
-  });
-
-  it('may do nothing that they need not', () => {
-    for (const { unit } of units) {
-      expect(linesOf(unit), unit).to.include.members([
-        ...['DynamicUser=yes', 'NoNewPrivileges=yes', 'CapabilityBoundingSet=', 'ProtectSystem=strict'],
-        ...['ProtectHome=yes', 'PrivateTmp=yes', 'PrivateDevices=yes', 'SystemCallFilter=@system-service'],
-      ]);
     }
   });
 
