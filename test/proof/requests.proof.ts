@@ -8,6 +8,7 @@ import { expect } from 'chai';
 import {
   type Arbitrary,
   array,
+  boolean,
   constant,
   constantFrom,
   double,
@@ -96,13 +97,10 @@ describe('a process of the API', function () {
 
 // ---- what is sent
 
-function conversations(keys: readonly string[], version: number): Arbitrary<Conversation> {
-  return record({
-    requests: array(oneRequest(keys, version), { minLength: 1, maxLength: 8 }),
-    cuts: array(double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
-    damage: oneof({ weight: 3, arbitrary: constant(null) }, { weight: 1, arbitrary: damage }),
-  });
-}
+type Weighted<Item> = readonly [weight: number, choice: Arbitrary<Item>];
+
+const weighted = <Item>(...choices: Weighted<Item>[]): Arbitrary<Item> =>
+  oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
 const damage = record({
   at: double({ min: 0, max: 1, noNaN: true }),
@@ -110,162 +108,122 @@ const damage = record({
   bytes: uint8Array({ minLength: 1, maxLength: 40 }),
 });
 
-/** Characters that a target or a field may have. */
-const visible = string({ unit: integer({ min: 0x21, max: 0x7e }).map((it) => String.fromCharCode(it)) });
-const fieldText = string({
-  unit: integer({ min: 0x20, max: 0xff })
-    .filter((it) => it !== 0x7f)
-    .map((it) => String.fromCharCode(it)),
-  maxLength: 60,
-});
-
-function oneRequest(keys: readonly string[], version: number): Arbitrary<{ method: string; bytes: string }> {
-  const method = oneof(
-    { weight: 12, arbitrary: constant('GET') },
-    { weight: 3, arbitrary: constant('HEAD') },
-    {
-      weight: 1,
-      arbitrary: constantFrom('POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'),
-    },
-  );
-  const body = oneof(
-    { weight: 12, arbitrary: constant(null) },
-    { weight: 1, arbitrary: tuple(constantFrom('whole', 'chunked'), string({ maxLength: 200 })) },
-  );
+function conversations(keys: readonly string[], version: number): Arbitrary<Conversation> {
   return record({
-    ...{ method, body, target: target(version), fields: array(field(keys), { maxLength: 5 }) },
-    key: oneof(
-      { weight: 10, arbitrary: constant(keys[0]) },
-      { weight: 3, arbitrary: constantFrom(...keys, undefined) },
-      { weight: 1, arbitrary: oneof(constant(null).map(makeKeyText), visible) },
-    ),
-    host: oneof(
-      { weight: 20, arbitrary: constant(['Host: a']) },
-      { weight: 1, arbitrary: constantFrom([], ['Host: a', 'Host: b'], ['Host: ['], ['Host: a:99999']) },
-    ),
-  }).map(({ method: verb, body: sent, target: to, fields, key, host }) => {
-    const lines = [`${verb} ${to} HTTP/1.1`, ...host, ...fields];
-    if (key !== undefined) lines.push(`Authorization: Bearer ${key}`);
-    if (sent === null) return { method: verb, bytes: `${lines.join('\r\n')}\r\n\r\n` };
-    const [kind, content] = sent as [string, string];
-    const latin = Buffer.from(content).toString('latin1');
-    const size = latin.length;
-    lines.push(kind === 'whole' ? `Content-Length: ${size}` : 'Transfer-Encoding: chunked');
-    const chunk = size === 0 ? '' : `${size.toString(16)}\r\n${latin}\r\n`;
-    return {
-      method: verb,
-      bytes: `${lines.join('\r\n')}\r\n\r\n${kind === 'whole' ? latin : `${chunk}0\r\n\r\n`}`,
-    };
+    requests: array(oneRequest(keys, version), { minLength: 1, maxLength: 8 }),
+    cuts: array(double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
+    damage: weighted<Conversation['damage']>([3, constant(null)], [1, damage]),
   });
 }
 
-const collections = ['products', 'drugs', 'companies'];
+const characters = (min: number, max: number) => integer({ min, max }).map((it) => String.fromCharCode(it));
+
+/** Text that a target or a field may have. */
+const visible = string({ unit: characters(0x21, 0x7e) });
+const fieldText = string({ unit: characters(0x20, 0xff).filter((it) => it !== '\x7f'), maxLength: 60 });
+const anyText = oneof(string({ maxLength: 20, unit: 'grapheme' }).map(encodeURIComponent), visible);
+
+function oneRequest(keys: readonly string[], version: number): Arbitrary<{ method: string; bytes: string }> {
+  const others = ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'];
+  return record({
+    method: weighted([12, constant('GET')], [3, constant('HEAD')], [1, constantFrom(...others)]),
+    target: target(version),
+    host: weighted<readonly string[]>(
+      [20, constant(['Host: a'])],
+      [1, constantFrom([], ['Host: a', 'Host: b'], ['Host: ['], ['Host: a:99999'])],
+    ),
+    fields: array(field(keys), { maxLength: 5 }),
+    key: weighted<string | undefined>(
+      [10, constant(keys[0])],
+      [3, constantFrom(...keys, undefined)],
+      [1, oneof(constant(null).map(makeKeyText), visible)],
+    ),
+    isChunked: boolean(),
+    body: weighted<string | null>([12, constant(null)], [1, string({ maxLength: 200 })]),
+  }).map(({ method, target: to, host, fields, key, isChunked, body }) => {
+    const lines = [`${method} ${to} HTTP/1.1`, ...host, ...fields];
+    if (key !== undefined) lines.push(`Authorization: Bearer ${key}`);
+    if (body === null) return { method, bytes: `${lines.join('\r\n')}\r\n\r\n` };
+    const latin = Buffer.from(body).toString('latin1');
+    const size = latin.length;
+    lines.push(isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`);
+    const chunk = size === 0 ? '' : `${size.toString(16)}\r\n${latin}\r\n`;
+    return { method, bytes: `${lines.join('\r\n')}\r\n\r\n${isChunked ? `${chunk}0\r\n\r\n` : latin}` };
+  });
+}
+
+/** Targets, separated by white space, that are right, nearly right or hostile. */
+const fixedTargets = `/ /docs /openapi.json /health/live /health/ready * // /products/ /Products
+  /products/../drugs /products%2F1 /%ff /% http://a/products /docs/../../etc/passwd`.split(/\s+/);
 
 function target(version: number): Arbitrary<string> {
-  const anyText = oneof(string({ maxLength: 20, unit: 'grapheme' }).map(encodeURIComponent), visible);
-  const id = oneof(
-    { weight: 4, arbitrary: integer({ min: 1, max: 260 }).map(String) },
-    { weight: 1, arbitrary: oneof(constantFrom('0', '01', '1e3', '-1', '9'.repeat(40)), anyText) },
+  const collection = constantFrom('products', 'drugs', 'companies');
+  const id = weighted(
+    [4, integer({ min: 1, max: 260 }).map(String)],
+    [1, oneof(constantFrom('0', '01', '1e3', '-1', '9'.repeat(40)), anyText)],
   );
-  const path = oneof(
-    { weight: 6, arbitrary: constantFrom(...collections).map((it) => `/${it}`) },
-    { weight: 6, arbitrary: tuple(constantFrom(...collections), id).map(([it, n]) => `/${it}/${n}`) },
-    {
-      weight: 3,
-      arbitrary: tuple(constantFrom(...collections), constantFrom('changes', 'versions')).map(
-        (it) => `/${it.join('/')}`,
-      ),
-    },
-    {
-      weight: 1,
-      arbitrary: constantFrom(
-        ...[
-          '/',
-          '/docs',
-          '/openapi.json',
-          '/health/live',
-          '/health/ready',
-          '*',
-          '//',
-          '/products/',
-          '/Products',
-        ],
-        ...[
-          '/products/../drugs',
-          '/products%2F1',
-          '/%ff',
-          '/%',
-          'http://a/products',
-          '/docs/../../etc/passwd',
-        ],
-      ),
-    },
-    { weight: 1, arbitrary: anyText.map((it) => `/${it}`) },
+  const path = weighted(
+    [6, collection.map((it) => `/${it}`)],
+    [6, tuple(collection, id).map((it) => `/${it.join('/')}`)],
+    [3, tuple(collection, constantFrom('changes', 'versions')).map((it) => `/${it.join('/')}`)],
+    [1, constantFrom(...fixedTargets)],
+    [1, anyText.map((it) => `/${it}`)],
   );
-  const value = oneof(
-    { weight: 3, arbitrary: integer({ min: 0, max: 260 }).map(String) },
-    {
-      weight: 2,
-      arbitrary: constantFrom(
-        String(version),
-        String(version + 1),
-        '1',
-        'dr',
-        'drug%201',
-        '8699500000001',
-        '1,2,3',
-      ),
-    },
-    { weight: 1, arbitrary: anyText },
-    { weight: 1, arbitrary: constantFrom('', '0', '%', '%zz', '%00', '%ff', '+', '9'.repeat(300)) },
+  const known = [String(version), String(version + 1), '1', 'dr', 'drug%201', '8699500000001', '1,2,3'];
+  const value = weighted(
+    [3, integer({ min: 0, max: 260 }).map(String)],
+    [2, constantFrom(...known)],
+    [1, anyText],
+    [1, constantFrom('', '0', '%', '%zz', '%00', '%ff', '+', '9'.repeat(300))],
   );
   const names = ['page', 'per-page', 'name', 'barcode', 'drug', 'ids', 'version', 'since', 'x', '', '%'];
-  const pair = oneof(
-    { weight: 12, arbitrary: tuple(constantFrom(...names), value).map((it) => it.join('=')) },
-    // One that has to wait waits for a second.
-    { weight: 1, arbitrary: constantFrom('wait=0', 'wait=1', 'wait=61', 'wait=', 'wait=x', 'wait=1&wait=1') },
-    { weight: 1, arbitrary: visible },
+  const pair = weighted(
+    [12, tuple(constantFrom(...names), value).map((it) => it.join('='))],
+    [1, constantFrom('wait=0', 'wait=1', 'wait=61', 'wait=', 'wait=x', 'wait=1&wait=1')],
+    [1, visible],
   );
   const usual = [
-    '',
-    '?page=2',
-    '?per-page=7&page=3',
-    '?name=dr',
-    '?ids=3,1,2',
-    '?drug=1',
-    `?version=${version}`,
+    ...[
+      '',
+      '?page=2',
+      '?per-page=7&page=3',
+      '?name=dr',
+      '?ids=3,1,2',
+      '?drug=1',
+      '?name=drug%201&per-page=2',
+    ],
+    ...[`?version=${version}`, `?since=${version}`],
   ];
-  const query = oneof(
-    { weight: 3, arbitrary: constantFrom(...usual, `?since=${version}`, '?name=drug%201&per-page=2') },
-    {
-      weight: 2,
-      arbitrary: array(pair, { maxLength: 3 }).map((it) => (it.length === 0 ? '' : `?${it.join('&')}`)),
-    },
+  const query = weighted(
+    [3, constantFrom(...usual)],
+    [2, array(pair, { maxLength: 3 }).map((it) => (it.length === 0 ? '' : `?${it.join('&')}`))],
   );
-  // A fragment belongs to no target, and white space would end it.
   return tuple(path, query).map((it) => it.join(''));
 }
 
+const fieldValues: Readonly<Record<string, readonly string[]>> = {
+  'Accept-Encoding': ['gzip', 'gzip;q=0', 'identity;q=0', '*', 'br', 'gzip, br;q=0.5', ';;;', 'gzip;q=2'],
+  Accept: ['application/json', 'application/x-ndjson', '*/*', 'text/html', 'a/b;q="', ','],
+  'If-None-Match': ['*', 'W/"x"', '"', 'W/', '""'],
+  'If-Modified-Since': ['Sun, 22 Nov 2026 00:00:00 GMT', 'yesterday', '0'],
+  'X-Request-Id': ['mine', ' ', 'x'.repeat(128), 'x'.repeat(129), 'ü'],
+  Expect: ['100-continue', 'more'],
+  Range: ['bytes=0-1', 'bytes=-1', 'lines=1'],
+  Connection: ['keep-alive', 'close', 'upgrade, x', 'x'],
+  Upgrade: ['h2c', 'websocket'],
+  Forwarded: ['for=1.2.3.4', 'for="[::1]:80";proto=https', '"'],
+  'X-Forwarded-For': ['1.2.3.4, 5.6.7.8', ',', 'unknown'],
+  Origin: ['https://a.example', 'null', ''],
+  Cookie: ['a=b; c', '=', 'x'.repeat(3_000)],
+};
+
 function field(keys: readonly string[]): Arbitrary<string> {
-  const of = (name: string, ...values: string[]) => constantFrom(...values).map((it) => `${name}: ${it}`);
-  const date = 'Sun, 22 Nov 2026 00:00:00 GMT';
+  const credentials = [`Bearer ${keys[0]}`, 'Basic eDp5', 'Bearer', 'bearer  x'];
+  const known = Object.entries({ ...fieldValues, Authorization: credentials });
   return oneof(
-    of('Accept-Encoding', 'gzip', 'gzip;q=0', 'identity;q=0', '*', 'br', 'gzip, br;q=0.5', ';;;', 'gzip;q=2'),
-    of('Accept', 'application/json', 'application/x-ndjson', '*/*', 'text/html', 'a/b;q="', ','),
-    of('If-None-Match', '*', 'W/"x"', '"', 'W/', '""'),
-    of('If-Modified-Since', date, 'yesterday', '0'),
-    of('X-Request-Id', 'mine', ' ', 'x'.repeat(128), 'x'.repeat(129), 'ü'),
-    of('Expect', '100-continue', 'more'),
-    of('Range', 'bytes=0-1', 'bytes=-1', 'lines=1'),
-    of('Connection', 'keep-alive', 'close', 'upgrade, x', 'x'),
-    of('Upgrade', 'h2c', 'websocket'),
-    of('Forwarded', 'for=1.2.3.4', 'for="[::1]:80";proto=https', '"'),
-    of('X-Forwarded-For', '1.2.3.4, 5.6.7.8', ',', 'unknown'),
-    of('Origin', 'https://a.example', 'null', ''),
-    of('Authorization', `Bearer ${keys[0]}`, 'Basic eDp5', 'Bearer', 'bearer  x'),
-    of('Cookie', 'a=b; c', '=', 'x'.repeat(3_000)),
+    ...known.map(([name, values]) => constantFrom(...values).map((it) => `${name}: ${it}`)),
     tuple(visible, fieldText).map(
-      ([name, value]) => `X-${name.replace(/[^A-Za-z0-9-]/g, '')}: ${value.trim()}`,
+      ([name, text]) => `X-${name.replace(/[^A-Za-z0-9-]/g, '')}: ${text.trim()}`,
     ),
   );
 }
