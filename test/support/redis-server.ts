@@ -78,7 +78,9 @@ export async function startTestRedis({
       server = await startUnheld({ dataFolder, appendOnly, port, settings });
     },
     async stop() {
-      await server.stop();
+      // At once: nobody reads its files any more, and stopping in order takes 100 ms.
+      server.process.kill('SIGKILL');
+      await server.ended;
       noteUsers(port, false);
       await rm(dataFolder, { recursive: true, force: true });
       process.off('exit', removeAtExit);
