@@ -1,4 +1,4 @@
-// In: a Redis, of one server or of several. Out: tests that go the whole road on it, from upstream to a mirror.
+// Tests of the whole pipeline on a Redis of one server or of several: from upstream to a mirror.
 
 import { expect } from 'chai';
 import { companies } from '../../shared/collections/companies.ts';

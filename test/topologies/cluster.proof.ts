@@ -7,10 +7,10 @@ import { collectionKeys } from '../../shared/store/keys.ts';
 import { startApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';
 import { products } from '../support/records.ts';
-import { promises } from './promises.ts';
+import { guarantees } from './guarantees.ts';
 import { type Node, patiently, startCluster, until } from './servers.ts';
 
-promises('a Cluster of three masters and three replicas', () => startCluster({ masters: 3, replicas: 1 }));
+guarantees('a Cluster of three masters and three replicas', () => startCluster({ masters: 3, replicas: 1 }));
 
 describe('an API on a Cluster', () => {
   it('outlives a node that dies while a slot is on its way to it', async () => {

@@ -6,10 +6,10 @@ import { expect } from 'chai';
 import { connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
 import { startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { promises } from './promises.ts';
+import { guarantees } from './guarantees.ts';
 import { masterName, startSentinel, startSentinels } from './servers.ts';
 
-promises('a master with two replicas and three Sentinels', startSentinels);
+guarantees('a master with two replicas and three Sentinels', startSentinels);
 
 describe('a master that is none any more, and has told nobody', () => {
   const server = useRedis();

@@ -1,5 +1,4 @@
-// In: Redis as several servers. Out: tests of what is promised on it, through failovers, deaths and standstills, while
-// readers read; and for how long readers had 503.
+// The guarantees on several Redis servers, through failovers, deaths and standstills of nodes, while readers read and imports run.
 
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +35,7 @@ const maxOutageMs = 15_000;
 const maxAnswerMs = 3_000;
 
 /** Declares the tests of what is promised on a topology. */
-export function promises(what: string, start: () => Promise<Topology>): void {
+export function guarantees(what: string, start: () => Promise<Topology>): void {
   journey(start, `, on ${what}`);
   readersAndImports(what, { start, isOfReplica: false });
   readersAndImports(`${what}, reading from a replica,`, { start, isOfReplica: true });
