@@ -1,6 +1,6 @@
-// In: a machine with Node and npm. Out: the packages of the lock file, a Redis or Valkey server and a Chromium,
-// or one line that says what to do. Runs before there is a node_modules: nothing but Node's own modules.
-// `--demo`: a server that REDIS_URL names will do as well. `--packages`: the packages alone.
+// Sets up a machine with Node and npm for the demo and the tests: the packages of the lock file, a Redis or Valkey server and a
+// Chromium, or one line that says what to do. Imports only Node's own modules: it runs before there is a node_modules.
+// `--demo`: no Chromium, and no server if REDIS_URL names one. `--packages`: the packages alone.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -17,26 +17,26 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const MINIMUM_NODE = [20, 19];
-const MINIMUM_REDIS = [6, 2];
-const SERVERS = ['redis-server', 'valkey-server'];
-const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
+const leastNode = [20, 19];
+const leastRedis = [6, 2];
+const servers = ['redis-server', 'valkey-server'];
+const browsers = ['chromium', 'chromium-browser', 'google-chrome'];
 /** Where Homebrew puts it. */
-const MAC_CHROMIUM = '/Applications/Chromium.app/Contents/MacOS/Chromium';
+const macChromium = '/Applications/Chromium.app/Contents/MacOS/Chromium';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** The first server on the PATH that is new enough, or undefined. */
+/** Returns the first server on the PATH that is new enough, or undefined. */
 export function findRedisServer() {
-  return SERVERS.map(onPath).find((command) => {
+  return servers.map(onPath).find((command) => {
     if (command === undefined) return false;
     const version = /v=(\d+)\.(\d+)/.exec(run(command, ['--version']).output);
-    return version !== null && isAtLeast(version, MINIMUM_REDIS);
+    return version !== null && isAtLeast(version, leastRedis);
   });
 }
 
-/** The first browser on the PATH that starts, or undefined. */
+/** Returns the first browser on the PATH that starts, or undefined. */
 export function findChromium() {
-  return [...BROWSERS.map(onPath), MAC_CHROMIUM].find(
+  return [...browsers.map(onPath), macChromium].find(
     (command) => command !== undefined && run(command, ['--version']).status === 0,
   );
 }
@@ -45,24 +45,29 @@ function setUp(args) {
   const given = args.join(' ');
   const forDemo = given === '--demo';
   if (!['', '--demo', '--packages'].includes(given))
-    stop(2, `bin/setup.mjs takes --demo, --packages or nothing, not "${given}".`);
-
+    stop(2, `bin/setup.mjs accepts --demo, --packages or nothing, not "${given}".`);
   const node = process.versions.node;
-  if (!isAtLeast([node, ...node.split('.')], MINIMUM_NODE)) {
-    stop(
-      2,
-      `medref needs Node ${MINIMUM_NODE.join('.')} or newer, and this is ${node}: get one from https://nodejs.org`,
-    );
-  }
+  if (!isAtLeast([node, ...node.split('.')], leastNode))
+    stop(2, `medref needs Node ${leastNode.join('.')} or newer, not ${node}: get it from https://nodejs.org`);
   if (!packagesAreInstalled()) installPackages();
   if (given === '--packages') return;
-  if (!(forDemo && process.env.REDIS_URL) && findRedisServer() === undefined) installRedisServer(forDemo);
-  if (!forDemo && findChromium() === undefined) installChromium();
+  if (!(forDemo && process.env.REDIS_URL))
+    install({
+      find: findRedisServer,
+      apt: () => servers.find(aptHasNewEnough),
+      brew: ['redis'],
+      advice: `Install Redis ${leastRedis.join('.')} or newer, or Valkey, so that ${servers.join(' or ')} is on the PATH${forDemo ? ', or set REDIS_URL to a server that is running' : ''}`,
+    });
+  if (!forDemo)
+    install({
+      find: findChromium,
+      apt: () => 'chromium',
+      brew: ['--cask', 'chromium'],
+      advice: `Install Chromium, so that ${browsers.join(' or ')} is on the PATH: tests of pages need it`,
+    });
 }
 
-// ---- packages
-
-/** Whether node_modules is what `npm ci` would make of the lock file, as told by npm's own note of what it did. */
+/** Returns whether node_modules is what `npm ci` would make of the lock file, by npm's own note of what it did. */
 function packagesAreInstalled() {
   const wanted = readPackages('package-lock.json');
   const installed = readPackages('node_modules/.package-lock.json');
@@ -83,160 +88,78 @@ function readPackages(lockFile) {
 
 function installPackages() {
   say('installing the packages of package-lock.json (npm ci)');
-  // Production machines leave out development packages, but those run the demo and the tests.
-  const npm = spawnSync(
-    'npm',
-    ['ci', '--include=dev', '--ignore-scripts', '--loglevel=error', '--no-progress'],
-    {
-      cwd: root,
-      stdio: ['ignore', 2, 2],
-    },
-  );
-  if (npm.status !== 0)
+  // Also on machines for production: development packages run the demo and the tests.
+  const options = ['--include=dev', '--ignore-scripts', '--loglevel=error', '--no-progress'];
+  const { status } = spawnSync('npm', ['ci', ...options], { cwd: root, stdio: ['ignore', 2, 2] });
+  if (status !== 0)
     stop(1, 'npm ci could not install the packages: see its message above, then run this again.');
 }
 
-// ---- Redis
-
-function installRedisServer(forDemo) {
-  const problem = onPath('apt-get')
-    ? installWithApt()
-    : onPath('brew')
-      ? installWithBrew()
-      : 'no apt-get and no brew here to install it with';
-  if (problem === undefined && findRedisServer() !== undefined) return;
-  const advice = `Install Redis ${MINIMUM_REDIS.join('.')} or newer, or Valkey, so that redis-server or valkey-server is on the PATH`;
-  const otherwise = forDemo ? ', or set REDIS_URL to a server that is running' : '';
-  stop(1, `${advice}${otherwise} (${problem ?? 'the one that was installed is not on the PATH'}).`);
+/** Installs a program by the package manager of the machine unless there is one, or ends with an advice. */
+function install({ find, apt, brew, advice }) {
+  if (find() !== undefined) return;
+  let problem = 'there is no apt-get and no brew to install it with';
+  if (onPath('apt-get')) problem = installWithApt(apt);
+  else if (onPath('brew')) problem = installBy(['brew', 'install', ...brew]);
+  if (problem === undefined && find() === undefined)
+    problem = 'what was installed is not on the PATH, or does not start';
+  if (problem !== undefined) stop(1, `${advice} (${problem}).`);
 }
 
-function installWithBrew() {
-  return brew('redis');
-}
-
-function installWithApt() {
-  const asRoot = rootPrefix();
-  if (asRoot === undefined) return 'apt-get needs root or sudo';
-  const apt = (...args) => aptGet(asRoot, args);
-  say('reading the package lists (apt-get update)');
-  apt('update'); // one list of many that can't be had need not matter: what counts is whether the package is there
-  const name = SERVERS.find(aptHasNewEnough);
-  if (name === undefined)
-    return `the package lists of apt-get have no ${SERVERS.join(' or ')} that is new enough`;
-
-  say(`installing ${name} (apt-get install)`);
-  const { status, lastLine } = withoutServices((path) =>
-    apt(
-      '-o',
-      'DPkg::Lock::Timeout=120',
-      '-o',
-      `DPkg::Path=${path}`,
-      '--no-install-recommends',
-      'install',
-      name,
-    ),
-  );
-  if (status !== 0) return `apt-get install ${name} failed: ${lastLine}`;
-  const [command, ...rest] = [...asRoot, 'update-rc.d', name, 'disable'];
-  run(command, rest); // nor at the next boot
-  return undefined;
-}
-
-// ---- Chromium
-
-function installChromium() {
-  const problem = onPath('apt-get')
-    ? installChromiumWithApt()
-    : onPath('brew')
-      ? brew('--cask', 'chromium')
-      : 'no apt-get and no brew here to install it with';
-  if (problem === undefined && findChromium() !== undefined) return;
-  const reason = problem ?? 'the one that was installed is not on the PATH, or does not start';
-  stop(
-    1,
-    `Install Chromium, so that ${BROWSERS.join(' or ')} is on the PATH: tests of pages need it (${reason}).`,
-  );
-}
-
-function installChromiumWithApt() {
-  const asRoot = rootPrefix();
-  if (asRoot === undefined) return 'apt-get needs root or sudo';
-  say('reading the package lists (apt-get update)');
-  aptGet(asRoot, ['update']); // as with Redis: the package may be there all the same
-  say('installing chromium (apt-get install)');
-  const args = ['-o', 'DPkg::Lock::Timeout=120', '--no-install-recommends', 'install', 'chromium'];
-  const { status, lastLine } = aptGet(asRoot, args);
-  return status === 0 ? undefined : `apt-get install chromium failed: ${lastLine}`;
-}
-
-// ---- package managers
-
-/** @returns what was wrong, or undefined */
-function brew(...names) {
-  const what = `brew install ${names.join(' ')}`;
-  say(`installing ${names[names.length - 1]} (${what})`);
-  const { status, lastLine } = run('brew', ['install', ...names]);
-  return status === 0 ? undefined : `${what} failed: ${lastLine}`;
-}
-
-function aptGet(asRoot, args) {
-  const fixed = ['env', 'LC_ALL=C', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', '-y'];
-  const [command, ...rest] = [...asRoot, ...fixed, ...args];
-  return run(command, rest);
-}
-
-/** What goes before a command to run it as root; undefined when there is no way. */
-function rootPrefix() {
-  if (run('id', ['-u']).output.trim() === '0') return [];
-  if (run('sudo', ['-n', 'true']).status === 0) return ['sudo', '-n'];
-  return onPath('sudo') && process.stdin.isTTY ? ['sudo'] : undefined;
-}
-
-function aptHasNewEnough(name) {
-  const candidate = /Candidate: (?:\d+:)?(\d+)\.(\d+)/.exec(run('apt-cache', ['policy', name]).output);
-  return candidate !== null && isAtLeast(candidate, MINIMUM_REDIS);
-}
-
-/**
- * Runs an installation whose packages can start no service: the two commands with which they would are, on the
- * PATH that apt-get gives them, ones that do nothing. The system itself is left as it is, even if this is killed.
- */
-function withoutServices(install) {
+/** Installs a package, without starting a service. @param choose returns its name @returns what went wrong, or undefined */
+function installWithApt(choose) {
+  const isRoot = run('id', ['-u']).output.trim() === '0';
+  const canSudo =
+    !isRoot && (run('sudo', ['-n', 'true']).status === 0 || (onPath('sudo') && process.stdin.isTTY));
+  if (!isRoot && !canSudo) return 'apt-get needs root or sudo';
+  const apt = [...(isRoot ? [] : ['sudo']), 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', '-y'];
+  installBy([...apt, 'update']); // If a list cannot be read, the package may be available all the same.
+  const name = choose();
+  if (name === undefined) return 'apt-get has no package that is new enough';
+  // The commands that start services do nothing on the PATH that packages get.
   const folder = mkdtempSync(join(tmpdir(), 'medref-setup-'));
+  for (const command of ['invoke-rc.d', 'deb-systemd-invoke'])
+    symlinkSync('/bin/true', join(folder, command));
+  const path = `${folder}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
+  const options = ['-o', 'DPkg::Lock::Timeout=120', '-o', `DPkg::Path=${path}`, '--no-install-recommends'];
   try {
-    for (const command of ['invoke-rc.d', 'deb-systemd-invoke'])
-      symlinkSync('/bin/true', join(folder, command));
-    return install(
-      [folder, '/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(delimiter),
-    );
+    return installBy([...apt, ...options, 'install', name]);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-// ---- commands and lines
+function aptHasNewEnough(name) {
+  const candidate = /Candidate: (?:\d+:)?(\d+)\.(\d+)/.exec(run('apt-cache', ['policy', name]).output);
+  return candidate !== null && isAtLeast(candidate, leastRedis);
+}
 
-/** The path of an executable, or undefined. */
+/** Runs a command of a package manager. @returns what went wrong, or undefined */
+function installBy([command, ...args]) {
+  const shown = [command, ...args].filter((it) => !/^-|^sudo$|^env$|=/.test(it)).join(' ');
+  say(shown);
+  const { status, lastLine } = run(command, args);
+  return status === 0 ? undefined : `${shown} failed: ${lastLine}`;
+}
+
+/** Returns the path of an executable, or undefined. */
 function onPath(command) {
-  const paths = (process.env.PATH ?? '')
-    .split(delimiter)
-    .filter(Boolean)
-    .map((folder) => join(folder, command));
-  return paths.find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  return folders
+    .map((folder) => join(folder, command))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
 }
 
 function run(command, args) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
-    encoding: 'utf8',
-    env: { ...process.env, LC_ALL: 'C' },
-  });
+  const env = { ...process.env, LC_ALL: 'C' };
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', env });
   const lines = `${stdout ?? ''}\n${stderr || error?.message || ''}`.trim().split('\n');
   return { status, output: stdout ?? '', lastLine: lines[lines.length - 1] };
 }
@@ -254,6 +177,5 @@ function stop(code, line) {
   process.exit(code);
 }
 
-if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
   setUp(process.argv.slice(2));
-}
