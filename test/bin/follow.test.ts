@@ -291,7 +291,7 @@ describe('a schedule that follows', () => {
         (response) => response.setHeader('medref-version', '8').end('{}'),
       ];
       for (const answer of answers) {
-        await redis.del(mirror.imports, mirror.live);
+        await redis.unlink(...(await redis.keys('*')), 'none');
         const upstream = await startUpstream(medrefLike(answer));
         const schedule = await start(upstream.url('/products').href);
         while ((await outcomes()).length < 1) await sleep(5);
@@ -365,7 +365,7 @@ describe('a schedule that follows', () => {
       while ((await outcomes()).length < 1) await sleep(5);
       const [last] = await readHistory(redis, mirror, 1);
       expect([last?.outcome, last?.version]).to.deep.equal(['failed', null]);
-      expect(last?.reason).to.match(/\/products sent another list than its Medref-Digest is of: .*\.$/);
+      expect(last?.reason).to.match(/\/products sent a list that does not match its Medref-Digest: .*\.$/);
       expect(await readLiveVersion(redis, mirror)).to.equal(null);
       expect(await readLastImportSince(redis, mirror, new Date(0))).to.equal(null);
     });
