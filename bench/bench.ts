@@ -1,142 +1,104 @@
-// In: --quick, --rounds N, --only GROUP. Out: everything measured that the README and docs/PERFORMANCE.md say of speed and
-// memory: its tables on stdout, and, where it was measured in full, in the section of the page that is the group's own. This
-// file lists the groups of rows.
+// npm run bench: measures speed and memory, and writes docs/PERFORMANCE.md. Arguments: --only GROUP[,GROUP], --rounds N, --quick.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
+import { cpus, platform, release, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { type BenchRun, benchRun } from './bench-run.ts';
-import { measureImport } from './import-speed.ts';
-import { measureLatency } from './latency.ts';
+import { parseArgs } from 'node:util';
+import { advisedFsync } from '../demo/private-redis.ts';
+import { measureImport, measureLatency, measureMemory, measureSize } from './imports.ts';
 import { wrkIsThere } from './load.ts';
-import { describeMachine } from './machine.ts';
-import { ArgumentError, type BenchOptions, type GroupName, readOptions } from './options.ts';
-import { sectionsOf } from './page-sections.ts';
-import { groupSection, performancePage, resultText } from './performance-page.ts';
+import { type Run, type Table, tableText } from './measure.ts';
 import { project, realProducts } from './project.ts';
-import { measureMemory } from './redis-memory.ts';
-import type { Comparison, GroupResult } from './results.ts';
-import { measureScale } from './scale.ts';
-import { measureServing } from './serving.ts';
-import { measureShare } from './share.ts';
-import { measureSize } from './size.ts';
-import { measureWalk } from './walk.ts';
-import { measureWorkers } from './workers.ts';
+import { measureServing, measureShare, measureWorkers } from './serving.ts';
 import { Workspace } from './workspace.ts';
 
-/** A group of rows, and the section of the page that is its own. */
 interface Group {
   readonly heading: string;
-  /** What hardly varies, or takes very long, is measured once. */
-  readonly isOnce?: boolean;
-  measure(run: BenchRun): Promise<GroupResult>;
+  measure(run: Run): Promise<Table[]>;
 }
 
-/** In the order of the page. */
-const groups: Readonly<Record<GroupName, Group>> = {
-  serving: { heading: 'Serving the real list', measure: measureServing },
+const groups: Readonly<Record<string, Group>> = {
   share: { heading: 'CPU time of a request', measure: measureShare },
-  workers: { heading: 'Two workers', measure: measureWorkers },
-  scale: { heading: 'The far end of a large list', measure: measureScale },
-  walk: { heading: 'Reading a whole list', measure: measureWalk },
-  latency: { heading: 'Latency at a steady rate', measure: measureLatency },
+  serving: { heading: 'Requests per second', measure: measureServing },
+  workers: { heading: 'Several processes', measure: measureWorkers },
+  latency: { heading: 'Latency during an import', measure: measureLatency },
   import: { heading: 'Import', measure: measureImport },
-  memory: { heading: 'Memory of the real list', isOnce: true, measure: measureMemory },
-  size: { heading: 'From one million to ten million records', isOnce: true, measure: measureSize },
+  memory: { heading: 'Memory of Redis', measure: measureMemory },
+  size: { heading: 'Long lists', measure: measureSize },
 };
 
-const docs = join(project, 'docs');
-const pageName = 'PERFORMANCE.md';
-const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 };
+const page = join(project, 'docs', 'PERFORMANCE.md');
+const usage = `Usage: npm run bench -- [--only ${Object.keys(groups).join('|')}] [--rounds 1 to 99] [--quick]`;
 
-/** Something without which nothing can be measured is not here. */
-class MissingError extends Error {}
-
-process.exitCode = await main(process.argv.slice(2));
-// What was under way when the bench was interrupted need not come to its end.
-if (process.exitCode === exitCodes.interrupted) process.exit();
-
+/** Runs the bench. @returns the exit code: 0 done, 1 failed, 2 wrong usage */
 async function main(args: readonly string[]): Promise<number> {
-  try {
-    const options = readOptions(args);
-    demandWhatItNeeds();
-    return await measureAndTell(options);
-  } catch (error) {
-    process.stderr.write(`${(error as Error).message}\n`);
-    return error instanceof ArgumentError || error instanceof MissingError
-      ? exitCodes.usage
-      : exitCodes.failed;
+  const options = readOptions(args);
+  if (typeof options === 'string') {
+    process.stderr.write(`${options}\n`);
+    return 2;
   }
-}
-
-function demandWhatItNeeds(): void {
-  if (!wrkIsThere())
-    throw new MissingError('bench needs wrk on the PATH: apt-get install wrk, or brew install wrk.');
-  if (!existsSync(realProducts)) {
-    throw new MissingError('bench needs the real list, shared/data/products.json.gz beside the project.');
-  }
-}
-
-async function measureAndTell(options: BenchOptions): Promise<number> {
   const workspace = await Workspace.open();
-  const interrupted = new Error('bench was interrupted.');
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(name, () => workspace.abort(interrupted));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => workspace.abort(new Error('The bench was interrupted.')));
+  const say = (progress: string) => void process.stderr.write(`bench: ${progress}\n`);
+  const run: Run = { workspace, rounds: options.rounds, quick: options.quick, say };
   try {
-    const measured = measureAll(benchRun(workspace, options), options);
-    const failed = await Promise.race([measured, workspace.aborted()]);
-    for (const comparison of failed) process.stderr.write(`${sentence(comparison)}\n`);
-    return failed.length > 0 ? exitCodes.failed : exitCodes.done;
+    for (const name of options.only) {
+      say(`${name}, ${options.rounds} rounds`);
+      const { heading, measure } = groups[name] as Group;
+      const text = (await measure(run)).map(tableText).join('\n');
+      process.stdout.write(`${text}\n`);
+      if (!options.quick) await writeSection(heading, `${measuredOn(options.rounds)}\n\n${text}`);
+    }
+    return 0;
   } catch (error) {
-    if (error !== interrupted) throw error;
-    process.stderr.write(`${interrupted.message}\n`);
-    return exitCodes.interrupted;
+    process.stderr.write(`bench: ${(error as Error).message}\n`);
+    return 1;
   } finally {
     await workspace.close();
   }
 }
 
-/** Measures the groups, and tells of each as soon as it is measured. @returns the rows that failed */
-async function measureAll(run: BenchRun, options: BenchOptions): Promise<Comparison[]> {
-  const failed: Comparison[] = [];
-  for (const name of options.groups) {
-    const rounds = roundsOf(name, run);
-    run.say(`${name}: ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`);
-    const result = await groups[name].measure(run).catch((error: Error) => failedGroup(name, error));
-    run.workspace.throwIfAborted(); // What an interruption broke did not fail.
-    process.stdout.write(`${resultText(result)}\n`);
-    if (!options.quick) await writeSection(run, name, result);
-    failed.push(...result.comparisons.filter(({ outcome }) => outcome.state === 'failed'));
+/** @returns a sentence that says what is wrong */
+function readOptions(args: readonly string[]): { only: string[]; rounds: number; quick: boolean } | string {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        only: { type: 'string', multiple: true },
+        rounds: { type: 'string', default: '5' },
+        quick: { type: 'boolean', default: false },
+      },
+    });
+    const only = values.only?.flatMap((names) => names.split(',')) ?? Object.keys(groups);
+    const unknown = only.find((name) => !Object.hasOwn(groups, name));
+    if (unknown !== undefined) return `Unknown group ${JSON.stringify(unknown)}. ${usage}`;
+    if (!/^[1-9][0-9]?$/.test(values.rounds)) return `Wrong number of rounds. ${usage}`;
+    if (!wrkIsThere()) return 'The bench needs wrk and curl. Install them: apt-get install wrk curl.';
+    if (!existsSync(realProducts)) return 'The bench needs the real list: shared/data beside the project.';
+    return { only, rounds: values.quick ? 1 : Number(values.rounds), quick: values.quick };
+  } catch (error) {
+    return `${(error as Error).message} ${usage}`;
   }
-  if (options.quick) run.say('that was --quick: it works, and its figures mean nothing');
-  return failed;
 }
 
-function roundsOf(name: GroupName, run: BenchRun): number {
-  return groups[name].isOnce ? 1 : run.rounds;
-}
-
-/** What a group could not even begin to measure costs the others nothing. */
-function failedGroup(name: GroupName, { message: reason }: Error): GroupResult {
-  const outcome = { state: 'failed', reason } as const;
-  return {
-    comparisons: [{ subject: `all rows of ${name}`, against: '–', unit: 'times', target: null, outcome }],
-  };
-}
-
-/** Puts the section of a group into the page that is there. */
-async function writeSection(run: BenchRun, name: GroupName, result: GroupResult): Promise<void> {
-  const { heading } = groups[name];
-  const date = new Date().toISOString().slice(0, 10);
-  const rounds = roundsOf(name, run);
-  const { text, plots } = groupSection({ name, heading, machine: describeMachine(), date, rounds, result });
-  const texts = sectionsOf(await readFile(join(docs, pageName), 'utf8')).set(heading, text);
+/** Replaces one section of the page. */
+async function writeSection(heading: string, text: string): Promise<void> {
+  const [start = '', ...sections] = (await readFile(page, 'utf8')).split(/^## /m);
+  const texts = new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section]));
+  texts.set(heading, `${heading}\n\n${text}\n`);
   const inOrder = Object.values(groups).flatMap((group) => texts.get(group.heading) ?? []);
-  for (const [file, content] of [...plots, [pageName, performancePage(inOrder, run.sizes.load)] as const])
-    await writeFile(join(docs, file), content);
-  run.say(`wrote the section "${heading}" of docs/${pageName}`);
+  await writeFile(
+    page,
+    [start, ...inOrder.map((section) => section.trimEnd().concat('\n\n'))].join('## ').trimEnd().concat('\n'),
+  );
 }
 
-function sentence({ subject, against, outcome }: Comparison): string {
-  return `bench: failed: ${subject} against ${against}: ${outcome.state === 'failed' ? outcome.reason : ''}`;
+function measuredOn(rounds: number): string {
+  const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as { version: string };
+  const machine = `${cpus()[0]?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()}`;
+  return `Measured on ${new Date().toISOString().slice(0, 10)}, median of ${rounds} rounds: medref ${version}, Node ${process.versions.node}, Redis with \`appendfsync ${advisedFsync()}\` unless a row says otherwise, ${machine}.`;
 }
+
+process.exitCode = await main(process.argv.slice(2));

@@ -25,8 +25,8 @@ export interface LoadTarget {
 
 export interface LoadSample {
   readonly requestsPerSecond: number;
-  /** CPU µs for a request; `null` where the system does not tell. */
-  readonly serverMicros: number | null;
+  /** CPU µs of a request. */
+  readonly serverMicros: number;
   readonly storeMicros: number | null;
 }
 
@@ -64,12 +64,10 @@ export async function loadOn(
     const before = cpuOf(target);
     const { requests, micros } = await runFor(seconds);
     const after = cpuOf(target);
-    const perRequest = (from: number | null, to: number | null) =>
-      from === null || to === null ? null : (to - from) / requests;
     return {
       requestsPerSecond: requests / (micros / 1e6),
-      serverMicros: perRequest(before.server, after.server),
-      storeMicros: perRequest(before.store, after.store),
+      serverMicros: (after.server - before.server) / requests,
+      storeMicros: target.storePid === null ? null : (after.store - before.store) / requests,
     };
   };
 }
@@ -79,7 +77,7 @@ function requestLine({ path, headers }: LoadRequest): string {
 }
 
 function cpuOf({ serverPid, storePid }: LoadTarget) {
-  return { server: cpuMicros(serverPid), store: storePid === null ? null : cpuMicros(storePid) };
+  return { server: cpuMicros(serverPid) ?? 0, store: (storePid && cpuMicros(storePid)) ?? 0 };
 }
 
 /** What the script of the bench prints at the end. */

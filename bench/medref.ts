@@ -1,87 +1,82 @@
-// medref as a black box: its built command line, run with settings of the bench's own and no others.
+// medref as a black box: a Redis, an import, a key and an API, started from the built command line.
 
 import { join } from 'node:path';
 import type { Child } from '../demo/child.ts';
+import type { Fsync } from '../demo/private-redis.ts';
 import { project } from './project.ts';
 import type { Ready, Workspace } from './workspace.ts';
 
 const entry = join(project, 'dist', 'bin', 'medref.js');
 
-/** Which Redis, and which part of it. */
-export interface Store {
-  readonly redisUrl: string;
-  readonly keyPrefix: string;
-}
-
-/** What `medref import --json` says of one import, as far as it matters here. */
+/** What `medref import --json` reports of one import. */
 export interface ImportReport {
   readonly outcome: string;
-  readonly version: number | null;
   readonly read: number;
   readonly rejected: number;
   readonly durationMs: number;
   readonly reason: string | null;
 }
 
-/** An import of products from a file that runs, and its report when it is through. */
-export interface RunningImport {
-  readonly child: Child;
-  readonly report: Promise<ImportReport>;
+/** A medref that serves a list. */
+export interface Service {
+  readonly origin: string;
+  readonly key: string;
+  readonly pid: number;
+  readonly redisPid: number;
+  readonly redisUrl: string;
+  stop(): Promise<void>;
 }
 
-/** Starts an import of products from a file. */
-export async function startImport(workspace: Workspace, store: Store, file: string): Promise<RunningImport> {
+/** Starts a forced import of products from a file. */
+export async function startImport(
+  workspace: Workspace,
+  redisUrl: string,
+  file: string,
+): Promise<{ readonly child: Child; readonly report: Promise<ImportReport> }> {
   const child = await workspace.start(process.execPath, [entry, 'import', 'products', '--force', '--json'], {
-    env: environment(store, { PRODUCTS_URL: `file://${file}` }),
+    env: environment(redisUrl, { PRODUCTS_URL: `file://${file}` }),
   });
   return { child, report: child.ended.then(() => readReport(child)) };
 }
 
-/** Imports products from a file, and rejects unless they are published. */
-export async function importProducts(
+/** Starts Redis, imports a list, creates a key and serves. @param settings of the API */
+export async function startService(
   workspace: Workspace,
-  store: Store,
   file: string,
-): Promise<ImportReport> {
-  const { report } = await startImport(workspace, store, file);
-  return report;
-}
-
-/** Makes a key. @param rate such as `10/s`; none unless it is given */
-export async function createKey(workspace: Workspace, store: Store, rate?: string): Promise<string> {
-  const args = [entry, 'keys', 'create', '--client', 'bench', '--json', ...(rate ? ['--rate', rate] : [])];
-  const stdout = await workspace.run(process.execPath, args, { env: environment(store) });
-  return (JSON.parse(stdout) as { key: string }).key;
-}
-
-/** Starts an API on a free port. */
-export function serve(
-  workspace: Workspace,
-  store: Store,
-  settings: Record<string, string> = {},
-): Promise<Child & Ready> {
-  const env = environment(store, settings);
-  return workspace.startServer(process.execPath, [entry, 'serve', '--json'], { env });
+  { fsync, settings = {} }: { fsync?: Fsync; settings?: Record<string, string> } = {},
+): Promise<Service> {
+  const redis = await workspace.startRedis(fsync);
+  await (await startImport(workspace, redis.url, file)).report;
+  const created = await workspace.run(
+    process.execPath,
+    [entry, 'keys', 'create', '--client', 'bench', '--json'],
+    { env: environment(redis.url) },
+  );
+  const api: Child & Ready = await workspace.startServer(process.execPath, [entry, 'serve', '--json'], {
+    env: environment(redis.url, settings),
+  });
+  return {
+    origin: api.address,
+    key: (JSON.parse(created) as { key: string }).key,
+    pid: api.pid,
+    redisPid: redis.pid,
+    redisUrl: redis.url,
+    async stop() {
+      await api.stop();
+      await redis.stop();
+    },
+  };
 }
 
 function readReport({ output }: Child): ImportReport {
   if (output.stdout.trim() === '') throw new Error(`medref import failed: ${output.stderr.trim()}`);
-  const { imports } = JSON.parse(output.stdout) as { imports: ImportReport[] };
-  const [report] = imports;
-  if (report?.outcome !== 'published')
-    throw new Error(`medref import: ${report?.outcome}, ${report?.reason}`);
-  return report;
+  const [report] = (JSON.parse(output.stdout) as { imports: ImportReport[] }).imports;
+  if (report?.outcome === 'published') return report;
+  throw new Error(`medref import: ${report?.outcome}, ${report?.reason}`);
 }
 
-function environment(store: Store, more: Record<string, string> = {}): NodeJS.ProcessEnv {
-  return {
-    PATH: process.env['PATH'],
-    REDIS_URL: store.redisUrl,
-    KEY_PREFIX: store.keyPrefix,
-    // A port of 0 is one that the system has free.
-    API_PORT: '0',
-    ADMIN_PORT: '0',
-    LOG_LEVEL: 'warn',
-    ...more,
-  };
+function environment(redisUrl: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
+  // A port of 0 is one that the system has free.
+  const ports = { API_PORT: '0', ADMIN_PORT: '0' };
+  return { PATH: process.env['PATH'], REDIS_URL: redisUrl, LOG_LEVEL: 'warn', ...ports, ...more };
 }

@@ -20,24 +20,6 @@ export function cpuMicros(pid: number): number | null {
   return ticks * microsPerTick;
 }
 
-/** The same of all that this process has started, without itself. */
-export function startedCpuMicros(): number | null {
-  const all = cpuMicros(process.pid);
-  const { user, system } = process.cpuUsage();
-  return all === null ? null : all - user - system;
-}
-
-/**
- * CPU time so far of the threads of one process, in µs, by the scheduler's own account, which is exact; `null` where nothing
- * tells. What runs on is counted up to the last tick.
- */
-export function threadMicros(pid: number): number | null {
-  const threads = namesIn(`/proc/${pid}/task`);
-  const nanos = threads.map((id) => Number(/^\d+/.exec(readProc(`${pid}/task/${id}/schedstat`))?.[0] ?? 0));
-  const sum = nanos.reduce((all, its) => all + its, 0);
-  return sum === 0 ? null : sum / 1_000;
-}
-
 /** The most memory that a process has held so far (resident set), in bytes; `null` where nothing tells. */
 export function peakMemory(pid: number): number | null {
   const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))?.[1];

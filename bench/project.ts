@@ -10,9 +10,9 @@ export const project = projectFolder(dirname(fileURLToPath(import.meta.url)));
 /** The real list of products, which lies beside the project and is read from there. */
 export const realProducts = join(project, '..', 'shared', 'data', 'products.json.gz');
 
-/** A program of the bench, as the build left it. */
+/** A program as the build left it, such as `bench/peers/plain.js`. */
 export function builtProgram(path: string): string {
-  return join(project, 'dist', 'bench', path);
+  return join(project, 'dist', path);
 }
 
 function projectFolder(from: string): string {

@@ -1,51 +1,71 @@
-// In: the records of a list. Out: the requests that rotate over it: all pages, all ids, prefixes of names, barcodes, drugs.
+// The requests that the bench sends: they rotate over all pages, ids, names, barcodes and drugs of the real list.
 
+import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
 import type { Product } from '../shared/collections/products.ts';
 import type { LoadRequest } from './load.ts';
 
-/** Header fields of every request; the path is each one's own. */
-export type Fields = Readonly<Record<string, string>>;
+/** The kinds of requests, in the order of the tables. */
+export const kinds = [
+  'page',
+  'identity',
+  'page50',
+  'page10',
+  'record',
+  '304',
+  'search',
+  'barcode',
+  'drug',
+] as const;
+export type Kind = (typeof kinds)[number];
 
-const mostPrefixes = 1_000;
+/** How the page calls each kind. */
+export const kindNames: Readonly<Record<Kind, string>> = {
+  page: 'page of 200, gzip',
+  identity: 'page of 200, identity',
+  page50: 'page of 50',
+  page10: 'page of 10',
+  record: 'one record',
+  '304': '304 for a page of 200',
+  search: 'search by 3 letters, 10 a page',
+  barcode: 'search by barcode',
+  drug: 'search by drug',
+};
 
-/** The fields of a client that sends a key, and accepts gzip or does not. */
-export function fieldsOf(key: string, encoding: 'gzip' | 'identity'): Fields {
-  return { Authorization: `Bearer ${key}`, ...(encoding === 'gzip' ? { 'Accept-Encoding': 'gzip' } : {}) };
+/** Reads the products of a list file. */
+export function readProducts(file: string): Product[] {
+  return (JSON.parse(gunzipSync(readFileSync(file)).toString()) as { data: Product[] }).data;
 }
 
-/** Requests for paths, with the same fields. */
-export function requestsFor(paths: readonly string[], headers: Fields): LoadRequest[] {
-  return paths.map((path) => ({ path, headers }));
+/** Returns the requests of each kind. @param etags of the pages, for conditional requests */
+export function requestsOf(
+  products: readonly Product[],
+  key: string,
+  etags: ReadonlyMap<string, string>,
+): Record<Kind, LoadRequest[]> {
+  const gzip = { Authorization: `Bearer ${key}`, 'Accept-Encoding': 'gzip' };
+  const requests = (paths: readonly string[], headers: Readonly<Record<string, string>> = gzip) =>
+    paths.map((path) => ({ path, headers }));
+  const pages = pagePaths(products.length, 200);
+  const names = new Set(products.map(({ product }) => [...product.name].slice(0, 3).join('')));
+  const prefixes = [...names].filter((name) => /^[\p{L}\p{N}]{3}$/u.test(name));
+  return {
+    page: requests(pages),
+    identity: requests(pages, { Authorization: gzip.Authorization }),
+    page50: requests(pagePaths(products.length, 50)),
+    page10: requests(pagePaths(products.length, 10)),
+    record: requests(products.map(({ product }) => `/products/${product.id}`)),
+    '304': pages.map((path) => ({ path, headers: { ...gzip, 'If-None-Match': etags.get(path) ?? '*' } })),
+    search: requests(prefixes.map((name) => `/products?name=${encodeURIComponent(name)}&per-page=10`)),
+    barcode: requests(
+      products.flatMap(({ barcodes }) => barcodes.map(({ barcode }) => `/products?barcode=${barcode}`)),
+    ),
+    drug: requests([...new Set(products.map(({ drug }) => `/products?drug=${drug.id}`))]),
+  };
 }
 
-/** The query of every page that is full; of a default page, as most clients write it. */
-export function fullPages(count: number, perPage: number): string[] {
-  const pages = Math.max(1, Math.floor(count / perPage));
+/** Returns the path of every full page. */
+export function pagePaths(count: number, perPage: number): string[] {
   const size = perPage === 200 ? '' : `&per-page=${perPage}`;
-  return Array.from({ length: pages }, (_, i) => `page=${i + 1}${size}`);
-}
-
-/** The first and the last of some things, a few of each: at most so many, and never more than a third. */
-export function edges<Item>(items: readonly Item[], most = 20): { first: Item[]; last: Item[] } {
-  const count = Math.max(1, Math.min(most, Math.floor(items.length / 3)));
-  return { first: items.slice(0, count), last: items.slice(-count) };
-}
-
-/** Different beginnings of names, three letters or digits each, spread over the list. */
-export function namePrefixes(products: readonly Product[]): string[] {
-  const all = new Set(products.map(({ product }) => [...product.name].slice(0, 3).join('')));
-  const usable = [...all].filter((it) => /^[\p{L}\p{N}]{3}$/u.test(it));
-  const step = Math.max(1, Math.ceil(usable.length / mostPrefixes));
-  return usable.filter((_, i) => i % step === 0);
-}
-
-/** Ids, so many together, each from another part of the list; every record is in one of them. */
-export function idLists(products: readonly Product[], size: number): string[] {
-  const step = Math.max(1, Math.floor(products.length / size));
-  return Array.from({ length: step }, (_, n) =>
-    Array.from(
-      { length: Math.min(size, products.length) },
-      (_, i) => products[n + i * step]?.product.id,
-    ).join(),
-  );
+  return Array.from({ length: Math.floor(count / perPage) }, (_, n) => `/products?page=${n + 1}${size}`);
 }

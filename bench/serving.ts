@@ -1,172 +1,183 @@
-// The row group `serving`: the real list, medref against what else could serve it. In: a run. Out: its rows.
+// The groups `serving`, `share` and `workers`: requests by wrk, with the CPU time that each takes.
 
-import type { Product } from '../shared/collections/products.ts';
-import type { WireAnswer } from './answers.ts';
-import type { BenchRun } from './bench-run.ts';
-import { type Asked, type Contender, measureRows, type Row } from './contenders.ts';
-import { onPath } from './installed.ts';
-import { type StartedLimit, startLimit, startPeer, typicalAnswers } from './limit-contenders.ts';
-import { createKey } from './medref.ts';
-import { type MedrefContenders, medrefContenders, paths } from './medref-contenders.ts';
-import { writeConstants } from './peers/constant-answers.ts';
-import { startJsonServer } from './peers/json-server.ts';
-import { startNginx, writePages } from './peers/nginx.ts';
-import { readProducts } from './peers/paged-list.ts';
-import { postgresPrograms, startPostgres } from './peers/postgres.ts';
-import { builtProgram } from './project.ts';
-import { fieldsOf, fullPages, requestsFor } from './requests.ts';
-import type { GroupResult } from './results.ts';
-import { type Service, startService } from './service.ts';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { type LoadRequest, type LoadSample, loadOn } from './load.ts';
+import { inRounds, median, type Run, spread, type Table } from './measure.ts';
+import { type Service, startService } from './medref.ts';
+import type { Constant } from './peers/constant.ts';
+import { builtProgram, realProducts } from './project.ts';
+import { type Kind, kindNames, kinds, pagePaths, readProducts, requestsOf } from './requests.ts';
 
-/** Measures the rows of serving. */
-export async function measureServing(run: BenchRun): Promise<GroupResult> {
-  const products = readProducts(run.list);
-  const service = await startService(run, run.list);
-  const medref = await medrefContenders(service, products);
-  const ratedPage = await toRatedKey(run, service, medref.page);
-  const peers = await startPeers(run, service, { medref, products });
-  const result = await measureRows(run, rows(medref, { ...peers, ratedPage }));
-  for (const stop of peers.stops.reverse()) await stop();
-  await service.stop();
-  return result;
+/** Who is asked. */
+interface Side {
+  readonly origin: string;
+  readonly pid: number;
+  readonly redisPid: number | null;
+  requests(kind: Kind): readonly LoadRequest[];
 }
 
-/** The table of contents: who is measured against whom, and what is asked of medref. */
-function rows(medref: MedrefContenders, peers: Peers & { readonly ratedPage: Asked }): Row[] {
-  const { limit } = peers;
+/** Measures every kind of request, beside the plain way to serve a page. */
+export async function measureServing(run: Run): Promise<Table[]> {
+  const { side, service } = await startMedref(run);
+  const program = [builtProgram('bench/peers/plain.js'), service.redisUrl, realProducts];
+  const plain = await run.workspace.startServer(process.execPath, program);
+  const pages = side.requests('page');
+  const sides: Record<string, () => Promise<LoadSample>> = {
+    'the plain way: page of 200': await load(
+      run,
+      { origin: plain.address, pid: plain.pid, redisPid: service.redisPid, requests: () => pages },
+      'page',
+    ),
+  };
+  for (const kind of kinds) sides[`medref: ${kindNames[kind]}`] = await load(run, side, kind);
+  const samples = await inRounds(run.rounds, sides);
+  await plain.stop();
+  await service.stop();
   return [
-    { subject: medref.page, against: limit.page, target: { atLeast: 0.95 } },
-    { subject: peers.ratedPage, against: medref.page, target: { atLeast: 0.9 } },
-    { subject: medref.page, against: peers.plain, target: { atLeast: 15 } },
-    { subject: medref.page, against: peers.jsonServer, target: { atLeast: 100 } },
-    { subject: medref.record, against: limit.record, target: { atLeast: 0.95 } },
-    { subject: medref.notModified, against: limit.page, target: { atLeast: 1 } },
-    { subject: medref.page50, against: limit.page50, target: { atLeast: 0.9 } },
-    { subject: medref.page10, against: limit.page10, target: { atLeast: 0.8 } },
-    { subject: medref.page30, against: limit.page30, target: { atLeast: 0.6 } },
-    { subject: medref.identityPage, against: limit.page, target: { atLeast: 0.45 } },
-    { subject: medref.nameSearch, against: limit.page, target: { atLeast: 0.6 } },
-    { subject: medref.barcode, against: limit.page, target: null },
-    { subject: medref.drug, against: limit.page, target: null },
-    { subject: medref.ids20, against: limit.page10, target: null },
-    { subject: medref.ids200, against: limit.page, target: null },
-    { subject: medref.page, against: peers.postgres, target: null },
-    { subject: medref.page, against: peers.nginx, target: null },
-    { subject: limit.page, against: peers.bareHttp, target: null },
-    { subject: medref.notModified, against: limit.notModified, target: null },
-    { subject: medref.identityPage, against: limit.identityPage, target: null },
+    {
+      text: 'Requests per second of one process, and the CPU time of a request in the server and in Redis, in µs.',
+      head: ['Request', 'Requests/s', 'CPU, server', 'CPU, Redis'],
+      rows: Object.entries(samples).map(([name, its]) => [
+        name,
+        spread(its.map((it) => it.requestsPerSecond)),
+        spread(its.map((it) => it.serverMicros)),
+        spread(its.map((it) => it.storeMicros ?? 0)),
+      ]),
+    },
   ];
 }
 
-/** The same pages, asked for with a key whose requests are counted: more than any process answers, so none is refused. */
-async function toRatedKey(run: BenchRun, service: Service, page: Asked): Promise<Asked> {
-  const headers = fieldsOf(await createKey(run.workspace, service.store, '1000000/s'), 'gzip');
-  const requests = page.requests.map((it) => ({ ...it, headers }));
-  return { ...page, name: `${page.name}, to a key with a rate`, requests };
+/** Measures the CPU time of a request as a multiple of that of a constant response with the same bytes. */
+export async function measureShare(run: Run): Promise<Table[]> {
+  const { side, service } = await startMedref(run);
+  const constant = await startConstant(run, side, service.key);
+  const asked = ['page', 'record', 'page10', 'page50', 'search', 'identity'] as const;
+  const rows: string[][] = [];
+  for (const kind of asked) {
+    const sides = { medref: await load(run, side, kind), constant: await load(run, constant, kind) };
+    const samples = await inRounds(run.rounds, sides);
+    const ratios = samples.medref.map(
+      (it, n) => it.serverMicros / (samples.constant[n] as LoadSample).serverMicros,
+    );
+    const micros = (its: readonly LoadSample[]) => median(its.map((it) => it.serverMicros)).toFixed(0);
+    rows.push([kindNames[kind], spread(ratios), micros(samples.medref), micros(samples.constant)]);
+    run.say(`share: ${kindNames[kind]}: ${spread(ratios)}`);
+  }
+  await constant.stop();
+  await service.stop();
+  return [
+    {
+      text: 'CPU time of the server for a request, as a multiple of the baseline: hapi with a lookup of the key and a constant response of the same bytes. Redis is not counted.',
+      head: ['Request', 'Times the baseline', 'medref, µs', 'Baseline, µs'],
+      rows,
+    },
+  ];
 }
 
-// ---- peers
-
-interface Peers {
-  readonly limit: StartedLimit['limit'];
-  readonly bareHttp: Contender;
-  readonly plain: Contender;
-  readonly jsonServer: Contender;
-  readonly postgres: Contender;
-  readonly nginx: Contender;
-  readonly stops: (() => Promise<void>)[];
-}
-
-interface PeerNeeds {
-  readonly medref: MedrefContenders;
-  readonly products: readonly Product[];
-}
-
-async function startPeers(run: BenchRun, service: Service, needs: PeerNeeds): Promise<Peers> {
-  run.say('starting the peers');
-  const stops: (() => Promise<void>)[] = [];
-  const keep = <C extends { stop(): Promise<void> }>(child: C): C => {
-    stops.push(() => child.stop());
-    return child;
-  };
-  const context: PeerContext = { run, service, needs, keep };
-  const samples = await typicalAnswers(needs.medref);
-  const { limit } = keep(await startLimit(run, { service, medref: needs.medref, samples }));
-  const bareHttp = await startBareHttp(context, samples.page);
-  const plain = await startPlain(context);
-  const jsonServer = await jsonServerContender(context);
-  const postgres = await postgresContender(context);
-  const nginx = await nginxContender(context);
-  return { limit, bareHttp, plain, jsonServer, postgres, nginx, stops };
-}
-
-interface PeerContext {
-  readonly run: BenchRun;
-  readonly service: Service;
-  readonly needs: PeerNeeds;
-  keep<C extends { stop(): Promise<void> }>(child: C): C;
-}
-
-async function startBareHttp({ run, needs, keep }: PeerContext, page: WireAnswer): Promise<Contender> {
-  const file = run.workspace.path('bare-http.json');
-  await writeConstants(file, new Map([['/products', page]]));
-  const server = keep(
-    await run.workspace.startServer(process.execPath, [builtProgram('peers/bare-http.js'), file]),
-  );
-  return {
-    name: 'node:http: constant page of 200, gzip, no key',
-    ...{ origin: server.address, serverPid: server.pid, storePid: null },
-    ...{ requests: needs.medref.page.requests, expects: { status: 200, encoding: 'gzip', records: 200 } },
-  };
-}
-
-async function startPlain({ run, service, needs, keep }: PeerContext): Promise<Contender> {
-  const server = keep(await startPeer(run, 'plain.js', { ...service.store, file: run.list }));
-  return {
-    name: 'the plain way: page of 200, gzip by hapi',
-    ...{ origin: server.address, serverPid: server.pid, storePid: service.redisPid },
-    ...{ requests: needs.medref.page.requests, expects: { status: 200, encoding: 'gzip', records: 200 } },
-  };
-}
-
-async function jsonServerContender({ run, service, needs, keep }: PeerContext): Promise<Contender> {
-  const server = keep(await startJsonServer(run.workspace, run.list));
-  const queries = fullPages(needs.products.length, 200).map((it) => `_${it}&_limit=200`);
-  return {
-    name: 'json-server: page of 200, gzip, no key',
-    ...{ origin: server.address, serverPid: server.pid, storePid: null },
-    requests: requestsFor(paths('/products', queries), fieldsOf(service.key, 'gzip')),
-    expects: { status: 200, encoding: 'gzip', records: 200 },
-  };
-}
-
-async function postgresContender({ run, service, needs, keep }: PeerContext): Promise<Contender> {
-  const name = 'PostgreSQL behind hapi: page of 200, gzip by hapi';
-  const programs = postgresPrograms();
-  if (programs === undefined) return { name, leftOut: 'there is no PostgreSQL (initdb, postgres) here' };
-  const { child, socketFolder } = await startPostgres(run.workspace, programs);
-  keep(child);
-  const server = keep(
-    await startPeer(run, 'postgres-api.js', { ...service.store, file: run.list, socketFolder }),
-  );
-  return {
+/** Measures two workers against one process. */
+export async function measureWorkers(run: Run): Promise<Table[]> {
+  const one = await startMedref(run);
+  const two = await startMedref(run, { WORKERS: '2' });
+  const sides = { one: await load(run, one.side, 'page'), two: await load(run, two.side, 'page') };
+  const samples = await inRounds(run.rounds, sides);
+  await one.service.stop();
+  await two.service.stop();
+  const rows = (['one', 'two'] as const).map((name) => [
     name,
-    ...{ origin: server.address, serverPid: server.pid, storePid: child.pid },
-    ...{ requests: needs.medref.page.requests, expects: { status: 200, encoding: 'gzip', records: 200 } },
+    spread(samples[name].map((it) => it.requestsPerSecond)),
+    spread(samples[name].map((it) => it.serverMicros)),
+  ]);
+  const text = 'Pages of 200, gzip, by `WORKERS`. The load generator needs a core of its own.';
+  return [{ text, head: ['Processes', 'Requests/s', 'CPU, µs a request'], rows }];
+}
+
+async function startMedref(run: Run, settings = {}): Promise<{ side: Side; service: Service }> {
+  const service = await startService(run.workspace, realProducts, { settings });
+  const products = readProducts(realProducts);
+  const etags = new Map<string, string>();
+  for (const path of pagePaths(products.length, 200)) {
+    const headers = { Authorization: `Bearer ${service.key}`, 'Accept-Encoding': 'gzip' };
+    const response = await fetch(`${service.origin}${path}`, { headers });
+    await response.arrayBuffer();
+    etags.set(path, response.headers.get('etag') ?? '');
+  }
+  const requests = requestsOf(products, service.key, etags);
+  const { origin, pid, redisPid } = service;
+  return { service, side: { origin, pid, redisPid, requests: (kind) => requests[kind] } };
+}
+
+/** Starts the baseline, with responses of middling size that medref gave. */
+async function startConstant(run: Run, medref: Side, key: string): Promise<Side & { stop(): Promise<void> }> {
+  const constants: Record<string, Constant> = {};
+  for (const kind of kinds) constants[kind] = await typicalResponse(run, medref, kind);
+  const file = run.workspace.path('constants.json');
+  await writeFile(file, JSON.stringify(constants));
+  const program = [builtProgram('bench/peers/constant.js'), file, key];
+  const server = await run.workspace.startServer(process.execPath, program);
+  return {
+    origin: server.address,
+    pid: server.pid,
+    redisPid: null,
+    requests: (kind) =>
+      medref
+        .requests(kind)
+        .map(({ path, headers }) => ({ path: path.replace('/products', `/${kind}`), headers })),
+    stop: () => server.stop(),
   };
 }
 
-async function nginxContender({ run, needs, keep }: PeerContext): Promise<Contender> {
-  const name = 'nginx: static page of 200, gzip, no key';
-  const program = onPath('nginx');
-  if (program === undefined) return { name, leftOut: 'there is no nginx here' };
-  const { origin, requests } = needs.medref.page;
-  const files = await writePages(run.workspace, { origin, requests });
-  const server = keep(await startNginx(run.workspace, { program, files }));
+async function typicalResponse(
+  { workspace }: Run,
+  { origin, requests }: Side,
+  kind: Kind,
+): Promise<Constant> {
+  const all = requests(kind);
+  const some = Array.from({ length: 15 }, (_, n) => all[Math.floor((n * all.length) / 15)] as LoadRequest);
+  const found: Constant[] = [];
+  for (const { path, headers } of some) {
+    const [head, body] = [workspace.path('head'), workspace.path('body')];
+    const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
+    await workspace.run('curl', ['-s', '-D', head, '-o', body, ...fields, `${origin}${path}`]);
+    found.push(readResponse(readFileSync(head, 'latin1'), readBody(body)));
+  }
+  return found.sort((a, b) => a.body.length - b.body.length)[7] as Constant;
+}
+
+/** curl writes no file for an empty body. */
+function readBody(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
+
+function readResponse(head: string, body: Buffer): Constant {
+  const [line = '', ...fields] = head.trim().split('\r\n');
+  const ofConnection = /^(content-length|connection|date|keep-alive|transfer-encoding)$/i;
+  const headers = fields
+    .map((field): [string, string] => [
+      field.slice(0, field.indexOf(':')),
+      field.slice(field.indexOf(':') + 2),
+    ])
+    .filter(([name]) => !ofConnection.test(name));
   return {
-    name,
-    ...{ origin: server.address, serverPid: server.pid, storePid: null },
-    requests: requests.map((request, i) => ({ ...request, path: `/products/${i + 1}.json` })),
-    expects: { status: 200, encoding: 'gzip', records: 200 },
+    status: Number(line.split(' ')[1]),
+    headers: Object.fromEntries(headers),
+    body: body.toString('base64'),
   };
+}
+
+function load(
+  run: Run,
+  { origin, pid, redisPid, requests }: Side,
+  kind: Kind,
+): Promise<() => Promise<LoadSample>> {
+  const target = { origin, requests: requests(kind), serverPid: pid, storePid: redisPid };
+  return loadOn(
+    run.workspace,
+    target,
+    run.quick ? { warmUpSeconds: 0, seconds: 1 } : { warmUpSeconds: 1, seconds: 3 },
+  );
 }

@@ -1,43 +1,38 @@
-// A program, the plain way to serve lists from Redis: ids of a page, their records, parsed, put into an object that hapi
-// stringifies and compresses for each answer. In: Redis with the keys, and the list. Out: its address, and answers.
+// A program, the plain way to serve lists from Redis: the ids of a page, their records, parsed, and an object that hapi
+// stringifies and compresses for each response. Prints its address as JSON.
 
-import { connectForServing, connectForWriting } from '../../shared/redis/connections.ts';
-import { keyedServer, readPeerArguments, tellAddress } from './keyed-server.ts';
-import { pagedList, pagingOf, readProducts } from './paged-list.ts';
+import type { AddressInfo } from 'node:net';
+import { server as hapiServer } from '@hapi/hapi';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+import { readProducts } from '../requests.ts';
 
-const { redisUrl, keyPrefix, file } = readPeerArguments();
-const keys = { order: 'plain:order', records: 'plain:records' };
+const [redisUrl = '', file = ''] = process.argv.slice(2);
 const batch = 500;
-
-await store();
-const redis = connectForServing(redisUrl);
-await new Promise((resolve) => redis.once('ready', resolve));
-const server = await keyedServer({ redisUrl, keyPrefix, compression: true });
+const redis = await connectForWriting(redisUrl);
+const products = readProducts(file);
+for (let from = 0; from < products.length; from += batch) {
+  const part = products.slice(from, from + batch);
+  await redis.hset('plain:records', ...part.flatMap((it) => [it.product.id, JSON.stringify(it)]));
+  await redis.zadd('plain:order', ...part.flatMap((it, n) => [from + n, it.product.id]));
+}
+const server = hapiServer({ host: '127.0.0.1', port: 0, debug: false });
 server.route({
   method: 'GET',
   path: '/products',
-  handler: async (request) => {
-    const paging = pagingOf(request.query);
-    const from = (paging.page - 1) * paging.perPage;
+  handler: async ({ query, info }) => {
+    const [page, perPage] = [Number(query['page'] ?? 1), Number(query['per-page'] ?? 200)];
+    const from = (page - 1) * perPage;
     const [ids, totalCount] = await Promise.all([
-      redis.zrange(keys.order, from, `${from + paging.perPage - 1}`),
-      redis.zcard(keys.order),
+      redis.zrange('plain:order', from, String(from + perPage - 1)),
+      redis.zcard('plain:order'),
     ]);
-    const texts = ids.length === 0 ? [] : await redis.hmget(keys.records, ...ids);
-    const data = texts.map((text) => JSON.parse(text ?? 'null'));
-    return pagedList(request.raw.req, paging, { data, totalCount });
+    const data = (await redis.hmget('plain:records', ...ids)).map((text) => JSON.parse(text ?? 'null'));
+    const pageCount = Math.ceil(totalCount / perPage);
+    const link = (to: number) => ({ href: `http://${info.host}/products?page=${to}&per-page=${perPage}` });
+    const _links = { self: link(page), first: link(1), last: link(pageCount), next: link(page + 1) };
+    return { data, _links, _meta: { totalCount, pageCount, currentPage: page, perPage }, success: true };
   },
 });
 await server.start();
-tellAddress(server);
-
-async function store(): Promise<void> {
-  const writing = await connectForWriting(redisUrl);
-  const products = readProducts(file);
-  for (let from = 0; from < products.length; from += batch) {
-    const part = products.slice(from, from + batch);
-    await writing.hset(keys.records, ...part.flatMap((it) => [it.product.id, JSON.stringify(it)]));
-    await writing.zadd(keys.order, ...part.flatMap((it, i) => [from + i, it.product.id]));
-  }
-  writing.disconnect();
-}
+const { port } = server.listener.address() as AddressInfo;
+process.stdout.write(`${JSON.stringify({ address: `http://127.0.0.1:${port}` })}\n`);

@@ -12,8 +12,8 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { onPath } from '../../bench/installed.ts';
-import { freePort } from '../../bench/ports.ts';
 import { startChild } from '../../demo/child.ts';
+import { freePort } from './ports.ts';
 import { awaitListener } from './wire.ts';
 
 const run = promisify(execFile);

@@ -5,9 +5,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { onPath } from '../../bench/installed.ts';
+import type { Workspace } from '../../bench/workspace.ts';
 import type { Child } from '../../demo/child.ts';
-import { onPath } from '../installed.ts';
-import type { Workspace } from '../workspace.ts';
 
 /** A server that answers. */
 export interface Postgres {

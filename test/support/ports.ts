@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Child } from '../demo/child.ts';
+import type { Child } from '../../demo/child.ts';
 
 /** Below the range of outgoing connections, so that none takes it before the server does. */
 const range = { from: 20_000, to: 30_000 };

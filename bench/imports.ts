@@ -1,0 +1,171 @@
+// The groups `import`, `memory`, `size` and `latency`: imports of lists, their cost, and what readers notice of them.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Fsync } from '../demo/private-redis.ts';
+import { type ListFile, writeGeneratedList } from './generated-list.ts';
+import { inRounds, percentile, type Run, shown, spread, type Table } from './measure.ts';
+import { startImport, startService } from './medref.ts';
+import { cpuMicros, peakMemoryUntil } from './process-usage.ts';
+import { builtProgram, realProducts } from './project.ts';
+import { pagePaths, readProducts } from './requests.ts';
+import { steadyLoad } from './steady-load.ts';
+
+/** One import, or what a user would run instead. */
+interface Pass {
+  readonly recordsPerSecond: number;
+  /** Of the importer and of Redis, in s. */
+  readonly cpu: number;
+  readonly redisCpu: number;
+  /** Of the importer, in MB. */
+  readonly peakMemory: number;
+}
+
+/** Measures an import beside a plain script: JSON.parse of the whole file, joi, HSET by pipelines. */
+export async function measureImport(run: Run): Promise<Table[]> {
+  const list = await writeGeneratedList(run.workspace, run.quick ? 5_000 : 200_000);
+  const samples = await inRounds(run.rounds, {
+    'medref import': () => importOnce(run, list),
+    'a plain script': () => plainImport(run, list),
+  });
+  await list.remove();
+  const text = `An import of ${list.count.toLocaleString('en')} generated products (${shown(list.bytes / 1e6)} MB) into an empty Redis, by whole processes.`;
+  return [passTable(text, samples)];
+}
+
+/** Measures how an import grows with the list. */
+export async function measureSize(run: Run): Promise<Table[]> {
+  const counts = run.quick ? [2_000, 4_000] : [100_000, 1_000_000];
+  const found: Record<string, Pass[]> = {};
+  for (const count of counts) {
+    const list = await writeGeneratedList(run.workspace, count);
+    found[`${count.toLocaleString('en')} records`] = [await importOnce(run, list)];
+    await list.remove();
+  }
+  return [passTable('Imports of lists of different lengths, once each.', found)];
+}
+
+/** Measures how much memory Redis takes for the real list. */
+export async function measureMemory(run: Run): Promise<Table[]> {
+  const redis = await run.workspace.startRedis();
+  const memory = async () =>
+    Number(
+      /used_memory:(\d+)/.exec(
+        await run.workspace.run('redis-cli', ['-p', String(redis.port), 'INFO', 'memory']),
+      )?.[1],
+    );
+  const empty = await memory();
+  await (await startImport(run.workspace, redis.url, realProducts)).report;
+  await sleep(1_000);
+  const used = (await memory()) - empty;
+  await redis.stop();
+  const json = readProducts(realProducts).reduce((sum, it) => sum + Buffer.byteLength(JSON.stringify(it)), 0);
+  return [
+    {
+      text: 'What one version of the real list, with its drugs and search index, takes in Redis.',
+      head: ['JSON, MB', 'Redis, MB', 'Times the JSON'],
+      rows: [[shown(json / 1e6), shown(used / 1e6), shown(used / json)]],
+    },
+  ];
+}
+
+const perSecond = 500;
+const shares = [0.5, 0.9, 0.99, 0.999] as const;
+
+/** Measures the latency of pages at a steady rate, idle and during imports in which every record changes. */
+export async function measureLatency(run: Run): Promise<Table[]> {
+  const count = run.quick ? 5_000 : 200_000;
+  const lists = [
+    await writeGeneratedList(run.workspace, count, 0),
+    await writeGeneratedList(run.workspace, count, 1),
+  ];
+  const rows: string[][] = [];
+  for (const fsync of ['everysec', 'always'] satisfies Fsync[]) {
+    const service = await startService(run.workspace, lists[0]?.path as string, { fsync });
+    const headers = { Authorization: `Bearer ${service.key}`, 'Accept-Encoding': 'gzip' };
+    const requests = pagePaths(count, 200).map((path) => ({ path, headers }));
+    const load = { origin: service.origin, requests, perSecond };
+    await steadyLoad(load, sleep(1_000));
+    let imports = 0;
+    const samples = await inRounds(run.rounds, {
+      idle: async () => {
+        await sleep(2_000);
+        return steadyLoad(load, sleep(run.quick ? 1_000 : 10_000));
+      },
+      'during an import': async () => {
+        imports += 1;
+        const { path } = lists[imports % 2] as ListFile;
+        return steadyLoad(load, (await startImport(run.workspace, service.redisUrl, path)).report);
+      },
+    });
+    for (const [phase, its] of Object.entries(samples))
+      rows.push([
+        `${phase}, \`appendfsync ${fsync}\``,
+        ...shares.map((share) => spread(its.map((it) => percentile(it, share)))),
+      ]);
+    await service.stop();
+  }
+  for (const list of lists) await list.remove();
+  return [
+    {
+      text: `Latency in ms of pages of 200 at ${perSecond} requests a second, counted from when each request was due.`,
+      head: ['Phase', ...shares.map((share) => `${share * 100} %`)],
+      rows,
+    },
+  ];
+}
+
+function passTable(text: string, samples: Readonly<Record<string, readonly Pass[]>>): Table {
+  return {
+    text,
+    head: ['What', 'Records/s', 'CPU, importer, s', 'CPU, Redis, s', 'Peak memory, MB'],
+    rows: Object.entries(samples).map(([name, its]) => [
+      name,
+      spread(its.map((it) => it.recordsPerSecond)),
+      spread(its.map((it) => it.cpu)),
+      spread(its.map((it) => it.redisCpu)),
+      spread(its.map((it) => it.peakMemory)),
+    ]),
+  };
+}
+
+async function importOnce({ workspace }: Run, list: ListFile): Promise<Pass> {
+  return timed({ workspace }, list.count, async (redisUrl) => {
+    const { child, report } = await startImport(workspace, redisUrl, list.path);
+    return { pid: child.pid, ended: report };
+  });
+}
+
+async function plainImport({ workspace }: Run, list: ListFile): Promise<Pass> {
+  return timed({ workspace }, list.count, async (redisUrl) => {
+    const program = builtProgram('bench/peers/plain-import.js');
+    const child = await workspace.start(process.execPath, [program, redisUrl, list.path]);
+    return { pid: child.pid, ended: child.ended };
+  });
+}
+
+async function timed(
+  { workspace }: Pick<Run, 'workspace'>,
+  count: number,
+  start: (redisUrl: string) => Promise<{ pid: number; ended: Promise<unknown> }>,
+): Promise<Pass> {
+  const redis = await workspace.startRedis();
+  const redisBefore = cpuMicros(redis.pid) ?? 0;
+  const startedAt = performance.now();
+  const { pid, ended } = await start(redis.url);
+  let cpu = 0;
+  const poll = setInterval(() => {
+    cpu = cpuMicros(pid) ?? cpu;
+  }, 20);
+  const memory = peakMemoryUntil(pid, ended);
+  await ended;
+  clearInterval(poll);
+  const ms = performance.now() - startedAt;
+  const redisCpu = ((cpuMicros(redis.pid) ?? 0) - redisBefore) / 1e6;
+  await redis.stop();
+  return {
+    recordsPerSecond: (count * 1_000) / ms,
+    cpu: cpu / 1e6,
+    redisCpu,
+    peakMemory: ((await memory) ?? 0) / 1e6,
+  };
+}
