@@ -241,7 +241,9 @@ describe('a damaged key', () => {
       for (const path of ['/products', '/products/1', '/products?name=drug', '/products?page=2&per-page=7']) {
         expect((await fresh.get(path)).status, path).to.be.oneOf([200, 503]);
       }
-      expect(fresh.damage.join(' ')).to.include(`The Redis key ${keys.content(live)[part]} is a set`);
+      if (part !== 'order')
+        // Pages of blocks, and records, need no order.
+        expect(fresh.damage.join(' ')).to.include(`The Redis key ${keys.content(live)[part]} is a set`);
       const report = await importAgain(12);
       expect(report.outcome).to.equal('published');
       expect(report.version).to.be.above(live);
