@@ -8,7 +8,7 @@ import type { ServedCollection } from '../shared/collections/define.ts';
 import type { AllowedOrigins } from './answers/cross-origin.ts';
 import { HeldRequests } from './answers/held-requests.ts';
 import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
-import { bearerKeys } from './plugins/bearer-keys.ts';
+import { type KnownKeys, requireKeys } from './auth.ts';
 import { connectionLimits } from './plugins/connection-limits.ts';
 import { draining } from './plugins/draining.ts';
 import { errors } from './plugins/errors.ts';
@@ -17,10 +17,8 @@ import { readOnlyRoutes } from './plugins/methods.ts';
 import { overload } from './plugins/overload.ts';
 import { preflights } from './plugins/preflights.ts';
 import { waitingRequests } from './plugins/waiting-requests.ts';
+import type { RateLimiter } from './rate-limit.ts';
 import type { ReadModel } from './read/read-model.ts';
-import type { ApiKeyring } from './reads/keyring.ts';
-import type { Rates } from './reads/rates.ts';
-import { Streams } from './reads/streams.ts';
 import type { Trouble } from './reads/trouble.ts';
 import { forwardedRequests } from './requests/forwarded.ts';
 import { changesRoute } from './routes/changes.ts';
@@ -35,11 +33,9 @@ import { recordRoute } from './routes/record.ts';
 export interface ServerDependencies {
   readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;
-  readonly keyring: ApiKeyring;
-  /** Without it, no key has a rate. */
-  readonly rates?: Rates;
-  /** How many streams a key may have under way at once; 20 unless it is given. */
-  readonly maxStreams?: number;
+  readonly apiKeys: KnownKeys;
+  /** Without it, no key has a rate limit. */
+  readonly rateLimiter?: RateLimiter;
   /** How many requests are worked on at once; 1,000 unless it is given. */
   readonly maxRequests?: number;
   /** How late the event loop may be before fewer are taken, in ms; 100 unless it is given. */
@@ -73,9 +69,8 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   const {
     collections,
     readModel,
-    keyring,
-    rates,
-    maxStreams = 20,
+    apiKeys,
+    rateLimiter,
     maxRequests = 1_000,
     lateMs,
     whyAway,
@@ -94,7 +89,6 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     onTrouble = () => undefined,
     onUnauthorized = () => undefined,
   } = deps;
-  const streams = new Streams(maxStreams);
   const server = hapiServer({
     host,
     port,
@@ -111,6 +105,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     debug: false,
   });
   const held = new HeldRequests(readModel.waits);
+  requireKeys(server, { apiKeys, rateLimiter });
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
     { plugin: waitingRequests, options: { held } },
@@ -118,13 +113,12 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     { plugin: connectionLimits, options: { stallMs, onTrouble } },
     { plugin: lastAnswers },
     { plugin: draining, options: { quietMs } },
-    { plugin: bearerKeys, options: { keyring, rates } },
     {
       plugin: readOnlyRoutes,
       options: {
         routes: [
-          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger, streams })),
-          ...collections.map((collection) => changesRoute(collection, { readModel, keyring, held, baseUrl })),
+          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
+          ...collections.map((collection) => changesRoute(collection, { readModel, apiKeys, held, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, { whyAway, setupWarnings }),

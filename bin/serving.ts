@@ -7,11 +7,11 @@ import type { Logger } from 'pino';
 import { AccessLog } from '../api/admin/access-log.ts';
 import type { Metrics } from '../api/admin/metrics.ts';
 import type { TroubleLog } from '../api/admin/trouble-log.ts';
+import { ApiKeys } from '../api/auth.ts';
+import { RateLimiter } from '../api/rate-limit.ts';
 import { LiveVersions } from '../api/read/live-versions.ts';
 import { ReadModel } from '../api/read/read-model.ts';
 import { Replica } from '../api/read/replica.ts';
-import { ApiKeyring } from '../api/reads/keyring.ts';
-import { Rates } from '../api/reads/rates.ts';
 import { createServer } from '../api/server.ts';
 import type { Settings } from '../config/settings.ts';
 import { importedCollections, servedCollections } from '../shared/collections/collections.ts';
@@ -108,8 +108,8 @@ export async function startDataListener(
   const { defaultRate, corsOrigins, trustedProxies } = settings;
   const requests = new AccessLog(logger, accessLog);
   metrics.addWaiting(() => readModel.waits.count);
-  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
-  const rates = new Rates({
+  const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
+  const rateLimiter = new RateLimiter({
     ...{ redis, keyPrefix, defaultRate },
     onUncounted: (message) => {
       metrics.countUncounted();
@@ -119,8 +119,8 @@ export async function startDataListener(
   const server = await createServer({
     collections: servedCollections,
     readModel,
-    keyring,
-    rates,
+    apiKeys,
+    rateLimiter,
     quietMs,
     whyAway,
     setupWarnings,
@@ -141,8 +141,8 @@ export async function startDataListener(
     onUnauthorized: metrics.countUnauthorized,
   });
   limitConnections(server.listener, logger);
-  keyring.listenTo(listener);
   await firstAttempt(redis);
+  await apiKeys.start(listener);
   await server.start().catch((error) => {
     throw new Error(`The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`);
   });
@@ -152,6 +152,7 @@ export async function startDataListener(
     address,
     async stop() {
       await server.stop({ timeout: drainMs });
+      apiKeys.stop();
       requests.endSecond();
     },
   };

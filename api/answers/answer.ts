@@ -5,11 +5,9 @@ import Accept from '@hapi/accept';
 import Boom from '@hapi/boom';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Version } from '../../shared/store/versions.ts';
-import type { Charge } from '../reads/rates.ts';
 import type { Body } from './body.ts';
 import { isNotModified, type Validators } from './conditional.ts';
 import { bodyRevision } from './envelope.ts';
-import { callerOf, settleCharge } from './rate-fields.ts';
 
 /** Bodies over this many bytes are sent as gzip to clients that accept it. */
 const gzipOver = 4_096;
@@ -95,28 +93,21 @@ export async function answer(
   { body, ...its }: MadeAnswer,
 ): Promise<symbol> {
   if (isHeld(request, its.validators)) return notModified(request, h, its);
-  await writeBody(request.raw, { body, ...its }, callerOf(request).charge);
+  await writeBody(request.raw, { body, ...its });
   return h.abandon;
 }
 
-/** The same, written to a response whose request hapi does not know any more. @param charge `null`: its key has no rate */
-export async function write(exchange: Exchange, answered: MadeAnswer, charge: Charge | null): Promise<void> {
+/** The same, written to a response whose request hapi does not know any more. */
+export async function write(exchange: Exchange, answered: MadeAnswer): Promise<void> {
   if (isHeld(exchange, answered.validators)) writeNotModified(exchange.raw, answered);
-  else await writeBody(exchange.raw, answered, charge);
+  else await writeBody(exchange.raw, answered);
 }
 
-async function writeBody(
-  { req, res }: Exchange['raw'],
-  { body, ...its }: MadeAnswer,
-  charge: Charge | null,
-): Promise<void> {
-  const settled = charge && settleCharge(charge);
-  const ofRate = settled instanceof Promise ? await settled : settled;
+async function writeBody({ req, res }: Exchange['raw'], { body, ...its }: MadeAnswer): Promise<void> {
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
   const pieces = isGzip ? [await made.gzip()] : (made.texts?.() ?? [made.text()]);
   const fields = fieldsOf(its);
-  if (ofRate) fields.push(...ofRate);
   fields.push('content-type', 'application/json', 'content-length', String(lengthOf(pieces)));
   if (isGzip) fields.push('content-encoding', 'gzip');
   if (res.headersSent) return;

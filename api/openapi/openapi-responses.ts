@@ -86,7 +86,7 @@ export function dataResponses(
     },
     304: {
       description: 'The client holds the answer, by what it sent as `If-None-Match` or `If-Modified-Since`.',
-      headers: dataHeaders(digests),
+      headers: { ...dataHeaders(digests), ...rateHeaders },
     },
     ...errorResponses([400, 401, 403, ...errors, 429, 500, 503]),
   };
@@ -147,11 +147,9 @@ const errorsTold = {
   },
   429: {
     name: 'Too Many Requests',
-    description:
-      'The key has a rate, and this is beyond it; or it has as many streams under way as it may have; or too many keys ' +
-      'that do not exist came from the address of the client.',
+    description: 'The key is over its rate limit.',
     message: 'This key may ask 10 times a second. Try again in 1 s.',
-    headers: { ...retryAfter, ...rateHeaders },
+    headers: retryAfter,
   },
   500: {
     name: 'Internal Server Error',
@@ -189,7 +187,7 @@ export const responseComponents: Readonly<Record<string, Part>> = {
       nameOf({ name }),
       {
         description,
-        headers: { ...headers, ...requestIdHeader },
+        headers: { ...headers, ...(isCharged(Number(status)) && rateHeaders), ...requestIdHeader },
         content: errorContent({ name, message, code: 0, status: Number(status) }),
       },
     ]),
@@ -198,13 +196,18 @@ export const responseComponents: Readonly<Record<string, Part>> = {
     description:
       'Every other error has the same form: 404 for an unknown path; 405 with `Allow` for a method other than GET and ' +
       'HEAD; 408, 413, 417, 431, 501 and 505, and 400, for what is not HTTP as the service takes it.',
-    headers: requestIdHeader,
+    headers: { ...rateHeaders, ...requestIdHeader },
     content: errorContent({
       ...{ name: 'Method Not Allowed', message: 'POST is not possible here; GET and HEAD are.' },
       ...{ code: 0, status: 405 },
     }),
   },
 };
+
+/** Whether a request with such an error was charged to the rate limit of its key. */
+function isCharged(status: number): boolean {
+  return status !== 401 && status !== 403;
+}
 
 function errorContent(data: Part): Part {
   return { 'application/json': { schema: reference('Error'), example: { success: false, data } } };

@@ -8,21 +8,15 @@ import type { Logger } from 'pino';
 import { errorEnvelope } from '../answers/envelope.ts';
 import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
-import { callerOf, refusalOf } from '../answers/rate-fields.ts';
 import {
   type AnsweredRequest,
   idOf,
   noteRoute,
   requestIdOf,
   safeFields,
-  TracedResponse,
 } from '../answers/traced-response.ts';
 import { VersionGoneError } from '../read/versions.ts';
-import { FailedCredentials } from '../reads/failed-credentials.ts';
-import { TooManyStreamsError } from '../reads/streams.ts';
 import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
-import { TooManyUnknownKeysError } from '../reads/unknown-keys.ts';
-import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';
 import { aroundRequests, requestEvents } from './around-requests.ts';
@@ -42,8 +36,7 @@ export interface ErrorOptions {
 export const errors: Plugin<ErrorOptions> = {
   name: 'errors',
   register(server: Server, options: ErrorOptions) {
-    const failed = new FailedCredentials(failureBounds);
-    server.ext('onPreResponse', (request, h) => shapeError(request, h, { ...options, failed }));
+    server.ext('onPreResponse', (request, h) => shapeError(request, h, options));
     shapeProtocolErrors(server, options);
   },
 };
@@ -72,14 +65,14 @@ function hasGoodPath(target: string): boolean {
 function shapeError(
   request: Request,
   h: ResponseToolkit,
-  { logger, onTrouble, onUnauthorized, failed }: ErrorOptions & { readonly failed: FailedCredentials },
+  { logger, onTrouble, onUnauthorized }: ErrorOptions,
 ) {
   const { raw } = request;
   noteRoute(request); // Of those that asked for no key as well.
   // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
   if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(request.response)) return h.continue;
-  const response = charged(request, request.response);
+  const { response } = request;
   const found = troubleOf(response);
   const error = found ? boomOf(found) : asAnswer(response);
   const { statusCode, headers } = error.output;
@@ -90,48 +83,14 @@ function shapeError(
   const trouble = isFault ? fault : found;
   if (trouble) onTrouble(trouble, requestId);
   const message = trouble?.message ?? messageOf(error, request);
-  if (statusCode === 429 || (statusCode === 401 && !failed.count(networkOf(clientAddressOf(raw.req))))) {
-    const fields = Object.entries(headers).map(([name, value]) => [name, String(value)]);
-    holdBack(raw.res, () => sendError(raw.res, statusCode, message, Object.fromEntries(fields)));
-    return h.abandon;
-  }
   const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
   return shaped;
 }
 
-/** Charges a conditional request, which was not before: it might have been 304. @returns 429 where it is beyond its rate */
-function charged(request: Request, error: Boom.Boom): Boom.Boom {
-  return (request.auth.isAuthenticated && refusalOf(callerOf(request))) || error;
-}
-
-/** How many requests of a network may be refused for their key until it waits for the refusal. */
-const failureBounds = { atOnce: 100, forgivenMs: 100 };
-
-/** How long who asks too much waits for being told so, in ms: who asks again at once would take the time of others. */
-const heldBackMs = 250;
-
-/** Answers a little later. Meanwhile nothing is left of the request but its response, and it takes no place of others. */
-function holdBack(response: ServerResponse, answer: () => void): void {
-  if (!(response instanceof TracedResponse)) return void answer();
-  response.hold();
-  response.countOut();
-  setTimeout(() => {
-    response.release();
-    if (!response.closed) answer();
-  }, heldBackMs);
-}
-
-/** What the client is told of an error that is no trouble of ours. */
+/** Returns what the client is told of an error that is not ours. */
 function asAnswer(error: Boom.Boom): Boom.Boom {
-  if (error instanceof TooManyUnknownKeysError || error instanceof TooManyStreamsError) return tooMany(error);
   return error instanceof VersionGoneError ? Boom.resourceGone(error.message) : error;
-}
-
-function tooMany({ message, retryAfter }: TooManyUnknownKeysError | TooManyStreamsError): Boom.Boom {
-  const error = Boom.tooManyRequests(message);
-  error.output.headers['Retry-After'] = retryAfter;
-  return error;
 }
 
 function boomOf({ status, message, retryAfter }: Trouble): Boom.Boom {

@@ -19,15 +19,12 @@ import { digestFields } from '../answers/digests.ts';
 import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
 import type { HeldRequests } from '../answers/held-requests.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
-import { callerOf } from '../answers/rate-fields.ts';
 import { SharedWork } from '../answers/shared-work.ts';
 import { TracedResponse } from '../answers/traced-response.ts';
+import { type KnownKeys, keyOf } from '../auth.ts';
 import type { ChangeRange, ReadModel } from '../read/read-model.ts';
 import type { ReadTarget } from '../read/versions.ts';
-import type { ApiKeyring } from '../reads/keyring.ts';
-import type { Charge } from '../reads/rates.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
-import { clientAddressOf, networkOf } from '../requests/client-address.ts';
 import { type PageRequest, readPageRequest } from '../requests/paging.ts';
 import {
   countTakes,
@@ -38,7 +35,6 @@ import {
   readWait,
 } from '../requests/parameters.ts';
 import { changeParameters } from '../requests/route-parameters.ts';
-import { sentKey } from '../requests/sent-key.ts';
 
 /** What is asked for, but for the version that it ends at. */
 interface ChangesAsked extends PageRequest {
@@ -50,14 +46,14 @@ interface ChangesAsked extends PageRequest {
 /** What the route answers by. */
 export interface ChangesOptions {
   readonly readModel: ReadModel;
-  readonly keyring: ApiKeyring;
+  readonly apiKeys: KnownKeys;
   readonly held: HeldRequests;
   readonly baseUrl: string | undefined;
 }
 
 export function changesRoute(
   served: ServedCollection,
-  { readModel, keyring, held, baseUrl }: ChangesOptions,
+  { readModel, apiKeys, held, baseUrl }: ChangesOptions,
 ): ServerRoute {
   const { name } = served.collection;
   const shared = new SharedWork<MadeAnswer>();
@@ -79,22 +75,23 @@ export function changesRoute(
   ) => {
     // Nothing can be published up to a version that is already.
     if (wait === undefined || pin !== undefined) return false;
+    // If Redis is unavailable, the read says so at once.
+    if (!apiKeys.isConfirmed) return false;
     return res instanceof TracedResponse && !held.hasWaited(res) && (await readModel.isLatest(served, since));
   };
   // Nothing of hapi's may be known here: it would be held, too.
   const hold = (
     req: IncomingMessage,
     res: TracedResponse,
-    { asked, ms, charge }: { asked: ChangesAsked; ms: number; charge: Charge | null },
+    { asked, ms }: { asked: ChangesAsked; ms: number },
   ) =>
     held.hold({
       ...{ req, res, wait: { source: served.source, since: asked.since, ms } },
       prepare: async () => {
         const made = await make(asked, await readModel.target(served, undefined));
         return async () => {
-          if (!(await keyring.find(sentKey(req) ?? '', () => networkOf(clientAddressOf(req)))))
-            throw new Error('The key was revoked.');
-          await write({ raw: { req, res } }, made, charge);
+          if (!keyOf({ raw: { req, res } }, apiKeys)) throw new Error('The key was revoked.');
+          await write({ raw: { req, res } }, made);
         };
       },
     });
@@ -114,8 +111,7 @@ export function changesRoute(
         );
       const asked = { address: addressOf(request, name, baseUrl), since, ...page };
       if (await isToWait(request, { since, wait, pin })) {
-        const { charge } = callerOf(request);
-        hold(request.raw.req, request.raw.res as TracedResponse, { asked, ms: Number(wait) * 1_000, charge });
+        hold(request.raw.req, request.raw.res as TracedResponse, { asked, ms: Number(wait) * 1_000 });
         return h.abandon;
       }
       const target = await readModel.target(served, pin);

@@ -9,11 +9,9 @@ import { digestFields } from '../answers/digests.ts';
 import { listEnd, listStart } from '../answers/envelope.ts';
 import { answerLines, prefersNdjson } from '../answers/ndjson.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
-import { beginCharge, callerOf, settleCharge } from '../answers/rate-fields.ts';
 import type { ReadModel } from '../read/read-model.ts';
-import type { Streams } from '../reads/streams.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
-import { maxPerPage, pagingParameters, readPageRequest } from '../requests/paging.ts';
+import { pagingParameters, readPageRequest } from '../requests/paging.ts';
 import { otherParameters, readParameters, readPin } from '../requests/parameters.ts';
 import { lineParameters, listParameters } from '../requests/route-parameters.ts';
 import { readIds, readSearch } from '../requests/search-parameters.ts';
@@ -21,11 +19,7 @@ import { readIds, readSearch } from '../requests/search-parameters.ts';
 export function listRoute(
   served: ServedCollection,
   readModel: ReadModel,
-  {
-    baseUrl,
-    logger,
-    streams,
-  }: { readonly baseUrl: string | undefined; readonly logger: Logger; readonly streams: Streams },
+  { baseUrl, logger }: { readonly baseUrl: string | undefined; readonly logger: Logger },
 ): ServerRoute {
   const { name } = served.collection;
   const takes = listParameters(served.collection);
@@ -36,19 +30,9 @@ export function listRoute(
     const fields = digestFields(target.version);
     const held = { version: target.version, validators: validatorsOf(target.version, variant), fields };
     if (isHeld(request, held.validators)) return notModified(request, h, held);
-    const caller = callerOf(request);
-    const { key, charge } = caller;
-    const { res } = request.raw;
-    const isSent = request.method !== 'head';
-    // As many listeners as Node expects at most are those of the stream itself.
-    if (isSent) res.setMaxListeners(res.getMaxListeners() + 1).once('close', streams.begin(key.id));
-    beginCharge(caller);
     const { version, lines } = await readModel.lines(target);
-    const ofRate = charge ? await settleCharge(charge) : [];
-    // As many requests as the same records are by pages; one of them is paid.
-    if (isSent) charge?.owe(Math.ceil(version.totalCount / maxPerPage) - 1);
     const validators = validatorsOf(version, variant);
-    return answerLines(request, h, { ...{ version, validators, lines, logger }, fields: ofRate });
+    return answerLines(request, h, { version, validators, lines, logger });
   };
   return {
     method: 'GET',
@@ -68,8 +52,6 @@ export function listRoute(
       const validators = validatorsOf(target.version, variant);
       if (isHeld(request, validators))
         return notModified(request, h, { version: target.version, validators });
-      beginCharge(callerOf(request)); // So that Redis is asked together with the read.
-
       const span = { from: (asked.page - 1) * asked.perPage, count: asked.perPage };
       const found = await (ids
         ? readModel.byIds(target, ids, span)

@@ -40,6 +40,9 @@ export interface ApiKeyTerms {
   readonly collections?: readonly string[] | undefined;
 }
 
+/** The field of the hash of keys that has another value after each change of them. */
+export const generationField = 'generation';
+
 /** Makes a key. */
 export async function createApiKey(
   redis: Redis,
@@ -47,16 +50,18 @@ export async function createApiKey(
   { expiresAt, ...terms }: ApiKeyTerms,
 ): Promise<MadeApiKey> {
   const made = newKey({ ...terms, expiresAt: expiresAt?.toISOString() ?? null });
-  await redis.hset(apiKeyKeys(keyPrefix).keys, ...storedAs(made));
+  const { keys } = apiKeyKeys(keyPrefix);
+  await redis.hset(keys, ...storedAs(made), generationField, newGeneration());
+  await announce(redis, keyPrefix, made.id);
   return made;
 }
 
 /** All keys, oldest first. @throws DamagedKeyError */
 export async function listApiKeys(redis: Redis, keyPrefix: string): Promise<ListedApiKey[]> {
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
-  const [stored, used] = await Promise.all([redis.hvals(keys), redis.hgetall(lastUse)]);
-  return stored
-    .map((text) => parseStored<ApiKey>(keys, text))
+  const [stored, used] = await Promise.all([redis.hgetall(keys), redis.hgetall(lastUse)]);
+  return textsOf(stored)
+    .map(([, text]) => parseStored<ApiKey>(keys, text))
     .map((key) => listed(key, used[key.id] ?? null))
     .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
 }
@@ -85,7 +90,7 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
   const found = await findStored(redis, keys, id);
   if (!found) return false;
-  await redis.hdel(keys, found.digest); // None is deleted where the reply was lost and it is asked again.
+  await redis.eval(revokeScript, 1, keys, found.digest, generationField, newGeneration());
   await announce(redis, keyPrefix, id);
   await redis.hdel(lastUse, id);
   return true;
@@ -184,12 +189,30 @@ async function findStored(
   keys: string,
   id: string,
 ): Promise<{ readonly digest: string; readonly text: string; readonly key: ApiKey } | null> {
-  for (const [digest, text] of Object.entries(await redis.hgetall(keys))) {
+  for (const [digest, text] of textsOf(await redis.hgetall(keys))) {
     const key = parseStored<ApiKey>(keys, text);
     if (key.id === id) return { digest, text, key };
   }
   return null;
 }
+
+/** The digests and JSON texts of all keys in the stored hash. */
+function textsOf({
+  [generationField]: _,
+  ...stored
+}: Record<string, string>): [digest: string, text: string][] {
+  return Object.entries(stored);
+}
+
+/** A random value: a counter would come to the same number twice if a failover loses a change. */
+function newGeneration(): string {
+  return randomBytes(9).toString('base64url');
+}
+
+/** Deletes a key. May be repeated when a reply was lost. */
+const revokeScript = `
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])`;
 
 /**
  * Replaces a value, and sets another one, unless somebody else has changed it: a key that was revoked must not come back. May be
@@ -199,7 +222,7 @@ const replaceScript = `
 local now = redis.call('HGET', KEYS[1], ARGV[1])
 if now == ARGV[3] and redis.call('HGET', KEYS[1], ARGV[4]) == ARGV[5] then return 1 end
 if now ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
 return 1`;
 
 interface Replacement {
@@ -214,10 +237,11 @@ async function replace(
   keys: string,
   { digest, from, to, also }: Replacement,
 ): Promise<boolean> {
-  return (await redis.eval(replaceScript, 1, keys, digest, from, to, ...also)) === 1;
+  const args = [digest, from, to, ...also, generationField, newGeneration()];
+  return (await redis.eval(replaceScript, 1, keys, ...args)) === 1;
 }
 
-/** A process that does not hear of it asks Redis again within half a second. */
+/** A process that misses the announcement asks Redis within half a second. */
 async function announce(redis: Redis, keyPrefix: string, id: string): Promise<void> {
   await redis.publish(apiKeyKeys(keyPrefix).announcements, id);
 }

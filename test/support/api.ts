@@ -2,11 +2,11 @@
 
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
+import { ApiKeys } from '../../api/auth.ts';
+import { RateLimiter } from '../../api/rate-limit.ts';
 import { LiveVersions } from '../../api/read/live-versions.ts';
 import { ReadModel } from '../../api/read/read-model.ts';
 import { Replica } from '../../api/read/replica.ts';
-import { ApiKeyring } from '../../api/reads/keyring.ts';
-import { Rates } from '../../api/reads/rates.ts';
 import { createServer, type ServerDependencies } from '../../api/server.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import {
@@ -15,7 +15,7 @@ import {
   connectForWriting,
   type Redis,
 } from '../../shared/redis/connections.ts';
-import { createApiKey } from '../../shared/store/api-keys.ts';
+import { type ApiKeyTerms, createApiKey, type MadeApiKey } from '../../shared/store/api-keys.ts';
 import { expectAsDescribed } from './openapi.ts';
 import { asUser } from './redis-users.ts';
 
@@ -50,6 +50,10 @@ export interface TestApi {
   readonly damage: readonly string[];
   /** How many requests wait for a publication. */
   waiting(): number;
+  /** Makes a key that this API knows when it returns. */
+  makeKey(terms?: Partial<ApiKeyTerms>): Promise<MadeApiKey>;
+  /** Has it ask Redis for changes of keys now. */
+  refreshKeys(): Promise<void>;
   /** Why it did not hold requests against rates, as sentences. */
   readonly uncounted: readonly string[];
   stop(): Promise<void>;
@@ -64,7 +68,6 @@ export type ApiOptions = Partial<
     | 'trustedProxies'
     | 'logger'
     | 'stallMs'
-    | 'maxStreams'
     | 'quietMs'
     | 'maxRequests'
     | 'lateMs'
@@ -120,12 +123,12 @@ export async function startApi({
       cacheBytes,
     },
   });
-  const keyring = new ApiKeyring({ redis, keyPrefix, onDamage });
+  const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage });
   const server = await createServer({
     collections: servedCollections,
     readModel,
-    keyring,
-    rates: new Rates({
+    apiKeys,
+    rateLimiter: new RateLimiter({
       ...{ redis, keyPrefix, defaultRate },
       onUncounted: (message) => void uncounted.push(message),
     }),
@@ -151,7 +154,7 @@ export async function startApi({
     requests += 1;
   });
   live.start();
-  keyring.listenTo(listener);
+  await apiKeys.start(listener);
   await server.start();
   const { port } = server.listener.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
@@ -162,6 +165,17 @@ export async function startApi({
     damage,
     waiting: () => readModel.waits.count,
     uncounted,
+    refreshKeys: () => apiKeys.refresh(),
+    async makeKey(terms = {}) {
+      const writing = await connectForWriting(asUser(redisUrl, 'operator'));
+      const made = await createApiKey(writing, keyPrefix, {
+        ...{ client: 'pharmacy', expiresAt: null, rate: null },
+        ...terms,
+      });
+      writing.disconnect();
+      await apiKeys.refresh();
+      return made;
+    },
     connections: () => connections,
     requests: () => requests,
     isOpen: ({ localPort }) => ends.has(localPort),
@@ -187,6 +201,7 @@ export async function startApi({
       }),
     async stop() {
       live.stop();
+      apiKeys.stop();
       await server.stop({ timeout: 1_000 });
       redis.disconnect();
       listener.disconnect();

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
+import { ApiKeys } from '../../../api/auth.ts';
 import { LiveVersions } from '../../../api/read/live-versions.ts';
 import { ReadModel } from '../../../api/read/read-model.ts';
-import { ApiKeyring } from '../../../api/reads/keyring.ts';
 import { createServer } from '../../../api/server.ts';
 import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -408,6 +408,7 @@ describe('when Redis has lost data', () => {
       expiresAt: null,
       rate: null,
     });
+    await api().refreshKeys();
     for (const path of dataPaths) expectUnavailable(await send({ ...api(), key }, path), path);
     expectUnavailable(await health(api(), 'ready'), 'ready');
     expect((await health(api(), 'live')).status).to.equal(200);
@@ -431,10 +432,11 @@ describe('an API started while Redis is away', () => {
     const listener = connectForListening(redis.url);
     const keyPrefix = 'medref';
     const live = new LiveVersions({ redis: serving, listener, keyPrefix, sources: importedCollections });
+    const apiKeys = new ApiKeys({ redis: serving, keyPrefix, onDamage: () => undefined });
     const server = await createServer({
       collections: servedCollections,
       readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
-      keyring: new ApiKeyring({ redis: serving, keyPrefix, onDamage: () => undefined }),
+      apiKeys,
       whyAway: () => null,
       host: '127.0.0.1',
       port: 0,
@@ -443,6 +445,7 @@ describe('an API started while Redis is away', () => {
     });
     try {
       live.start();
+      await apiKeys.start(listener);
       await within(1_000, 'the start', server.start());
       const { port } = server.listener.address() as AddressInfo;
       const api = { origin: `http://127.0.0.1:${port}`, port, key };
@@ -466,6 +469,7 @@ describe('an API started while Redis is away', () => {
       );
     } finally {
       live.stop();
+      apiKeys.stop();
       await server.stop({ timeout: 100 });
       serving.disconnect();
       listener.disconnect();
@@ -557,7 +561,7 @@ describe('when each reply of Redis comes late', function () {
   });
 
   it('sends the answers after a late one on the same connection in their order', async () => {
-    const { api } = Object.assign(apis[0] as LateApi, { lateMs: 1_200 });
+    const { api } = Object.assign(apis[0] as LateApi, { lateMs: 2_200 });
     const head = `HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n`;
     const answers = await exchange(
       api,

@@ -3,14 +3,13 @@
 import { BlockList } from 'node:net';
 import { expect } from 'chai';
 import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
-import { unknownKeyBounds } from '../../../api/reads/unknown-keys.ts';
 import { senderOf } from '../../../api/requests/forwarded.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { type ApiOptions, startApi, type TestApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { exchange, send, sendWithoutKey } from '../../support/wire.ts';
+import { exchange, send } from '../../support/wire.ts';
 
 function trusting(...ranges: readonly (readonly [address: string, bits: number])[]): BlockList {
   const list = new BlockList();
@@ -146,20 +145,6 @@ describe('an API behind a proxy that it trusts', () => {
     expect(answered.at(-1)?.address).to.equal('192.0.2.1');
     await send(api, '/nothing');
     expect(answered.at(-1)?.address).to.equal('127.0.0.1');
-  });
-
-  it('limits keys that do not exist by the address of the client', async () => {
-    const attempt = async (client: string) =>
-      (
-        await sendWithoutKey(api, '/products', {
-          headers: { authorization: `Bearer medref_${'x'.repeat(43)}`, 'x-forwarded-for': client },
-        })
-      ).status;
-    const attempts = (length: number, client: (i: number) => string) =>
-      Promise.all(Array.from({ length }, (_, i) => attempt(client(i))));
-    expect(await attempts(unknownKeyBounds.atOnce + 30, () => '192.0.2.1')).to.include(429);
-    expect(await attempt('192.0.2.2')).to.equal(401);
-    expect(await attempts(30, (i) => `9.9.9.${i}, 192.0.2.1`)).to.include(429);
   });
 
   it('tells clients to come by TLS from now on, those alone that did', async () => {

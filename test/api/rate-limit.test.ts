@@ -1,0 +1,176 @@
+// Rate limits of keys as clients meet them, at two API processes that share a Redis.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { products as productCollection } from '../../shared/collections/products.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import type { MadeApiKey } from '../../shared/store/api-keys.ts';
+import { type ApiAnswer, startApi, type TestApi } from '../support/api.ts';
+import { importRecords } from '../support/importing.ts';
+import { products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+
+const accept = { accept: 'application/x-ndjson' };
+
+describe('rates', () => {
+  const redis = useRedis();
+  let connection: Redis;
+  let api: TestApi;
+  let other: TestApi;
+  const clients: (string | null)[] = [];
+  before(async () => {
+    connection = await connectForWriting(redis().url);
+    await importRecords(products(450), productCollection, { redisUrl: redis().url });
+    api = await startApi({
+      redisUrl: redis().url,
+      onAnswered: ({ status, client }) => void (status === 429 && clients.push(client)),
+    });
+    other = await startApi({ redisUrl: redis().url, defaultRate: '2/s' });
+  });
+  after(async () => {
+    await Promise.all([api.stop(), other.stop()]);
+    connection.disconnect();
+  });
+
+  async function makeKey(rate: string | null): Promise<MadeApiKey> {
+    const made = await api.makeKey({ rate });
+    await other.refreshKeys();
+    return made;
+  }
+  const get = (
+    { key }: { key: string },
+    { path = '/products/1', headers = {}, at = api }: { path?: string; headers?: object; at?: TestApi } = {},
+  ): Promise<ApiAnswer> => at.get(path, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  const fieldsOf = ({ headers }: ApiAnswer) =>
+    ['ratelimit-policy', 'ratelimit', 'retry-after'].map((name) => headers.get(name));
+  const countOf = (answers: readonly ApiAnswer[], status: number) =>
+    answers.filter((it) => it.status === status).length;
+
+  /** How often Redis ran a script since the last time. */
+  async function scriptsRun(): Promise<number> {
+    const stats = await connection.info('commandstats');
+    await connection.config('RESETSTAT');
+    return [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce(
+      (sum, [, n]) => sum + Number(n),
+      0,
+    );
+  }
+
+  it('cost a key without one nothing: no field, and no command', async () => {
+    const key = await makeKey(null);
+    await scriptsRun();
+    expect(fieldsOf(await get(key))).to.deep.equal([null, null, null]);
+    expect(await scriptsRun()).to.equal(0);
+  });
+
+  it('let a second’s worth through at once, over all processes, and say what is left', async () => {
+    const key = await makeKey('10/s');
+    const first = await get(key);
+    expect(fieldsOf(first)).to.deep.equal(['"default";q=10;w=1', '"default";r=9;t=1', null]);
+    const from = performance.now();
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, n) =>
+        get(key, { at: n % 2 ? api : other, path: '/products?per-page=1' }),
+      ),
+    );
+    const seconds = (performance.now() - from) / 1_000;
+    expect(countOf(answers, 200)).to.be.within(9, 10 + Math.ceil(10 * seconds));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length + countOf(answers, 200)).to.equal(30);
+    expect(fieldsOf(refused[0] as ApiAnswer)).to.deep.equal(['"default";q=10;w=1', '"default";r=0;t=1', '1']);
+    expect(refused[0]?.text).to.include('"message":"This key may ask 10 times a second. Try again in 1 s."');
+    expect(clients).to.include('pharmacy').and.not.include(null);
+  });
+
+  it('let a key ask again when it was told to, and not before', async () => {
+    const key = await makeKey('1/s');
+    expect((await get(key)).status).to.equal(200);
+    const from = performance.now();
+    expect((await get(key)).status).to.equal(429);
+    await sleep(300);
+    expect((await get(key)).status).to.equal(429);
+    await sleep(from + 1_010 - performance.now());
+    expect((await get(key)).status).to.equal(200);
+  });
+
+  it('count every request: 304, HEAD, a whole list as lines, and errors', async () => {
+    const key = await makeKey('9/s');
+    const etag = (await get(key)).headers.get('etag') ?? '';
+    const held = await get(key, { headers: { 'if-none-match': etag } });
+    expect([held.status, held.headers.get('ratelimit')]).to.deep.equal([304, '"default";r=7;t=1']);
+    const authorization = `Bearer ${key.key}`;
+    const head = await api.get('/products', { method: 'HEAD', headers: { ...accept, authorization } });
+    expect(head.headers.get('ratelimit')).to.equal('"default";r=6;t=1');
+    const lines = await get(key, { path: '/products', headers: accept });
+    expect(lines.text.split('\n')).to.have.length(451);
+    expect(lines.headers.get('ratelimit')).to.equal('"default";r=5;t=1');
+    for (const [path, status, left] of [
+      ['/products/9999', 404, 4],
+      ['/products?page=x', 400, 3],
+      ['/products?version=1', 410, 2],
+    ] as const) {
+      const answer = await get(key, { path });
+      expect([answer.status, answer.headers.get('ratelimit')]).to.deep.equal([
+        status,
+        `"default";r=${left};t=1`,
+      ]);
+    }
+  });
+
+  it('refuse a conditional request, and a whole list, beyond the rate', async () => {
+    const key = await makeKey('1/s');
+    const etag = (await get(key)).headers.get('etag') ?? '';
+    expect((await get(key, { headers: { 'if-none-match': etag } })).status).to.equal(429);
+    expect((await get(key, { path: '/products', headers: accept })).status).to.equal(429);
+  });
+
+  it('do not ask Redis for a key that is beyond its rate, and keep nothing after the second', async () => {
+    const key = await makeKey('2/s');
+    await scriptsRun();
+    const statuses = [(await get(key)).status, (await get(key)).status];
+    for (let n = 0; n < 5; n += 1) statuses.push((await get(key)).status);
+    expect(statuses).to.deep.equal([200, 200, 429, 429, 429, 429, 429]);
+    expect(await scriptsRun()).to.equal(2);
+    await sleep(1_050);
+    expect(await connection.exists(`medref:{rate:${key.id}}`)).to.equal(0);
+  });
+
+  it('are those of the key, else the default', async () => {
+    const [own, usual] = [await makeKey('5/s'), await makeKey(null)];
+    expect(fieldsOf(await get(own, { at: other }))[0]).to.equal('"default";q=5;w=1');
+    expect(fieldsOf(await get(usual, { at: other }))[0]).to.equal('"default";q=2;w=1');
+  });
+
+  it('count errors of requests, too', async () => {
+    const key = await makeKey('3/s');
+    expect((await get(key, { path: '/products/9999' })).status).to.equal(404);
+    expect((await get(key, { path: '/products?page=x' })).status).to.equal(400);
+    expect((await get(key)).headers.get('ratelimit')).to.match(/^"default";r=0;/);
+  });
+
+  it('are not kept where Redis has no memory to count, which is told', async () => {
+    const key = await makeKey('1/s');
+    await connection.config('SET', 'maxmemory', '1');
+    try {
+      for (let n = 0; n < 3; n += 1) expect((await get(key)).status).to.equal(200);
+      expect(api.uncounted[0]).to.match(
+        /^Requests are not held against the rates of their keys: Redis has reached/,
+      );
+    } finally {
+      await connection.config('SET', 'maxmemory', '0');
+    }
+    expect((await get(key)).status).to.equal(200);
+    expect((await get(key)).status).to.equal(429);
+  });
+
+  it('are 503 while Redis is away, as all else', async () => {
+    const key = await makeKey('5/s');
+    expect((await get(key)).status).to.equal(200);
+    redis().pause();
+    try {
+      expect((await get(key, { path: '/products?per-page=2' })).status).to.equal(503);
+    } finally {
+      redis().resume();
+    }
+  });
+});
