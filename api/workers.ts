@@ -4,7 +4,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Counted } from './admin/gathered-metrics.ts';
+import type { MetricValues } from './admin/metrics.ts';
 
 /** A worker that has not ended this long after it was told to stop is killed, in ms; its last responses may take 10 s. */
 export const workerStopMs = 13_000;
@@ -25,7 +25,7 @@ const pauses = { first: 1_000, longest: 60_000 };
 type Order = 'stop' | 'report metrics';
 
 /** What a worker reports: where it serves, once; its metrics, when asked and at its end. */
-type Report = { readonly address: string } | { readonly metrics: Counted };
+type Report = { readonly address: string } | { readonly metrics: MetricValues };
 
 export interface WorkerPoolOptions {
   readonly count: number;
@@ -34,7 +34,7 @@ export interface WorkerPoolOptions {
   readonly signal: AbortSignal;
   readonly startMs?: number;
   readonly stopMs?: number;
-  readonly onMetrics: (worker: number, metrics: Counted) => void;
+  readonly onMetrics: (worker: number, metrics: MetricValues) => void;
   readonly onExit: (worker: number) => void;
 }
 
@@ -170,7 +170,7 @@ export interface Primary {
 }
 
 /** Connects this worker to its primary. @param metrics returns what is reported on demand */
-export function joinPrimary(metrics: () => Promise<Counted>): Primary {
+export function joinPrimary(metrics: () => Promise<MetricValues>): Primary {
   const stopping = new AbortController();
   const report = (report: Report) =>
     // An error means that the primary is gone.

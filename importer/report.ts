@@ -7,7 +7,7 @@ import {
   type ImportOutcome,
   type ImportReport,
   readHistory,
-} from '../shared/ended-imports.ts';
+} from '../shared/import-history.ts';
 import type { Reject, RejectsHeader } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/damage.ts';
@@ -16,7 +16,7 @@ import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Conclusion } from '../shared/store/scripts.ts';
 import type { Validators } from './upstream/body.ts';
 
-export type { ImportOutcome, ImportReport } from '../shared/ended-imports.ts';
+export type { ImportOutcome, ImportReport } from '../shared/import-history.ts';
 
 /** How much of a reason and of a warning is kept, and how many warnings: the history has a hundred reports. */
 const maxSentenceLength = 2_000;

@@ -1,178 +1,181 @@
-// In: what stands in Redis of each collection. Out: gauges of it, which each scrape reads anew; without Redis there are none.
+// Gauges of the collections, which every scrape reads from Redis; if Redis is unavailable, there is only medref_redis_up.
 
 import { Gauge, type Registry } from 'prom-client';
-import type { ServedCollection } from '../../shared/collections/define.ts';
+import type { CollectionState } from '../../shared/collection-status.ts';
 import { knownTime } from '../../shared/dated-ahead.ts';
-import type { ImportOutcome } from '../../shared/ended-imports.ts';
-import { versionOf } from '../../shared/store/versions.ts';
-import type { Standing, Standings } from '../reads/standings.ts';
+import type { ImportOutcome, PastImport } from '../../shared/import-history.ts';
 import { within } from '../reads/within.ts';
 
-/** What the gauges are read from. */
-export interface CollectionMetricsSources {
-  readonly served: readonly ServedCollection[];
-  readonly standings: Pick<Standings, 'read'>;
-}
+/** Reads the state of all served collections, each with its whole import history. */
+export type ReadStates = () => Promise<readonly CollectionState[]>;
 
-/** A scrape waits no longer for Redis, in ms: then Redis is as good as away. */
-const readWithinMs = 2_000;
+/** How long a scrape waits for Redis, in ms. */
+const readTimeoutMs = 2_000;
 
-/** Outcomes that the history may have. */
 const outcomes: readonly ImportOutcome[] = [
   ...(['published', 'unchanged', 'refused', 'failed', 'locked', 'held', 'rolled-back'] as const),
 ];
 
-/** What the report of an import counts. */
+/** The counts of an import report. */
 const counts = ['read', 'written', 'rejected', 'added', 'changed', 'removed'] as const;
 
-type Labels = Readonly<Record<string, string>>;
+/** A value of a gauge; no value: the series is absent. */
+type Value = number | null | undefined;
 
-/** What a gauge is at, by its labels; what is not known is left out. */
-type Figures = Iterable<readonly [Labels, number | null | undefined]>;
+interface GaugeDefinition {
+  readonly name: string;
+  readonly help: string;
+  /** Whether derived collections have the gauge, too. */
+  readonly isOfAll?: boolean;
+  /** The label besides `collection`. */
+  readonly label?: string;
+  /** The value, or the values by that label. */
+  readonly value: (state: CollectionState) => Value | Readonly<Record<string, Value>>;
+}
 
-/** Makes the gauges. */
-export function collectionMetrics(registry: Registry, { served, standings }: CollectionMetricsSources): void {
-  // Nothing is known where Redis is away, or does not answer in time.
-  const ask = sharedWhileUnderWay(() => within(standings.read(), readWithinMs).catch(() => null));
-  const gauge = (
-    name: string,
-    help: string,
-    figuresOf: (all: readonly Standing[] | null) => Figures,
-    labelNames: string[],
-  ) =>
+const definitions: readonly GaugeDefinition[] = [
+  {
+    name: 'live_version',
+    help: 'Number of the live version.',
+    isOfAll: true,
+    value: ({ live }) => live?.version,
+  },
+  {
+    name: 'live_records',
+    help: 'Records of the live version.',
+    isOfAll: true,
+    value: ({ live }) => live?.totalCount,
+  },
+  {
+    name: 'live_published_timestamp_seconds',
+    help: 'When the live version was published; absent if that is in the future.',
+    isOfAll: true,
+    value: ({ live }) => seconds(live && knownTime(live.publishedAt)),
+  },
+  {
+    name: 'checked_timestamp_seconds',
+    help: 'When upstream last had the data of the live version; absent after a rollback, and if that is in the future.',
+    value: ({ checkedAt }) => seconds(checkedAt),
+  },
+  {
+    name: 'last_import_timestamp_seconds',
+    help: 'When the last import ended.',
+    value: (state) => seconds(lastImport(state)?.endedAt),
+  },
+  {
+    name: 'last_import_duration_seconds',
+    help: 'Duration of the last import.',
+    value: (state) => {
+      const last = lastImport(state);
+      return last && last.durationMs / 1000;
+    },
+  },
+  {
+    name: 'last_import_outcome',
+    help: 'Outcome of the last import: 1 for its outcome, 0 for the others.',
+    label: 'outcome',
+    value: (state) => {
+      const last = lastImport(state);
+      return last && by(outcomes, (outcome) => Number(last.outcome === outcome));
+    },
+  },
+  {
+    name: 'last_import_records',
+    help: 'Records of the last import that read any, by what became of them.',
+    label: 'kind',
+    value: ({ lastImports }) => {
+      const last = lastImports.find(({ read }) => read > 0);
+      return last && by(counts, (kind) => last[kind]);
+    },
+  },
+  {
+    name: 'kept_imports',
+    help: 'Imports in the history, which keeps the last hundred, by outcome.',
+    label: 'outcome',
+    value: ({ lastImports }) =>
+      by(outcomes, (outcome) => lastImports.filter((it) => it.outcome === outcome).length),
+  },
+  {
+    name: 'held',
+    help: 'Whether a rollback has paused scheduled imports: 1, else 0.',
+    value: ({ pause }) => Number(pause !== null),
+  },
+  {
+    name: 'held_since_timestamp_seconds',
+    help: 'Since when scheduled imports are paused; absent if they are not.',
+    value: ({ pause }) => seconds(pause?.since),
+  },
+  {
+    name: 'locked',
+    help: 'Whether an import or a rollback is in progress: 1, else 0.',
+    value: ({ lock }) => Number(lock !== null),
+  },
+  {
+    name: 'locked_since_timestamp_seconds',
+    help: 'Since when it is in progress; absent if none is.',
+    value: ({ lock }) => seconds(lock?.since),
+  },
+  {
+    name: 'damage_marks',
+    help: 'Known damage that no import has repaired yet: unreadable keys, and contents that verify marked.',
+    value: ({ damage }) => damage.length,
+  },
+];
+
+/** Registers the gauges. */
+export function collectionMetrics(registry: Registry, read: ReadStates): void {
+  const readOnce = sharedWhileInFlight(() => within(read(), readTimeoutMs).catch(() => null));
+  const registers = [registry];
+  new Gauge({
+    name: 'medref_redis_up',
+    help: 'Whether this scrape could read from Redis: 1, else 0.',
+    registers,
+    async collect() {
+      this.set((await readOnce()) ? 1 : 0);
+    },
+  });
+  for (const { name, help, isOfAll = false, label = '', value } of definitions)
     new Gauge({
-      ...{ name: `medref_${name}`, help, labelNames, registers: [registry] },
-      // Each sets itself: what one of them sets in another is not seen before the next scrape.
+      name: `medref_${name}`,
+      help,
+      labelNames: ['collection', ...(label ? [label] : [])],
+      registers,
       async collect() {
-        const all = await ask();
+        const states = (await readOnce()) ?? [];
         this.reset();
-        for (const [labels, figure] of figuresOf(all))
-          if (figure !== null && figure !== undefined) this.set(labels, figure);
+        for (const state of states) {
+          if (!isOfAll && state.derivedFrom !== null) continue;
+          const { collection } = state;
+          const found = value(state) ?? {};
+          if (typeof found === 'number') this.set({ collection }, found);
+          else
+            for (const [key, it] of Object.entries(found))
+              if (it !== null && it !== undefined) this.set({ collection, [label]: key }, it);
+        }
       },
     });
-  const up = (all: readonly Standing[] | null): Figures => [[{}, all ? 1 : 0]];
-  gauge('redis_up', 'Whether this scrape could be read from Redis: 1, else 0.', up, []);
-
-  /** Of each collection that is served, also those that come and go with another one. */
-  const live = (name: string, help: string, figureOf: (version: LiveFigures) => number | null) =>
-    gauge(`live_${name}`, help, (all) => liveFigures(served, all ?? [], figureOf), ['collection']);
-  live('version', 'Number of the live version.', ({ version }) => version);
-  live('records', 'Records of the live version.', ({ totalCount }) => totalCount);
-  live(
-    'published_timestamp_seconds',
-    'When the live version became live; absent if that is dated in the future.',
-    ({ publishedAt }) => seconds(knownTime(publishedAt)),
-  );
-
-  /** Of each collection that is imported. */
-  const each = (name: string, help: string, figureOf: (standing: Standing) => number | null | undefined) =>
-    gauge(
-      name,
-      help,
-      (all) => (all ?? []).map((it) => [{ collection: it.source.name }, figureOf(it)] as const),
-      ['collection'],
-    );
-  const eachBy = (
-    label: string,
-    values: readonly string[],
-    name: string,
-    help: string,
-    figureOf: (standing: Standing, value: never) => number | null | undefined,
-  ) =>
-    gauge(
-      name,
-      help,
-      (all) =>
-        (all ?? []).flatMap((it) =>
-          values.map(
-            (value) =>
-              [{ collection: it.source.name, [label]: value }, figureOf(it, value as never)] as const,
-          ),
-        ),
-      ['collection', label],
-    );
-  each(
-    'checked_timestamp_seconds',
-    'When upstream was last found to be as the live version; absent after a rollback, and if that is dated in the future.',
-    (it) => seconds(it.checkedAt),
-  );
-  each('last_import_timestamp_seconds', 'When the last import ended.', (it) =>
-    seconds(it.imports?.last?.endedAt),
-  );
-  each(
-    'last_import_duration_seconds',
-    'How long the last import took.',
-    ({ imports }) => imports?.last && imports.last.durationMs / 1000,
-  );
-  eachBy(
-    'outcome',
-    outcomes,
-    'last_import_outcome',
-    'How the last import ended: 1 for its outcome, 0 for the others.',
-    ({ imports }, outcome: ImportOutcome) => imports?.last && Number(imports.last.outcome === outcome),
-  );
-  eachBy(
-    'kind',
-    counts,
-    'last_import_records',
-    'Records of the last import that read any, by what became of them.',
-    ({ imports }, kind: (typeof counts)[number]) => imports?.lastThatRead?.[kind],
-  );
-  eachBy(
-    'outcome',
-    outcomes,
-    'kept_imports',
-    'Imports of the history, which keeps the last hundred, by outcome.',
-    ({ imports }, outcome: ImportOutcome) => imports && (imports.kept.get(outcome) ?? 0),
-  );
-  each('held', 'Whether scheduled imports are held, because of a rollback: 1, else 0.', ({ heldSince }) =>
-    Number(heldSince !== null),
-  );
-  each('held_since_timestamp_seconds', 'Since when they are; absent where they are not.', (it) =>
-    seconds(it.heldSince),
-  );
-  each('locked', 'Whether an import or a rollback is under way: 1, else 0.', ({ lockedSince }) =>
-    Number(lockedSince !== null),
-  );
-  each('locked_since_timestamp_seconds', 'Since when it is; absent where none is.', (it) =>
-    seconds(it.lockedSince),
-  );
-  each(
-    'damage_marks',
-    'Contents that readers found damaged, and that no import has mended yet.',
-    ({ damageMarks }) => damageMarks,
-  );
 }
 
-interface LiveFigures {
-  readonly version: number;
-  readonly totalCount: number;
-  readonly publishedAt: string;
+/** Returns the last import that had the lock. */
+function lastImport({ lastImports }: CollectionState): PastImport | undefined {
+  return lastImports.find(({ outcome }) => outcome !== 'locked');
 }
 
-function* liveFigures(
-  served: readonly ServedCollection[],
-  all: readonly Standing[],
-  figureOf: (version: LiveFigures) => number | null,
-): Generator<readonly [Labels, number | null]> {
-  for (const it of served) {
-    const live = all.find(({ source }) => source === it.source)?.live;
-    const version = live && versionOf(it, live);
-    if (version) yield [{ collection: it.collection.name }, figureOf(version)];
-  }
+function by<Key extends string>(keys: readonly Key[], get: (key: Key) => Value): Record<string, Value> {
+  return Object.fromEntries(keys.map((key) => [key, get(key)]));
 }
 
 function seconds(time: string | null | undefined): number | null {
   return time ? Date.parse(time) / 1000 : null;
 }
 
-/** Asks once for all gauges of a scrape, and for all scrapes that come meanwhile. */
-function sharedWhileUnderWay<Value>(read: () => Promise<Value>): () => Promise<Value> {
-  let asking: Promise<Value> | undefined;
+/** Lets all gauges of a scrape, and scrapes at the same time, share one read. */
+function sharedWhileInFlight<Result>(read: () => Promise<Result>): () => Promise<Result> {
+  let inFlight: Promise<Result> | undefined;
   return () => {
-    asking ??= read().finally(() => {
-      asking = undefined;
+    inFlight ??= read().finally(() => {
+      inFlight = undefined;
     });
-    return asking;
+    return inFlight;
   };
 }

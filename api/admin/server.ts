@@ -1,5 +1,4 @@
-// The admin listener, for operators: GET /metrics, which asks for nothing, and the dashboard on all other paths. It listens
-// on loopback unless told otherwise.
+// The admin listener: GET /metrics, which is open, and the dashboard on all other paths.
 
 import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
@@ -11,12 +10,12 @@ import { type DashboardOptions, dashboardRoutes } from './dashboard/routes.ts';
 export type { DashboardSources } from './dashboard/page.ts';
 export type AdminServer = Server;
 
-/** Metrics as they are told to whoever scrapes them. */
+/** The metrics that a scrape returns. */
 export type ScrapedMetrics = Pick<Registry, 'contentType' | 'metrics'>;
 
 const metricsPath = '/metrics';
 
-/** Builds the server; starting it is the caller's. */
+/** Builds the server; the caller starts it. */
 export async function createAdminServer({
   scraped,
   dashboard,
@@ -31,7 +30,7 @@ export async function createAdminServer({
   const server = hapiServer({
     ...{ host, port, debug: false },
     listener: createListener({ ServerResponse: tracedResponses(() => undefined) }),
-    // Cookies are nothing to us, so malformed ones are no fault.
+    // medref reads no cookies, so a malformed cookie is no error.
     routes: { state: { parse: false, failAction: 'ignore' } },
   });
   await server.register({ plugin: lastAnswers });
@@ -40,6 +39,6 @@ export async function createAdminServer({
     path: metricsPath,
     handler: async (_request, h) => h.response(await scraped.metrics()).type(scraped.contentType),
   });
-  await server.register({ plugin: dashboardRoutes, options: { ...dashboard, besides: metricsPath } });
+  await server.register({ plugin: dashboardRoutes, options: { ...dashboard, openPath: metricsPath } });
   return server;
 }

@@ -1,8 +1,7 @@
 // medref serve: the API, from the first answer to the last, in this process or in several.
 
 import type { AddressInfo } from 'node:net';
-import { type Counted, GatheredMetrics } from '../../api/admin/gathered-metrics.ts';
-import { createMetrics } from '../../api/admin/metrics.ts';
+import { createMetrics, type MetricValues, WorkerMetrics } from '../../api/admin/metrics.ts';
 import {
   type AdminServer,
   createAdminServer,
@@ -11,11 +10,12 @@ import {
 } from '../../api/admin/server.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
-import { Standings } from '../../api/reads/standings.ts';
 import { isWorker, joinPrimary, WorkerPool } from '../../api/workers.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
-import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
+import { readCollectionStates } from '../../shared/collection-status.ts';
+import { servedCollections } from '../../shared/collections/collections.ts';
+import { historyCap } from '../../shared/import-history.ts';
 import { aborted, type CommandContext, createLogger, exitCodes } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
 import { addressOf, drainMs, openReads, type Reads, startDataListener, type Watchers } from '../serving.ts';
@@ -51,12 +51,12 @@ async function serveByWorkers(context: CommandContext, watchers: Watchers, optio
   const { settings } = context;
   const { logger, metrics } = watchers;
   const signal = context.stopSignal();
-  const scraped = new GatheredMetrics(metrics.registry, () => pool.collectMetrics());
+  const scraped = new WorkerMetrics(metrics.registry, () => pool.collectMetrics());
   const pool = new WorkerPool({
     count: settings.workers,
     logger,
     signal,
-    onMetrics: (worker, metrics) => scraped.take(worker, metrics),
+    onMetrics: (worker, metrics) => scraped.set(worker, metrics),
     onExit: (worker) => scraped.end(worker),
   });
   signal.addEventListener('abort', () => pool.stop(), { once: true });
@@ -76,7 +76,7 @@ async function serveByWorkers(context: CommandContext, watchers: Watchers, optio
 }
 
 async function serveAsWorker(context: CommandContext, watchers: Watchers) {
-  const metrics = async () => (await watchers.metrics.registry.getMetricsAsJSON()) as Counted;
+  const metrics = async () => (await watchers.metrics.registry.getMetricsAsJSON()) as MetricValues;
   const primary = joinPrimary(metrics);
   const signal = AbortSignal.any([context.stopSignal(), primary.signal]);
   const reads = openReads(context.settings, watchers);
@@ -111,8 +111,9 @@ async function startAdmin(
 ): Promise<AdminServer | null> {
   const { adminHost: host, adminPort: port, adminToken: token, keyPrefix } = settings;
   const { logger, metrics } = watchers;
-  const standings = new Standings({ redis: reads.redis, keyPrefix, sources: importedCollections });
-  metrics.addCollections({ served: servedCollections, standings });
+  metrics.addCollections(() =>
+    readCollectionStates({ redis: reads.redis, keyPrefix, served: servedCollections, imports: historyCap }),
+  );
   const onWrongPassword = (message: string) => logger.warn(message);
   const dashboard = { sources: dashboardSources(settings, reads), token, onWrongPassword };
   const admin = await createAdminServer({ scraped, dashboard, host, port });

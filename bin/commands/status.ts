@@ -3,8 +3,7 @@
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
-import { type CollectionStatus, judged } from '../../shared/advice.ts';
-import { readState } from '../../shared/collection-state.ts';
+import { type CollectionStatus, evaluate, readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { printable } from '../../shared/escapes.ts';
 import { age, count } from '../../shared/figures.ts';
@@ -25,7 +24,7 @@ export async function statusCommand(
 ): Promise<number> {
   const { keyPrefix, upstreams } = context.settings;
   const { states, ofRedis } = await withRedis(context.settings, async (redis) => ({
-    states: await Promise.all(servedCollections.map((served) => readState(redis, keyPrefix, served))),
+    states: await readCollectionStates({ redis, keyPrefix, served: servedCollections }),
     ofRedis: [
       ...(await setupWarnings(redis, keyPrefix)),
       ...(await userWarnings(redis)),
@@ -35,7 +34,7 @@ export async function statusCommand(
   const warnings = [...settingWarnings(context.settings), ...ofRedis];
   const collections = states.map((state) => {
     const isImported = upstreams.has(state.derivedFrom ?? state.collection);
-    return judged(state, { maxAgeSeconds: maxAge, isImported });
+    return evaluate(state, { maxAgeSeconds: maxAge, isImported });
   });
   const paint = paintFor(context.stdout);
   print(context, { warnings, collections }, options, () => statusText(warnings, collections, paint));

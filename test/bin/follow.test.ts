@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { readLastImportSince, readSeenVersion } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
-import { readHistory } from '../../shared/ended-imports.ts';
+import { readHistory } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { readLiveVersion } from '../../shared/store/versions.ts';

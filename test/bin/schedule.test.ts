@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Waits } from '../../importer/schedule.ts';
-import { readHistory } from '../../shared/ended-imports.ts';
+import { readHistory } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';

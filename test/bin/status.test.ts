@@ -81,8 +81,8 @@ describe('medref status', function () {
     expect(derived).to.deep.include({ collection: 'drugs', derivedFrom: 'products', lock });
     expect(derived?.live).to.deep.include({ version, totalCount: 3 });
     expect(second).to.deep.equal({
-      ...{ collection: 'companies', derivedFrom: null, live: null, checkedAt: null },
-      ...{ lastImports: [], lock: null, hold: null, damage: [], warnings: [], stale: null, advice: [] },
+      ...{ collection: 'companies', derivedFrom: null, liveStatus: 'missing', live: null, checkedAt: null },
+      ...{ lastImports: [], lock: null, pause: null, damage: [], warnings: [], stale: null, advice: [] },
     });
   });
 
@@ -165,7 +165,7 @@ describe('medref status', function () {
     const [advice, ...others] = (await adviceOf()) ?? [];
     expect(others).to.deep.equal([]);
     expect(advice?.problem).to.match(
-      /^Scheduled imports are held since .*, after a rollback to version \d+\.$/,
+      /^Scheduled imports are paused since .*, after a rollback to version \d+\.$/,
     );
     expect(advice?.run).to.deep.equal(['medref import products --dry-run', 'medref resume products']);
     expect(await text()).to.include(`rolled-back  ${version}`);
@@ -178,7 +178,7 @@ describe('medref status', function () {
     expect(collections[0]?.damage).to.deep.equal(['Block 1 is damaged.', 'Block 2 is damaged.']);
     expect(collections[0]?.advice).to.deep.equal([
       {
-        problem: 'A reader has found damage (and 1 more): Block 1 is damaged.',
+        problem: 'Damage found (and 1 more): Block 1 is damaged.',
         run: ['medref verify products', 'medref verify products --repair'],
       },
     ]);
@@ -197,7 +197,7 @@ describe('medref status', function () {
   it('says what to run where nothing was imported yet although there is an upstream', async () => {
     expect(await adviceOf()).to.deep.equal([]);
     expect(await adviceOf([], { PRODUCTS_URL: url })).to.deep.equal([
-      { problem: 'Nothing is live; PRODUCTS_URL was not imported yet.', run: ['medref import products'] },
+      { problem: 'Nothing is live: PRODUCTS_URL was never imported.', run: ['medref import products'] },
     ]);
   });
 
@@ -240,7 +240,7 @@ describe('medref status', function () {
       expect(await ended('7100s')).to.deep.equal([1, true, true, null]);
       expect(await adviceOf(['--max-age', '1h'])).to.deep.equal([
         {
-          problem: 'Upstream was last found as it is live 2 h ago, longer than --max-age allows.',
+          problem: 'Last successful upstream check: 2 h ago; --max-age expects one sooner.',
           run: ['medref import products'],
         },
       ]);
@@ -271,7 +271,7 @@ describe('medref status', function () {
       await date(future, future);
       expect(await ended('9999d')).to.deep.equal([1, true, true, null]);
       expect((await adviceOf(['--max-age', '1d']))?.[0]).to.deep.equal({
-        ...{ problem: 'It is not known when upstream was last checked.', run: ['medref import products'] },
+        ...{ problem: 'The time of the last upstream check is unknown.', run: ['medref import products'] },
       });
       expect((await statusOf()).collections[0]?.stale, 'without --max-age').to.equal(null);
     });

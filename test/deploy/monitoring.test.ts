@@ -9,7 +9,6 @@ import { expect } from 'chai';
 import { parse, stringify } from 'yaml';
 import { createMetrics } from '../../api/admin/metrics.ts';
 import { onPath } from '../../bench/installed.ts';
-import { servedCollections } from '../../shared/collections/collections.ts';
 import { read, root } from '../support/project-files.ts';
 
 const run = promisify(execFile);
@@ -39,7 +38,7 @@ describe('what Prometheus and Grafana are given', function () {
   const shown = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
   const metrics = createMetrics();
   metrics.addWaiting(() => 0);
-  metrics.addCollections({ served: servedCollections, standings: { read: async () => [] } });
+  metrics.addCollections(async () => []);
 
   /** The series that each metric has. */
   const series = metrics.registry.getMetricsAsArray().flatMap((metric) => {

@@ -6,7 +6,7 @@ import type { ImportReport } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
-import { readHistory } from '../../shared/ended-imports.ts';
+import { readHistory } from '../../shared/import-history.ts';
 import { readLastRejects } from '../../shared/last-rejects.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys, contentKeys } from '../../shared/store/keys.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { lifetimes } from '../../importer/lease.ts';
 import type { ImportReport } from '../../importer/report.ts';
-import { readHistory } from '../../shared/ended-imports.ts';
+import { readHistory } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import type { CollectionKeys } from '../../shared/store/keys.ts';
 import { stagedKeys } from '../../shared/store/keys.ts';

@@ -1,94 +1,144 @@
-// The imports of a collection: plots of how long they took and what came of them, and a table.
+// The imports of a collection, and the report of one import.
 
-import { html, raw } from 'hono/html';
-import type { HistoryEntry } from '../../../shared/ended-imports.ts';
-import { collectionKeys } from '../../../shared/store/keys.ts';
-import { markLegend, outcomeBadge, runKindOf } from '../../dashboard/import-words.ts';
-import { importedOf, readCollection } from '../../dashboard/page-parameters.ts';
-import type { Html } from '../../dashboard/shown-text.ts';
-import { runPlot } from '../../plots/run-plot.ts';
-import { type PastImport, readPastImports } from '../../reads/past-imports.ts';
+import Boom from '@hapi/boom';
+import { html } from 'hono/html';
 import {
+  type HistoryEntry,
+  historyCap,
+  type ImportOutcome,
+  importId,
+  type PastImport,
+  readHistory,
+  readImport,
+} from '../../../shared/import-history.ts';
+import { collectionKeys } from '../../../shared/store/keys.ts';
+import { badParameter } from '../../requests/parameters.ts';
+import {
+  commands,
+  facts,
+  type Html,
   none,
   numbers,
   pageLink,
+  sentenceLength,
   shownCount,
   shownDuration,
+  shownText,
   shownTime,
   shownVersion,
   table,
 } from './html.ts';
-import type { PageDefinition } from './page.ts';
+import { type PageDefinition, readCollection, requireParameter } from './page.ts';
 
 export const importsPage: PageDefinition = {
   label: 'Imports',
   collections: 'imported',
-  takes: {},
+  accepts: {},
   async render(context) {
-    const { redis, keyPrefix, served } = context.sources;
-    const { source } = readCollection(context, importedOf(served));
-    const imports = await readPastImports(redis, collectionKeys(keyPrefix, source));
+    const { redis, keyPrefix } = context.sources;
+    const { source } = readCollection(context, importsPage);
+    const { name } = source;
+    const history = await readHistory(redis, collectionKeys(keyPrefix, source), historyCap);
     const body =
-      imports.length === 0
-        ? html`<p>No import of ${source.name} has ended yet. Run <code>medref import ${source.name}</code>.</p>`
-        : html`${plots(imports.map(({ report }) => report))}${importTable(source.name, imports)}`;
-    return { title: `Imports of ${source.name}`, collection: source.name, body };
+      history.length === 0
+        ? html`<p>No import of ${name} has ended yet. Run <code>medref import ${name}</code>.</p>`
+        : importTable(name, history);
+    return { title: `Imports of ${name}`, collection: name, body };
   },
 };
 
-/** How many imports are plotted. */
-const maxPlotted = 60;
-
-/** @param reports latest first */
-function plots(reports: readonly HistoryEntry[]): Html {
-  const shown = reports.slice(0, maxPlotted).reverse();
-  const ends = [dayOf(shown[0]), dayOf(shown.at(-1))] as const;
-  const plot = (name: string, title: string, figureOf: (report: HistoryEntry) => number | null) => {
-    const values = shown.map(figureOf).filter((value) => value !== null);
-    const last = values.at(-1);
-    return runPlot(
-      shown.map((report) => ({
-        kind: runKindOf(report.outcome),
-        value: figureOf(report),
-        label: `${report.outcome}, ${report.endedAt}`,
-      })),
-      {
-        ...{ name, title, ends },
-        description:
-          last === undefined
-            ? 'No import has such a figure. The table below has all figures.'
-            : `${shown.length} imports, the latest on the right: from ${Math.min(...values)} to ${Math.max(...values)}, the last one ${last}. The table below has all figures.`,
-      },
-    );
-  };
-  const ofRead = (member: 'read' | 'rejected') => (report: HistoryEntry) =>
-    report.read > 0 ? report[member] : null;
-  return html`<section aria-labelledby="plots"><h2 id="plots">Over time</h2>
-${markLegend()}
-<div class="plots">${[
-    plot('duration', 'Duration, s', ({ durationMs }) => durationMs / 1000),
-    plot('records', 'Records read', ofRead('read')),
-    plot('rejects', 'Records rejected', ofRead('rejected')),
-  ].map((svg) => raw(svg))}</div></section>`;
-}
-
-function dayOf(report: HistoryEntry | undefined): string {
-  return report?.endedAt.slice(0, 10) ?? '';
-}
-
-function importTable(collection: string, imports: readonly PastImport[]): Html {
+function importTable(collection: string, history: readonly PastImport[]): Html {
   return table(
-    `The last imports of ${collection}, latest first`,
+    `Last imports of ${collection}, latest first`,
     [
       ...['Ended', 'Outcome', 'Version'],
-      ...['Read', 'Rejected', 'Added', 'Changed', 'Removed', 'Took'].map(numbers),
+      ...['Read', 'Rejected', 'Added', 'Changed', 'Removed', 'Duration'].map(numbers),
     ],
-    imports.map(({ id, report }) => [
-      html`<a href="${pageLink('import', { collection, id })}">${shownTime(report.endedAt)}</a>`,
+    history.map((report) => [
+      html`<a href="${pageLink('import', { collection, id: report.id })}">${shownTime(report.endedAt)}</a>`,
       html`${outcomeBadge(report.outcome)}${report.forced ? ' forced' : ''}`,
       report.version === null ? none : shownVersion(report.version),
       ...[report.read, report.rejected, report.added, report.changed, report.removed].map(shownCount),
       shownDuration(report.durationMs),
     ]),
   );
+}
+
+const idAccepts = 'an id from the list of imports, such as 1795316405123-0';
+
+export const importPage: PageDefinition = {
+  parent: 'imports',
+  collections: 'imported',
+  accepts: { id: idAccepts },
+  async render(context) {
+    const { redis, keyPrefix } = context.sources;
+    const { source } = readCollection(context, importPage);
+    const id = requireParameter(context.parameters, 'id', idAccepts);
+    if (!importId.test(id)) throw badParameter('id', `is ${JSON.stringify(id)}`, idAccepts);
+    const report = await readImport(redis, collectionKeys(keyPrefix, source), id);
+    if (report === null) throw Boom.notFound();
+    return { title: `Import of ${source.name}`, collection: source.name, body: reportBody(report) };
+  },
+};
+
+function reportBody(report: HistoryEntry): Html {
+  const { collection, version, previousVersion, reason, warnings } = report;
+  const versionLink = (number: number | null) =>
+    number === null
+      ? none
+      : html`<a href="${pageLink('browse', { collection, version: number })}">${number}</a>`;
+  const hasChanged = version !== null && previousVersion !== null && version !== previousVersion;
+  return html`${facts([
+    ['Outcome', html`${outcomeBadge(report.outcome)}${report.forced ? ' with --force' : ''}`],
+    ['Reason', reason === null ? none : shownText(reason, sentenceLength)],
+    ['Started', shownTime(report.startedAt)],
+    ['Ended', shownTime(report.endedAt)],
+    ['Duration', shownDuration(report.durationMs)],
+    ['Live version', versionLink(version)],
+    ['Live before', versionLink(previousVersion)],
+  ])}
+<h2>Records</h2>
+${facts([
+  ['Read', shownCount(report.read)],
+  ['Valid', shownCount(report.written)],
+  ['Rejected', shownCount(report.rejected)],
+  ['Added', shownCount(report.added)],
+  ['Changed', shownCount(report.changed)],
+  ['Removed', shownCount(report.removed)],
+])}
+${
+  hasChanged
+    ? html`<p><a href="${pageLink('diff', { collection, from: previousVersion, to: version })}">Compare the two versions</a></p>`
+    : ''
+}
+<h2>${warnings.length === 0 ? 'No warnings' : 'Warnings'}</h2>
+<ul>${warnings.map((warning) => html`<li>${shownText(warning, sentenceLength)}</li>`)}</ul>
+${nextSteps(report)}
+<p>The page <a href="${pageLink('rejects', { collection })}">Rejects of ${collection}</a> shows the last import that read records.</p>`;
+}
+
+/** Returns an outcome as a coloured word. */
+export function outcomeBadge(outcome: ImportOutcome): Html {
+  const coloured = ['published', 'unchanged', 'refused', 'failed'];
+  return html`<span class="badge ${coloured.includes(outcome) ? outcome : 'otherwise'}">${outcome}</span>`;
+}
+
+/** Returns the commands that an operator runs after an import with this outcome, if any. */
+export function nextSteps({ collection, outcome, rejected }: HistoryEntry): Html | '' {
+  const rejects = rejected > 0 ? [`medref rejects ${collection}`] : [];
+  const dryRun = `medref import ${collection} --dry-run`;
+  const run: Partial<Record<ImportOutcome, string[]>> = {
+    refused: [...rejects, dryRun],
+    failed: [`medref import ${collection}`],
+    held: [dryRun, `medref resume ${collection}`],
+    'rolled-back': [dryRun, `medref resume ${collection}`],
+  };
+  const next = run[outcome] ?? rejects;
+  if (next.length === 0) return '';
+  return html`<section aria-labelledby="next"><h2 id="next">Next steps</h2>${commands(next)}
+${
+  outcome === 'refused'
+    ? html`<p>If upstream is right, <code>medref import ${collection} --force</code> publishes without the checks.</p>`
+    : ''
+}</section>`;
 }

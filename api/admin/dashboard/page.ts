@@ -1,54 +1,101 @@
-// What a page is: which parameters it takes, and how it is made of what Redis holds.
+// What a page of the dashboard is, and how it reads its parameters.
 
 import type { ServedCollection } from '../../../shared/collections/define.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import type { Html } from '../../dashboard/shown-text.ts';
 import type { ReadModel } from '../../read/read-model.ts';
 import type { VersionComparison } from '../../reads/compared-versions.ts';
-import type { Parameters } from '../../requests/parameters.ts';
+import {
+  badParameter,
+  countTakes,
+  missingParameter,
+  type Parameters,
+  readCount,
+  readParameters,
+} from '../../requests/parameters.ts';
+import type { Html } from './html.ts';
 
-/** What the dashboard reads from, and what it knows of the settings. */
+/** What the dashboard reads from, and the settings that it shows. */
 export interface DashboardSources {
   /** Borrowed. */
   readonly redis: Redis;
   readonly keyPrefix: string;
-  /** Of keys that have none of their own; `undefined`: no limit. */
+  /** The rate of keys without a rate of their own; `undefined`: no limit. */
   readonly defaultRate: string | undefined;
   readonly served: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly comparison: VersionComparison;
   readonly schedule: { readonly cron: string; readonly timezone: string };
-  /** Whether the settings of this process say where a collection comes from. */
+  /** Returns whether the settings of this process name an upstream of the collection. */
   readonly isImported: (collection: string) => boolean;
 }
 
-/** What a page was asked. */
+/** A request for a page. */
 export interface PageContext {
   readonly sources: DashboardSources;
   readonly parameters: Parameters;
 }
 
-/** A page, but for what is around it. */
+/** The content of a page. */
 export interface RenderedPage {
-  /** Also its heading. */
   readonly title: string;
   readonly body: Html;
-  /** The collection it is about; others are offered beside it. */
   readonly collection?: string;
-  /** 200, unless it is given. */
+  /** 200 by default. */
   readonly status?: number;
 }
 
 /** A page of the dashboard. */
 export interface PageDefinition {
-  /** How it is named among the pages; absent: it is reached from others alone. */
+  /** Label in the menu; absent: only other pages link to it. */
   readonly label?: string;
-  /** The name of the page that it belongs to among those; itself, unless it is given. */
-  readonly within?: string;
-  /** Which collections it can be about. */
+  /** Menu entry that the page belongs to; by default the page itself. */
+  readonly parent?: string;
+  /** The collections that the page can show. */
   readonly collections: 'none' | 'imported' | 'served';
-  /** Parameters besides `collection`, and what each takes. */
-  readonly takes: Readonly<Record<string, string>>;
-  /** @throws Boom, NoVersionError, VersionGoneError, whatever the connection throws */
+  /** Parameters besides `collection`, each with what it accepts. */
+  readonly accepts: Readonly<Record<string, string>>;
+  /** @throws Boom, NoVersionError, VersionGoneError, errors of Redis */
   render(context: PageContext): Promise<RenderedPage>;
+}
+
+/** The parameter of lists with several pages. */
+export const pageParameter = { page: countTakes } as const;
+
+/** Reads the parameters of a page. Forms without a script send empty fields, so those count as absent. @throws Boom 400 */
+export function readPageParameters(target: string, accepts: Readonly<Record<string, string>>): Parameters {
+  const [path = '', ...query] = target.split('?');
+  const given = query.join('?').split('&');
+  const filled = given.filter((pair) => pair !== '' && !pair.endsWith('='));
+  return readParameters(`${path}?${filled.join('&')}`, accepts);
+}
+
+/** Returns the requested page of a list, from 1. @throws Boom 400 */
+export function readPage(parameters: Parameters): number {
+  return readCount(parameters, 'page', 1);
+}
+
+/** Returns a parameter that the page requires. @throws Boom 400 */
+export function requireParameter(parameters: Parameters, name: string, accepts: string): string {
+  const text = parameters.get(name);
+  if (text === undefined) throw missingParameter(name, accepts);
+  return text;
+}
+
+/** Returns the collection that the request names, or the first that the page can show. @throws Boom 400 */
+export function readCollection({ parameters, sources }: PageContext, page: PageDefinition): ServedCollection {
+  const collections = collectionsOf(page, sources);
+  const name = parameters.get('collection');
+  const found = name === undefined ? collections[0] : collections.find((it) => it.collection.name === name);
+  if (found) return found;
+  const names = collections.map(({ collection }) => collection.name);
+  throw badParameter('collection', 'is not a collection of this page', `one of ${names.join(', ')}`);
+}
+
+/** Returns the collections that a page can show. */
+export function collectionsOf(
+  { collections }: PageDefinition,
+  { served }: DashboardSources,
+): readonly ServedCollection[] {
+  if (collections === 'none') return [];
+  return collections === 'served' ? served : served.filter((it) => it.collection === it.source);
 }

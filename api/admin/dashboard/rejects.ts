@@ -1,128 +1,127 @@
-// What the last import rejected: by path and reason, and each record with the text around what was wrong.
+// The records that the last import rejected: totals by path and reason, and each record with the fault marked.
 
 import { hash } from 'node:crypto';
 import { html } from 'hono/html';
-import { readHistory } from '../../../shared/ended-imports.ts';
+import { findNodeAtLocation, parseTree } from 'jsonc-parser';
+import { readHistory } from '../../../shared/import-history.ts';
 import { type LastRejects, type Reject, readLastRejects } from '../../../shared/last-rejects.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { type CollectionKeys, collectionKeys } from '../../../shared/store/keys.ts';
-import { nextSteps, outcomeBadge } from '../../dashboard/import-words.ts';
-import { importedOf, pagesTake, readCollection, readPage } from '../../dashboard/page-parameters.ts';
-import { placeOf } from '../../dashboard/reject-place.ts';
-import { type Html, shownText, visible } from '../../dashboard/shown-text.ts';
 import { badParameter } from '../../requests/parameters.ts';
-import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './html.ts';
-import type { PageContext, PageDefinition } from './page.ts';
+import {
+  type Html,
+  numbers,
+  pageLink,
+  pageLinks,
+  sentenceLength,
+  shownCount,
+  shownText,
+  shownTime,
+  table,
+  visible,
+} from './html.ts';
+import { nextSteps, outcomeBadge } from './imports.ts';
+import { type PageContext, type PageDefinition, pageParameter, readCollection, readPage } from './page.ts';
 
-/** How many rejects a page has. */
+/** Rejects on a page. */
 const perPage = 25;
 
-/** How many groups are shown: those with the most rejects. */
+/** Groups in the table: those with the most rejects. */
 const maxGroups = 50;
 
-/** How much is shown around what was wrong, and of it, in characters. */
+/** How much of a record is shown around the fault, and of the fault, in characters. */
 const around = 120;
 const markedLength = 300;
 
-const groupTakes = 'what the table of this page links to';
-
-/** Rejects of one kind. */
-interface Group {
-  readonly name: string;
-  readonly path: string;
-  readonly reason: string;
-  readonly count: number;
-}
+const groupAccepts = 'a group that the table of this page links to';
 
 export const rejectsPage: PageDefinition = {
   label: 'Rejects',
   collections: 'imported',
-  takes: { group: groupTakes, ...pagesTake },
+  accepts: { group: groupAccepts, ...pageParameter },
   async render(context) {
-    const { redis, keyPrefix, served } = context.sources;
-    const { source } = readCollection(context, importedOf(served));
+    const { redis, keyPrefix } = context.sources;
+    const { source } = readCollection(context, rejectsPage);
     const { name } = source;
+    const title = `Rejects of ${name}`;
     const keys = collectionKeys(keyPrefix, source);
     const last = await readLastRejects(redis, keys);
-    const title = `Rejects of ${name}`;
     if (last.endedAt === null)
-      return { title, collection: name, body: html`<p>No import of ${name} has read anything yet.</p>` };
-    const said = await verdict(redis, keys, last.endedAt);
-    const isPart = last.rejects.length < last.total;
-    const body = html`<p>The import of ${name} that ended at ${shownTime(last.endedAt)} rejected ${shownCount(last.total)} ${last.total === 1 ? 'record' : 'records'}${
-      isPart ? `, the first ${shownCount(last.rejects.length)} of which are kept` : ''
-    }.</p>
-${said}
-${last.rejects.length === 0 ? '' : listing(context, name, last)}`;
+      return { title, collection: name, body: html`<p>No import of ${name} has read records yet.</p>` };
+    const { total, rejects } = last;
+    const part = rejects.length < total ? ` medref keeps the first ${shownCount(rejects.length)}.` : '';
+    const body = html`<p>The import of ${name} that ended at ${shownTime(last.endedAt)} rejected ${shownCount(total)} ${total === 1 ? 'record' : 'records'}.${part}</p>
+${await outcomeOf(redis, keys, last)}
+${rejects.length === 0 ? '' : listing(context, name, rejects)}`;
     return { title, collection: name, body };
   },
 };
 
-/** What the checks said of that import, and what to run next. */
-async function verdict(redis: Redis, keys: CollectionKeys, endedAt: string): Promise<Html | ''> {
-  const recent = await readHistory(redis, keys, 10);
-  const report = recent.find((it) => it.endedAt === endedAt);
+/** Returns the outcome of the import with these rejects, if the history still has it. */
+async function outcomeOf(redis: Redis, keys: CollectionKeys, { endedAt }: LastRejects): Promise<Html | ''> {
+  const report = (await readHistory(redis, keys, 10)).find((it) => it.endedAt === endedAt);
   if (!report) return '';
-  return html`<p>It ended as ${outcomeBadge(report.outcome)}${report.reason === null ? '' : html`: ${shownText(report.reason, 2_000)}`}</p>
+  const reason = report.reason === null ? '' : html`: ${shownText(report.reason, sentenceLength)}`;
+  return html`<p>Outcome: ${outcomeBadge(report.outcome)}${reason}</p>
 ${nextSteps(report)}`;
 }
 
-function listing({ parameters }: PageContext, name: string, { rejects }: LastRejects): Html {
-  const groups = groupsOf(rejects);
-  const asked = parameters.get('group');
-  if (asked !== undefined && !groups.some((group) => group.name === asked))
-    throw badParameter('group', 'names none of the last import', groupTakes);
-  const its = asked === undefined ? rejects : rejects.filter((reject) => groupName(reject) === asked);
+/** Rejects with the same path and reason. */
+interface Group {
+  readonly name: string;
+  readonly path: string;
+  readonly reason: string;
+  readonly rejects: Reject[];
+}
+
+function listing({ parameters }: PageContext, collection: string, all: readonly Reject[]): Html {
+  const groups = groupsOf(all);
+  const name = parameters.get('group');
+  const group = groups.find((it) => it.name === name);
+  if (name !== undefined && !group)
+    throw badParameter('group', 'is not a group of the last import', groupAccepts);
+  const rejects = group?.rejects ?? all;
   const page = readPage(parameters);
-  const shown = its.slice((page - 1) * perPage, page * perPage);
+  const linkTo = (it: number) => pageLink('rejects', { collection, group: name, page: it });
   return html`${table(
-    groups.length > maxGroups
-      ? `The ${maxGroups} most frequent kinds of ${groups.length}`
-      : 'By path and reason',
+    groups.length > maxGroups ? `By path and reason: ${maxGroups} of ${groups.length}` : 'By path and reason',
     ['Path', 'Reason', numbers('Records')],
     groups
       .slice(0, maxGroups)
-      .map((group) => [
-        shownText(group.path),
-        html`<a href="${pageLink('rejects', { collection: name, group: group.name })}">${shownText(group.reason)}</a>`,
-        shownCount(group.count),
+      .map((it) => [
+        shownText(it.path),
+        html`<a href="${pageLink('rejects', { collection, group: it.name })}">${shownText(it.reason)}</a>`,
+        shownCount(it.rejects.length),
       ]),
   )}
-<section aria-labelledby="records"><h2 id="records">${asked === undefined ? 'Each record' : 'Records of one kind'}</h2>
-${asked === undefined ? '' : html`<p><a href="${pageLink('rejects', { collection: name })}">All kinds</a></p>`}
-<ol class="rejects">${shown.map(rejectItem)}</ol>
-${pageLinks({ page, perPage, total: its.length }, (it) => pageLink('rejects', { collection: name, group: asked, page: it }))}</section>`;
+<section aria-labelledby="records"><h2 id="records">${group ? 'Records of this group' : 'All records'}</h2>
+${group ? html`<p><a href="${pageLink('rejects', { collection })}">All groups</a></p>` : ''}
+<ol class="rejects">${rejects.slice((page - 1) * perPage, page * perPage).map(rejectItem)}</ol>
+${pageLinks({ page, perPage, total: rejects.length }, linkTo)}</section>`;
 }
 
-/** The most frequent first. */
+/** Groups rejects by path and reason, without the indexes and positions in them; the largest group comes first. */
 function groupsOf(rejects: readonly Reject[]): Group[] {
   const groups = new Map<string, Group>();
   for (const reject of rejects) {
-    const name = groupName(reject);
-    const count = (groups.get(name)?.count ?? 0) + 1;
-    groups.set(name, { name, count, ...kindOf(reject) });
+    const path = reject.path.replace(/\[\d+\]/g, '[*]');
+    const reason = reject.reason.replace(/\bposition \d+/g, 'position …');
+    const name = hash('sha1', `${path} ${reason}`).slice(0, 12);
+    const group = groups.get(name) ?? { name, path, reason, rejects: [] };
+    group.rejects.push(reject);
+    groups.set(name, group);
   }
-  return [...groups.values()].sort((a, b) => b.count - a.count);
-}
-
-/** The same place in other records, and the same reason, whichever element or position it names. */
-function kindOf({ path, reason }: Reject): { path: string; reason: string } {
-  return { path: path.replace(/\[\d+\]/g, '[*]'), reason: reason.replace(/\bposition \d+/g, 'position …') };
-}
-
-function groupName(reject: Reject): string {
-  const { path, reason } = kindOf(reject);
-  return hash('sha1', `${path} ${reason}`).slice(0, 12);
+  return [...groups.values()].sort((a, b) => b.rejects.length - a.rejects.length);
 }
 
 function rejectItem({ position, path, reason, raw }: Reject): Html {
   return html`<li><h3>Position ${shownCount(position)}</h3>
 <p><code>${shownText(path)}</code> ${shownText(reason, 500)}</p>
-<pre class="raw"><code>${surroundings(raw, path)}</code></pre></li>`;
+<pre class="raw"><code>${markedFault(raw, path)}</code></pre></li>`;
 }
 
-/** The text around what was wrong, with that marked; the beginning of the record where it is not there. */
-function surroundings(raw: string, path: string): Html {
+/** Returns the text around the fault with the fault marked, or the beginning of the record if the path leads nowhere. */
+function markedFault(raw: string, path: string): Html {
   const place = placeOf(raw, path);
   if (!place) return shownText(raw, 2 * around + markedLength);
   const from = Math.max(0, place.from - around);
@@ -132,4 +131,23 @@ function surroundings(raw: string, path: string): Html {
   return html`<bdi class="text">${from > 0 ? '…' : ''}${visible(raw.slice(from, place.from))}<mark>${visible(raw.slice(place.from, end))}${
     isCut ? '…' : ''
   }</mark>${isCut ? '' : visible(raw.slice(end, until))}${until < raw.length ? '…' : ''}</bdi>`;
+}
+
+/** A step of a JSON path: `.name`, `[3]`, or `["the name"]`. */
+const step = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y;
+
+/** Returns where a JSON path leads in a record, which may be cut off or no JSON, or `null` if it leads nowhere. */
+export function placeOf(raw: string, path: string): { from: number; until: number } | null {
+  const steps: (string | number)[] = [];
+  step.lastIndex = 1;
+  while (step.lastIndex < path.length) {
+    const found = step.exec(path);
+    if (!found) return null; // The path is cut off.
+    const [, name, index, quoted] = found;
+    if (index !== undefined) steps.push(Number(index));
+    else steps.push(name ?? (JSON.parse(quoted as string) as string));
+  }
+  const root = steps.length > 0 && parseTree(raw, [], { disallowComments: true });
+  const node = root && findNodeAtLocation(root, steps);
+  return node ? { from: node.offset, until: node.offset + node.length } : null;
 }

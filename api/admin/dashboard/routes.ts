@@ -1,19 +1,47 @@
-// The dashboard on the admin listener: who may read it, which methods, the headers of every page, errors as pages. What
-// renders is loaded when the first page is asked for.
+// The routes of the dashboard: who may read it, which page a path is, the headers of every page, and error pages.
 
+import { STATUS_CODES } from 'node:http';
 import Boom from '@hapi/boom';
-import type { Plugin, Request, ResponseObject, ResponseToolkit, Server } from '@hapi/hapi';
+import type { Plugin, Request, Server } from '@hapi/hapi';
+import { html } from 'hono/html';
+import { damageIn } from '../../../shared/redis/damage.ts';
+import { fixedAnswer } from '../../answers/fixed-answer.ts';
 import { VersionGoneError } from '../../read/versions.ts';
-import { late, type Trouble, troubleOf } from '../../reads/trouble.ts';
+import { late, troubleOf } from '../../reads/trouble.ts';
 import { LateError, within } from '../../reads/within.ts';
 import { unreadBody } from '../../requests/unread-body.ts';
-import { adminAccess } from '../admin-access.ts';
-import type { DashboardSources } from './page.ts';
+import { adminAccess } from '../access.ts';
+import { layout, sentenceLength, shownText } from './html.ts';
+import { importPage, importsPage } from './imports.ts';
+import { keysPage } from './keys.ts';
+import { overviewPage } from './overview.ts';
+import { collectionsOf, type DashboardSources, type PageDefinition, readPageParameters } from './page.ts';
+import { browsePage, recordPage } from './records.ts';
+import { rejectsPage } from './rejects.ts';
+import { styleText } from './style.ts';
+import { diffPage, versionsPage } from './versions.ts';
 
-/** A page that is not made within this, in ms, is not made. */
-const renderedWithinMs = 2_000;
+/** The pages by their paths, in the order of the menu. */
+const pages: Readonly<Record<string, PageDefinition>> = {
+  '': overviewPage,
+  imports: importsPage,
+  import: importPage,
+  versions: versionsPage,
+  diff: diffPage,
+  browse: browsePage,
+  record: recordPage,
+  rejects: rejectsPage,
+  keys: keysPage,
+};
 
-/** Nothing but the style sheet; forms lead to the dashboard itself; nobody may frame it. */
+const menu = Object.entries(pages).flatMap(([name, { label }]) =>
+  label === undefined ? [] : [{ name, label }],
+);
+
+/** How long a page may take, in ms. */
+const pageTimeoutMs = 2_000;
+
+/** Allows only the style sheet and forms of the dashboard, and no frame around it. */
 const policy = [
   ...["default-src 'none'", "style-src 'self'", 'img-src data:', "form-action 'self'"],
   ...["base-uri 'none'", "frame-ancestors 'none'"],
@@ -33,92 +61,110 @@ export interface DashboardOptions {
   readonly sources: DashboardSources;
   /** See {@link adminAccess}. */
   readonly token: string | undefined;
-  /** Told of each wrong password, as a sentence; nobody is unless it is given. */
+  /** Logs a wrong password, as a sentence. */
   readonly onWrongPassword?: (message: string) => void;
-  /** Tests shorten how long a page may take. */
+  /** How long a page may take, in ms; 2,000 by default. */
   readonly withinMs?: number;
 }
 
-/** Serves the dashboard on all paths that no other route has; a path of another route is `besides`, and open to all. */
-export const dashboardRoutes: Plugin<DashboardOptions & { readonly besides: string }> = {
+/** Serves the dashboard on every path without a route of its own; the path `openPath` needs no password. */
+export const dashboardRoutes: Plugin<DashboardOptions & { readonly openPath: string }> = {
   name: 'dashboard-routes',
-  register(server: Server, options: DashboardOptions & { readonly besides: string }) {
-    const { sources, token, onWrongPassword = () => undefined } = options;
-    const { withinMs = renderedWithinMs, besides } = options;
+  register(server: Server, options: DashboardOptions & { readonly openPath: string }) {
+    const { sources, token, openPath, withinMs = pageTimeoutMs, onWrongPassword = () => undefined } = options;
     const requireAccess = adminAccess(token, (network) =>
-      onWrongPassword(`A wrong password for the dashboard came from ${network}.`),
+      onWrongPassword(`Wrong password for the dashboard from ${network}.`),
     );
     server.ext('onRequest', ({ path, raw }, h) => {
-      if (path !== besides) requireAccess(raw.req);
+      if (path !== openPath) requireAccess(raw.req);
       return h.continue;
     });
-    server.route({
-      method: '*',
-      path: '/{page*}',
-      options: { payload: unreadBody },
-      handler: async (request, h) => {
-        if (!['get', 'head'].includes(request.method)) throw notAllowed(request.method);
-        const { renderPage, styleSheet } = await import('../../dashboard/dashboard.ts');
-        const name = (request.params['page'] as string | undefined) ?? '';
-        if (name === 'style.css') return styleSheet(request, h);
-        const rendering = renderPage(sources, { name, target: request.raw.req.url ?? '' });
-        const { status, text } = await within(rendering, withinMs);
-        return h.response(text).code(status).type('text/html');
+    const styleSheet = fixedAnswer({ type: 'text/css; charset=utf-8', bytes: Buffer.from(styleText) });
+    server.route([
+      { method: 'GET', path: '/style.css', handler: styleSheet },
+      {
+        method: '*',
+        path: '/{page*}',
+        options: { payload: unreadBody },
+        handler: async (request, h) => {
+          if (!['get', 'head'].includes(request.method)) throw notAllowed(request.method);
+          const { status, text } = await within(renderPage(sources, request), withinMs);
+          return h.response(text).code(status).type('text/html');
+        },
       },
-    });
+    ]);
     server.ext('onPreResponse', async (request, h) => {
       const { response } = request;
-      if (request.route.path === besides) return h.continue;
-      const page = response instanceof Error ? await errorPage(response, h, sources) : response;
-      for (const [name, value] of Object.entries(pageHeaders))
-        if (page.headers[name] === undefined) page.header(name, value);
-      return page === response ? h.continue : page;
+      if (request.route.path === openPath) return h.continue;
+      if (!(response instanceof Error)) {
+        for (const [name, value] of Object.entries(pageHeaders))
+          if (response.headers[name] === undefined) response.header(name, value);
+        return h.continue;
+      }
+      const { status, headers, sentences } = await errorFacts(sources, response);
+      const body = html`${sentences.map((sentence) => html`<p>${shownText(sentence, sentenceLength)}</p>`)}
+<p><a href="./">Overview</a></p>`;
+      const text = await layout({ title: `${status} ${STATUS_CODES[status] ?? 'Error'}`, body, menu });
+      const page = h.response(text).code(status).type('text/html');
+      for (const [name, value] of Object.entries({ ...pageHeaders, ...headers }))
+        page.header(name, String(value));
+      return page;
     });
   },
 };
 
+/** @throws Boom 404 if there is no such page, and the errors of the page */
+async function renderPage(
+  sources: DashboardSources,
+  request: Request,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const name = (request.params['page'] as string | undefined) ?? '';
+  const page = Object.hasOwn(pages, name) ? pages[name] : undefined;
+  if (!page) throw Boom.notFound();
+  const collections = collectionsOf(page, sources).map((it) => it.collection.name);
+  const accepts = {
+    ...(collections.length > 0 && { collection: `one of ${collections.join(', ')}` }),
+    ...page.accepts,
+  };
+  const parameters = readPageParameters(request.raw.req.url ?? '', accepts);
+  const { title, body, collection, status = 200 } = await page.render({ sources, parameters });
+  const current = page.parent ?? name;
+  return { status, text: await layout({ title, body, menu, current, collections, collection }) };
+}
+
 function notAllowed(method: Request['method']): Boom.Boom {
-  const error = Boom.methodNotAllowed(`${method.toUpperCase()} is not possible here; GET and HEAD are.`);
+  const error = Boom.methodNotAllowed(`${method.toUpperCase()} is not allowed; use GET or HEAD.`);
   error.output.headers['Allow'] = 'GET, HEAD';
   return error;
 }
 
-async function errorPage(
-  error: Boom.Boom,
-  h: ResponseToolkit,
-  sources: DashboardSources,
-): Promise<ResponseObject> {
-  const { renderError, damageTold } = await import('../../dashboard/dashboard.ts');
-  const trouble =
-    error instanceof LateError ? late : ((await damageTold(sources, error)) ?? troubleOf(error));
-  const { status, headers, sentences } = trouble ? ofTrouble(trouble) : ofBoom(error);
-  const page = h
-    .response(await renderError(sources, { status, sentences }))
-    .code(status)
-    .type('text/html');
-  for (const [name, value] of Object.entries(headers)) page.header(name, String(value));
-  return page;
-}
-
 interface ErrorFacts {
   readonly status: number;
-  readonly headers: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, unknown>>;
   readonly sentences: readonly string[];
 }
 
-function ofTrouble({ cause, status, message, reason, retryAfter }: Trouble): ErrorFacts {
-  const sentences = [message, ...(reason === null || reason === message ? [] : [reason])];
-  // Nobody has to come again for that; somebody has to import.
-  if (cause === 'nothing-published') return { status: 404, headers: {}, sentences };
-  return { status, headers: retryAfter === null ? {} : { 'retry-after': retryAfter }, sentences };
-}
-
-function ofBoom(error: Boom.Boom): ErrorFacts {
-  if (error instanceof VersionGoneError) return { status: 410, headers: {}, sentences: [error.message] };
+async function errorFacts({ redis }: DashboardSources, error: Boom.Boom): Promise<ErrorFacts> {
+  const damage = await damageIn(redis, error);
+  if (damage)
+    return {
+      status: 503,
+      sentences: [`${damage.message} Run medref verify, or see docs/OPERATIONS.md, "A damaged key".`],
+    };
+  const trouble = error instanceof LateError ? late : troubleOf(error);
+  if (trouble) {
+    const { cause, status, message, reason, retryAfter } = trouble;
+    const sentences = [...new Set([message, reason])].filter((it) => it !== null);
+    // To retry does not help: somebody has to import.
+    if (cause === 'nothing-published') return { status: 404, sentences };
+    return { status, headers: retryAfter === null ? {} : { 'retry-after': retryAfter }, sentences };
+  }
+  if (error instanceof VersionGoneError) return { status: 410, sentences: [error.message] };
   const { statusCode: status, headers } = error.output;
   if (status === 404) return { status, headers, sentences: ['There is no such page.'] };
   return {
-    ...{ status, headers: headers as Readonly<Record<string, unknown>> },
-    sentences: [status >= 500 ? 'Something went wrong here. That is a mistake of medref.' : error.message],
+    status,
+    headers,
+    sentences: [status >= 500 ? 'Internal error; it has been logged.' : error.message],
   };
 }

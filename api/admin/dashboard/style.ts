@@ -1,9 +1,7 @@
-// The one style sheet of the dashboard: calm, by light and by dark, from a phone to a wide screen.
+// The style sheet of the dashboard, in light and dark, from a phone to a wide screen.
 
-import { plotStyle } from '../../../bench/svg-figure.ts';
-
-/** Colours hold WCAG AA against what they stand on, in both schemes. */
-const pageStyle = `:root {
+/** Every colour has the contrast that WCAG AA requires, in both schemes. */
+export const styleText = `:root {
   color-scheme: light dark;
   --ground: #ffffff; --raised: #f6f8fa; --line: #d1d9e0; --text: #1f2328; --quiet: #59636e; --link: #0550ae;
   --good: #0550ae; --good-ground: #ddf4ff; --warn: #7d4e00; --warn-ground: #fff1d6; --bad: #a40e26; --bad-ground: #ffebe9;
@@ -71,7 +69,7 @@ time, .whole, .whole .text { white-space: nowrap; }
 .card .facts > div { grid-template-columns: 8rem 1fr; }
 .card .facts time { white-space: normal; }
 .scroll { width: fit-content; max-width: 100%; overflow-x: auto; margin: 0 0 1rem; border: 1px solid var(--line); border-radius: 8px; }
-.scroll pre { margin: 0; padding: .75rem 1rem; overflow-wrap: anywhere; white-space: pre-wrap; }
+.scroll pre { margin: 0; max-height: 40rem; padding: .75rem 1rem; overflow-wrap: anywhere; white-space: pre-wrap; }
 table { min-width: min(36rem, calc(100vw - 4rem)); border-collapse: collapse; }
 caption { padding: .6rem; text-align: start; font-weight: 600; }
 th, td { padding: .4rem .6rem; border-top: 1px solid var(--line); text-align: start; vertical-align: top; font-weight: 400; }
@@ -98,11 +96,6 @@ button { background: var(--good-ground); color: var(--good); border-color: var(-
 .change table { table-layout: fixed; width: 100%; min-width: 34rem; }
 .change .scroll { width: auto; }
 .change th:first-child { width: 9rem; }
-.plots { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); margin-bottom: 1.5rem; }
-.plots svg { width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
-.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 0 0 .75rem; padding: 0; list-style: none; color: var(--quiet); font-size: .875rem; }
-.legend svg { vertical-align: -2px; }
-summary { cursor: pointer; }
 @media (max-width: 40rem) {
   header, main, footer { padding-inline: .75rem; }
   .facts > div, .card .facts > div { grid-template-columns: 1fr; margin-bottom: .25rem; }
@@ -113,5 +106,3 @@ summary { cursor: pointer; }
 }
 @media (prefers-contrast: more) { :root { --quiet: var(--text); --line: var(--text); } }
 `;
-
-export const styleText = `${pageStyle}${plotStyle.replace(/^ {4}/gm, '')}\n`;

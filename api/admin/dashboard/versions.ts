@@ -1,47 +1,108 @@
-// What differs between two kept versions: how many records, in which members, and each record, page by page.
+// The kept versions of a collection, and the differences between two of them.
 
 import { html } from 'hono/html';
-import type { ServedCollection } from '../../../shared/collections/define.ts';
-import { valueAt } from '../../../shared/collections/define.ts';
+import { type ServedCollection, valueAt } from '../../../shared/collections/define.ts';
 import { differingMembers } from '../../../shared/differing-members.ts';
-import { markedDifference } from '../../dashboard/marked-difference.ts';
-import { pagesTake, readCollection, readPage } from '../../dashboard/page-parameters.ts';
-import { listedRecord } from '../../dashboard/record-words.ts';
-import { type Html, shownText } from '../../dashboard/shown-text.ts';
-import { comparisonForm } from '../../dashboard/versions-page.ts';
+import { contentOf, type Version } from '../../../shared/store/versions.ts';
 import { type ChangeKind, changeKinds } from '../../read/changes.ts';
 import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../reads/compared-versions.ts';
 import { badParameter, countTakes, missingParameter, readCount } from '../../requests/parameters.ts';
-import { numbers, pageLink, pageLinks, shownCount, shownTime, table } from './html.ts';
-import type { PageContext, PageDefinition } from './page.ts';
+import {
+  type Html,
+  none,
+  numbers,
+  pageLink,
+  pageLinks,
+  shownCount,
+  shownText,
+  shownTime,
+  shownVersion,
+  table,
+  versionField,
+  visible,
+} from './html.ts';
+import { type PageContext, type PageDefinition, pageParameter, readCollection, readPage } from './page.ts';
 
-/** How many records a page has. */
+/** Records on a page of differences. */
 const perPage = 50;
 
-const kindTakes = `one of ${changeKinds.join(', ')}`;
+/** Longer values are cut and not marked, in characters. */
+const markedLength = 600;
+const cutLength = 300;
+
+export const versionsPage: PageDefinition = {
+  label: 'Versions',
+  collections: 'served',
+  accepts: {},
+  async render(context) {
+    const { readModel } = context.sources;
+    const served = readCollection(context, versionsPage);
+    const { name } = served.collection;
+    const { version: live } = await readModel.target(served, undefined);
+    const kept = await readModel.keptVersions(served);
+    const body = html`${comparisonForm(name, kept, { from: kept[1]?.version, to: kept[0]?.version })}
+${table(
+  `Kept versions of ${name}, latest first`,
+  ['Version', 'Published', 'Content of', numbers('Records'), 'Checksum', 'Compare'],
+  kept.map(({ version, publishedAt, totalCount, checksum, forced, ...its }, n) => {
+    const content = contentOf(its);
+    const before = kept[n + 1]?.version;
+    return [
+      html`<a href="${pageLink('browse', { collection: name, version })}">${shownVersion(version)}</a>${
+        version === live.version ? html` <span class="badge published">live</span>` : ''
+      }${forced ? ' forced' : ''}`,
+      shownTime(publishedAt),
+      content === version ? 'itself' : shownVersion(content),
+      shownCount(totalCount),
+      html`<code>${checksum.slice(0, 12)}</code>`,
+      before === undefined
+        ? none
+        : html`<a href="${pageLink('diff', { collection: name, from: before, to: version })}">with ${before}</a>`,
+    ];
+  }),
+)}`;
+    return { title: `Versions of ${name}`, collection: name, body };
+  },
+};
+
+/** Returns a form that compares two versions, if two are kept. */
+function comparisonForm(
+  collection: string,
+  kept: readonly Version[],
+  { from, to }: { from: number | undefined; to: number | undefined },
+): Html | '' {
+  if (kept.length < 2) return '';
+  return html`<form action="diff" method="get" class="asks" aria-label="Compare two versions">
+<input type="hidden" name="collection" value="${collection}">
+${versionField({ name: 'from', label: 'From version', selected: from }, kept)}
+${versionField({ name: 'to', label: 'to version', selected: to }, kept)}
+<button>Compare</button></form>`;
+}
+
+const kindAccepts = `one of ${changeKinds.join(', ')}`;
 
 export const diffPage: PageDefinition = {
-  within: 'versions',
+  parent: 'versions',
   collections: 'served',
-  takes: { from: countTakes, to: countTakes, kind: kindTakes, ...pagesTake },
+  accepts: { from: countTakes, to: countTakes, kind: kindAccepts, ...pageParameter },
   async render(context) {
-    const { comparison, readModel, served } = context.sources;
-    const its = readCollection(context, served);
-    const { name } = its.collection;
-    const versions = await comparedVersions(context, its);
-    const kept = await readModel.keptVersions(its);
+    const { comparison, readModel } = context.sources;
+    const served = readCollection(context, diffPage);
+    const { name } = served.collection;
+    const versions = await comparedVersions(context, served);
+    const kept = await readModel.keptVersions(served);
     const [from, to] = [versions.from.version, versions.to.version];
     const ids = await comparison.ids(versions);
     const counts = await comparison.memberCounts(versions);
     const kind = readKind(context) ?? changeKinds.find((it) => ids[it].length > 0) ?? 'added';
     const page = readPage(context.parameters);
     const records = await comparison.records(versions, ids[kind].slice((page - 1) * perPage, page * perPage));
-    const linkTo = (asked: { kind: ChangeKind; page?: number }) =>
-      pageLink('diff', { collection: name, from: from.version, to: to.version, ...asked });
+    const linkTo = (query: { kind: ChangeKind; page?: number }) =>
+      pageLink('diff', { collection: name, from: from.version, to: to.version, ...query });
     const total = ids[kind].length;
-    const body = html`${comparisonForm(name, kept, [from.version, to.version])}
-<p>From version ${from.version}, live since ${shownTime(from.publishedAt)}, to version ${to.version}, live since ${shownTime(to.publishedAt)}.</p>
-<nav class="tabs" aria-label="What became of records"><ul>${changeKinds.map(
+    const body = html`${comparisonForm(name, kept, { from: from.version, to: to.version })}
+<p>From version ${from.version}, published ${shownTime(from.publishedAt)}, to version ${to.version}, published ${shownTime(to.publishedAt)}.</p>
+<nav class="tabs" aria-label="Kinds of change"><ul>${changeKinds.map(
       (it) =>
         html`<li><a href="${linkTo({ kind: it })}"${it === kind ? html` aria-current="page"` : ''}>${shownCount(ids[it].length)} ${it}</a></li>`,
     )}</ul></nav>
@@ -51,27 +112,28 @@ ${
   total === 0
     ? html`<p>No record was ${kind}.</p>`
     : kind === 'changed'
-      ? changedRecords(its, to.version, records)
-      : oneSidedRecords(its, { kind, version: kind === 'added' ? to.version : from.version, records })
+      ? changedRecords(served, to.version, records)
+      : otherRecords(served, { kind, version: kind === 'added' ? to.version : from.version, records })
 }
 ${pageLinks({ page, perPage, total }, (it) => linkTo({ kind, page: it }))}</section>`;
-    return { title: `What differs in ${name}`, collection: name, body };
+    return { title: `Differences in ${name}`, collection: name, body };
   },
 };
 
-/** The two versions, the earlier one first, whichever was named first. @throws Boom 400, VersionGoneError */
+/** Returns the two versions, the earlier first, in whichever order they were named. @throws Boom 400, VersionGoneError */
 async function comparedVersions(
   { sources, parameters }: PageContext,
-  its: ServedCollection,
+  served: ServedCollection,
 ): Promise<ComparedVersions> {
-  const [one, other] = ['from', 'to'].map((name) => {
+  const read = (name: string) => {
     const version = readCount(parameters, name, null);
     if (version === null) throw missingParameter(name, countTakes);
     return version;
-  }) as [number, number];
+  };
+  const [one, other] = [read('from'), read('to')];
   const [from, to] = await Promise.all([
-    sources.readModel.target(its, Math.min(one, other)),
-    sources.readModel.target(its, Math.max(one, other)),
+    sources.readModel.target(served, Math.min(one, other)),
+    sources.readModel.target(served, Math.max(one, other)),
   ]);
   return { from, to };
 }
@@ -81,20 +143,20 @@ function readKind({ parameters }: PageContext): ChangeKind | null {
   if (text === undefined) return null;
   const kind = changeKinds.find((it) => it === text);
   if (kind) return kind;
-  throw badParameter('kind', `is ${JSON.stringify(text)}`, kindTakes);
+  throw badParameter('kind', `is ${JSON.stringify(text)}`, kindAccepts);
 }
 
 function memberTable({ compared, changed, members }: MemberCounts): Html | '' {
   if (members.length === 0) return '';
-  const of = compared < changed ? `the first ${shownCount(compared)} of ${shownCount(changed)}` : 'all';
+  const part = compared < changed ? `the first ${shownCount(compared)} of ${shownCount(changed)}` : 'all';
   return table(
-    `Members that differ, in ${of} changed records`,
-    ['Member', numbers('Records')],
+    `Changed fields in ${part} changed records`,
+    ['Field', numbers('Records')],
     members.map(([name, records]) => [html`<code>${name}</code>`, shownCount(records)]),
   );
 }
 
-function oneSidedRecords(
+function otherRecords(
   { collection }: ServedCollection,
   { kind, version, records }: { kind: ChangeKind; version: number; records: readonly ComparedRecord[] },
 ): Html {
@@ -105,7 +167,7 @@ function oneSidedRecords(
       const json = before ?? after;
       return [
         recordLink(collection.name, id, version),
-        json === null ? goneRecord : shownText(listedRecord(collection, json).name),
+        json === null ? missingRecord : shownText(collection.nameOf(JSON.parse(json))),
       ];
     }),
   );
@@ -117,23 +179,53 @@ function changedRecords(
   records: readonly ComparedRecord[],
 ): Html {
   return html`${records.map(({ id, before, after }) => {
-    if (before === null || after === null)
-      return html`<p>${recordLink(collection.name, id, version)} ${goneRecord}</p>`;
-    const { name, record } = listedRecord(collection, after);
-    const older: unknown = JSON.parse(before);
-    const rows = differingMembers(older, record).map((member) => {
+    const link = recordLink(collection.name, id, version);
+    if (before === null || after === null) return html`<p>${link} ${missingRecord}</p>`;
+    const [older, newer]: unknown[] = [JSON.parse(before), JSON.parse(after)];
+    const rows = differingMembers(older, newer).map((member) => {
       const path = member.split('.');
-      const marked = markedDifference(valueAt(older, path), valueAt(record, path));
+      const marked = markedDifference(valueAt(older, path), valueAt(newer, path));
       return [html`<code>${member}</code>`, marked.before, marked.after];
     });
     return html`<article class="change" aria-labelledby="record-${id}">
-<h3 id="record-${id}">${recordLink(collection.name, id, version)} ${shownText(name, 120)}</h3>
-${table(`What changed in ${id}`, ['Member', 'Before', 'After'], rows)}</article>`;
+<h3 id="record-${id}">${link} ${shownText(collection.nameOf(newer), 120)}</h3>
+${table(`Changes of ${id}`, ['Field', 'Before', 'After'], rows)}</article>`;
   })}`;
 }
 
-const goneRecord = html`<em>This record went away while it was read, or is damaged: load the page again, or run medref verify.</em>`;
+const missingRecord = html`<em>Missing in Redis. Load the page again, or run medref verify.</em>`;
 
 function recordLink(collection: string, id: string, version: number): Html {
   return html`<a href="${pageLink('record', { collection, id, version })}">${id}</a>`;
+}
+
+/** Marks everything between the common beginning and the common end of two values. */
+export function markedDifference(before: unknown, after: unknown): { before: Html; after: Html } {
+  const [old, now] = [textOf(before), textOf(after)];
+  if (old === null || now === null || Math.max(old.length, now.length) > markedLength) {
+    const cut = (text: string | null) => (text === null ? none : shownText(text, cutLength));
+    return { before: cut(old), after: cut(now) };
+  }
+  const [was, is] = [[...old], [...now]];
+  const shorter = Math.min(was.length, is.length);
+  let start = 0;
+  while (start < shorter && was[start] === is[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && was[was.length - 1 - end] === is[is.length - 1 - end]) end += 1;
+  const marked = (characters: readonly string[], mark: (middle: (string | Html)[]) => Html) => {
+    const [from, until] = [start, characters.length - end];
+    const part = (a: number, b: number) => visible(characters.slice(a, b).join(''));
+    const middle = until > from ? mark(part(from, until)) : '';
+    return html`<bdi class="text">${part(0, from)}${middle}${part(until, characters.length)}</bdi>`;
+  };
+  return {
+    before: marked(was, (it) => html`<del>${it}</del>`),
+    after: marked(is, (it) => html`<ins>${it}</ins>`),
+  };
+}
+
+/** Returns text as it is and everything else as JSON, or `null` if there is no value. */
+function textOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -3,9 +3,9 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { collectionMetrics } from '../../../api/admin/collection-metrics.ts';
-import { Standings } from '../../../api/reads/standings.ts';
 import { rollBack } from '../../../importer/rollback.ts';
-import { importedCollections, servedCollections } from '../../../shared/collections/collections.ts';
+import { readCollectionStates } from '../../../shared/collection-status.ts';
+import { servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { documentOf, parseVersion } from '../../../shared/store/versions.ts';
@@ -29,8 +29,9 @@ describe('the metrics of collections', function () {
     serving = connectForServing(server().url);
     await new Promise((resolve) => serving.once('ready', resolve));
     registry = new Registry();
-    const standings = new Standings({ redis: serving, keyPrefix: 'medref', sources: importedCollections });
-    collectionMetrics(registry, { served: servedCollections, standings });
+    collectionMetrics(registry, () =>
+      readCollectionStates({ redis: serving, keyPrefix: 'medref', served: servedCollections, imports: 100 }),
+    );
   });
   afterEach(() => serving.disconnect());
   after(() => redis.disconnect());
@@ -159,25 +160,6 @@ describe('the metrics of collections', function () {
     const figures = await scrape();
     expect(figures).to.include({ medref_redis_up: 1, [of('held')]: 0 });
     expect(figures).not.to.have.any.keys(of('live_records'), of('last_import_timestamp_seconds'));
-  });
-
-  it('read the whole history only where it has a new entry', async () => {
-    await importList(products(50));
-    const readFrom = async () => {
-      const { calls = '0' } =
-        /cmdstat_xrevrange:calls=(?<calls>\d+)/.exec(await redis.info('commandstats'))?.groups ?? {};
-      return Number(calls);
-    };
-    const calls = async () => {
-      const before = await readFrom();
-      await scrape();
-      return (await readFrom()) - before;
-    };
-    expect(await calls(), 'two collections, and the history of one').to.equal(3);
-    expect(await calls()).to.equal(2);
-    await importList(products(50));
-    expect(await calls()).to.equal(3);
-    expect((await scrape())[of('kept_imports', ',outcome="unchanged"')]).to.equal(1);
   });
 
   it('have nothing but that Redis is away, where it is away or stands still, and no scrape waits for long', async () => {

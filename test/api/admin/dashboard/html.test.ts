@@ -1,9 +1,10 @@
-// Text from outside as text of a page: what nobody sees is made visible, what is long is cut.
+// Text from outside as HTML, differences of two values, and the place of a fault in a rejected record.
 
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { markedDifference } from '../../../../api/dashboard/marked-difference.ts';
-import { foldedText, shownText } from '../../../../api/dashboard/shown-text.ts';
+import { shownText } from '../../../../api/admin/dashboard/html.ts';
+import { placeOf } from '../../../../api/admin/dashboard/rejects.ts';
+import { markedDifference } from '../../../../api/admin/dashboard/versions.ts';
 import { codePoint } from '../../../support/code-points.ts';
 
 const shown = (text: string, most?: number) => String(shownText(text, most));
@@ -40,13 +41,6 @@ describe('text from outside', () => {
   it('has few marks upon one letter', () => {
     expect(read(shown(`Z${'\u0301'.repeat(150)}`))).to.equal(`Z${'\u0301'.repeat(4)}\ufffd`);
   });
-
-  it('can be unfolded where a page is about it, up to the longest name', () => {
-    expect(String(foldedText('short'))).not.to.include('<details>');
-    const page = String(foldedText(`${'x'.repeat(10_000)}y`));
-    expect(page.match(/x+/g)?.map(({ length }) => length)).to.include.members([200, 10_000]);
-    expect(page).to.include('<summary>').and.not.include('y</bdi>');
-  });
 });
 
 describe('a value before and after', () => {
@@ -74,5 +68,31 @@ describe('a value before and after', () => {
     const [before = '', after = ''] = marked('x'.repeat(601), 'y');
     expect(before).to.match(/^x{300}… <small>\(601 characters\)/);
     expect(after).to.equal('y');
+  });
+});
+
+describe('the place of what was wrong', () => {
+  const at = (raw: string, path: string) => {
+    const place = placeOf(raw, path);
+    return place && raw.slice(place.from, place.until);
+  };
+  const raw = '{"a": {"b c": [1, {"d": "x \\"y\\""}]}, "e": null, "a.b": 2}';
+
+  it('is found by members, by elements, by names in quotes', () => {
+    expect(at(raw, '$.e')).to.equal('null');
+    expect(at(raw, '$.a["b c"][0]')).to.equal('1');
+    expect(at(raw, '$.a["b c"][1].d')).to.equal('"x \\"y\\""');
+    expect(at(raw, '$["a.b"]')).to.equal('2');
+  });
+
+  it('is found in text that was cut off, and in text that is no JSON behind it', () => {
+    expect(at('{"a": 1, "b": {"c": tru', '$.a')).to.equal('1');
+    expect(at('[{"a": "x"}, oops', '$[0].a')).to.equal('"x"');
+  });
+
+  it('is nowhere where the path leads to nothing, says all, or was cut off', () => {
+    for (const path of ['$', '$.x', '$.e.x', '$.a["b c"][7]', '$.a["b c…', '', 'e'])
+      expect(at(raw, path), path).to.equal(null);
+    for (const text of ['', 'x', '\u0000', '['.repeat(4_096)]) expect(placeOf(text, '$.a')).to.equal(null);
   });
 });

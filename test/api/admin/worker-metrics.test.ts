@@ -1,11 +1,10 @@
 // The metrics of several processes, told as those of one.
 
 import { expect } from 'chai';
-import { type Counted, GatheredMetrics } from '../../../api/admin/gathered-metrics.ts';
-import { createMetrics, type Metrics } from '../../../api/admin/metrics.ts';
+import { createMetrics, type Metrics, type MetricValues, WorkerMetrics } from '../../../api/admin/metrics.ts';
 
 describe('metrics of several processes', () => {
-  const countedBy = async ({ registry }: Metrics) => (await registry.getMetricsAsJSON()) as Counted;
+  const countedBy = async ({ registry }: Metrics) => (await registry.getMetricsAsJSON()) as MetricValues;
 
   async function processThat(met: number, waiting: number): Promise<Metrics> {
     const metrics = createMetrics();
@@ -20,7 +19,7 @@ describe('metrics of several processes', () => {
   it('are sums; of a process that has ended its counts stay, and what it was at goes', async () => {
     let asked = 0;
     const own = createMetrics();
-    const gathered = new GatheredMetrics(own.registry, async () => {
+    const gathered = new WorkerMetrics(own.registry, async () => {
       asked += 1;
     });
     const told = async () => {
@@ -33,12 +32,12 @@ describe('metrics of several processes', () => {
       ];
     };
     own.countDamage();
-    gathered.take(1, await countedBy(await processThat(2, 10)));
-    gathered.take(2, await countedBy(await processThat(3, 20)));
+    gathered.set(1, await countedBy(await processThat(2, 10)));
+    gathered.set(2, await countedBy(await processThat(3, 20)));
     expect(await told()).to.deep.equal([6, 5, 30]);
     gathered.end(1);
     expect(await told()).to.deep.equal([6, 5, 20]);
-    gathered.take(3, await countedBy(await processThat(1, 0)));
+    gathered.set(3, await countedBy(await processThat(1, 0)));
     gathered.end(2);
     gathered.end(4); // It never told anything.
     expect(await told()).to.deep.equal([7, 6, 0]);
@@ -50,10 +49,10 @@ describe('metrics of several processes', () => {
     const lag = (value: number) =>
       [
         { name, help: 'x', type: 'gauge', aggregator: 'average', values: [{ value, labels: {} }] },
-      ] as unknown as Counted;
-    const gathered = new GatheredMetrics(createMetrics().registry, async () => undefined);
-    gathered.take(1, lag(7));
-    gathered.take(2, lag(5));
+      ] as unknown as MetricValues;
+    const gathered = new WorkerMetrics(createMetrics().registry, async () => undefined);
+    gathered.set(1, lag(7));
+    gathered.set(2, lag(5));
     expect(await gathered.metrics()).to.include(`\n${name} 7\n`);
   });
 });

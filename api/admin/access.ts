@@ -1,5 +1,5 @@
-// Who may read the admin listener, but for its metrics: who has the token; without one, who is on this machine and asks for
-// it by its own name, since a page of another site may have its name lead here (DNS rebinding).
+// Who may read the dashboard: the holder of ADMIN_TOKEN or, without a token, this machine under a name of its own. Another
+// site may point its name at loopback (DNS rebinding), so the Host is checked, too.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -15,19 +15,18 @@ loopback.addAddress('::1', 'ipv6');
 /** A `Host` that is an address or `localhost`, with or without a port. */
 const hostForm = /^(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9a-f:.]+)\])(?::\d{1,5})?$/i;
 
-/** The scheme of RFC 7617 and what stands behind it. */
+/** Basic credentials, RFC 7617. */
 const basic = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
 
 const challenge = 'Basic realm="medref", charset="UTF-8"';
 
-/** How many wrong passwords a network may send; past that, not even the right one is taken: it could be guessed. */
+/** The limit of wrong passwords from one network; beyond it the right password is refused, too, so guessing is useless. */
 const wrongPasswordBounds = { atOnce: 10, forgivenMs: 6_000 } as const;
 
 /**
- * Makes what lets a request pass.
- * @param token the password that is asked for, with any user name; `undefined`: only this machine is answered
- * @param onWrong told of the network that sent a password which is not right
- * @returns throws Boom 401 where the password is not right, 429 where too many were not, 403 where nobody may read
+ * Returns a check of requests that throws Boom 401 for a wrong password, 429 after too many, and 403 from other machines.
+ * @param token the password, with any user name; `undefined`: only this machine may read
+ * @param onWrong receives the network that sent a wrong password
  */
 export function adminAccess(
   token: string | undefined,
@@ -41,21 +40,19 @@ export function adminAccess(
     if (failed.isOver(network)) throw tooManyWrong();
     const sent = passwordIn(authorization);
     if (sent !== null && timingSafeEqual(digest(sent), expected)) return;
-    // A browser asks without one first.
+    // The first request of a browser has no password.
     if (authorization !== '') {
       failed.count(network);
       onWrong(network);
     }
-    const error = Boom.unauthorized('Give the value of ADMIN_TOKEN as the password, and any user name.');
+    const error = Boom.unauthorized('Enter any user name, and the value of ADMIN_TOKEN as the password.');
     error.output.headers['WWW-Authenticate'] = challenge;
     throw error;
   };
 }
 
 function tooManyWrong(): Boom.Boom {
-  const error = Boom.tooManyRequests(
-    'Too many wrong passwords came from this address. Try again in six seconds.',
-  );
+  const error = Boom.tooManyRequests('Too many wrong passwords from your address. Try again in six seconds.');
   error.output.headers['Retry-After'] = wrongPasswordBounds.forgivenMs / 1_000;
   return error;
 }
@@ -64,9 +61,9 @@ function requireThisMachine({ socket, headers: { host } }: IncomingMessage): voi
   const isHere = isLoopback(socket.localAddress) && isLoopback(socket.remoteAddress);
   if (isHere && namesLoopback(host)) return;
   const why = isHere
-    ? 'The dashboard is answered only to a Host that names this machine, such as localhost or 127.0.0.1.'
-    : 'The dashboard is answered only on the loopback address of its machine.';
-  throw Boom.forbidden(`${why} Set ADMIN_TOKEN to read it by another one, with a password.`);
+    ? 'The dashboard accepts only a Host that names this machine, such as localhost or 127.0.0.1.'
+    : 'The dashboard can be opened only on the loopback address of its machine.';
+  throw Boom.forbidden(`${why} To open it from elsewhere, set ADMIN_TOKEN.`);
 }
 
 function namesLoopback(host = ''): boolean {
@@ -74,13 +71,13 @@ function namesLoopback(host = ''): boolean {
   return name?.toLowerCase() === 'localhost' || isLoopback(name ?? literal);
 }
 
-/** Also an IPv4 address as an IPv6 listener sees it. */
+/** Accepts IPv4 addresses in IPv6 form, too. */
 function isLoopback(address = ''): boolean {
   const version = isIP(address);
   return version !== 0 && loopback.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** What a field `Authorization` has behind the first colon of its credentials; `null` where it has none. */
+/** Returns the password of a field `Authorization`, or `null` if it has none. */
 function passwordIn(authorization: string): string | null {
   const [, encoded] = basic.exec(authorization) ?? [];
   const credentials = Buffer.from(encoded ?? '', 'base64').toString();
@@ -88,7 +85,7 @@ function passwordIn(authorization: string): string | null {
   return colon === -1 ? null : credentials.slice(colon + 1);
 }
 
-/** Texts of any length are compared by these, in a time that tells nothing of them. */
+/** Digests have one length, so the time of a comparison reveals nothing. */
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }

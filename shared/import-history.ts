@@ -1,0 +1,85 @@
+// The import history of a collection: its entries, and how they are read.
+
+import type { Redis } from './redis/connections.ts';
+import { parseStored } from './redis/damage.ts';
+import type { CollectionKeys } from './store/keys.ts';
+
+/** Imports in the history. */
+export const historyCap = 100;
+
+/** How an import ended. */
+export type ImportOutcome =
+  | 'published'
+  | 'unchanged'
+  | 'refused'
+  | 'failed'
+  | 'locked'
+  | 'dry-run'
+  /** The schedule skipped it because the collection is paused. */
+  | 'held'
+  /** An operator published an older content again. */
+  | 'rolled-back';
+
+/** The report of one import of one collection, with the members of `import --json` in their order. */
+export interface ImportReport {
+  readonly collection: string;
+  readonly outcome: ImportOutcome;
+  /** The version that is live after this import, if it published or found nothing new. */
+  readonly version: number | null;
+  /** The version that was live before. */
+  readonly previousVersion: number | null;
+  /** `read = written + rejected`, whatever the outcome; `written` counts valid records. */
+  readonly read: number;
+  readonly written: number;
+  readonly rejected: number;
+  /** Against the version that was live before. */
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+  readonly durationMs: number;
+  /** Why the import was refused, failed or locked. */
+  readonly reason: string | null;
+  readonly warnings: readonly string[];
+}
+
+/** The validators of upstream's response, for the next conditional request. */
+export interface KeptValidators {
+  readonly etag: string | null;
+  readonly lastModified: string | null;
+}
+
+/** An import in the history. */
+export interface HistoryEntry extends ImportReport {
+  readonly startedAt: string;
+  readonly endedAt: string;
+  readonly forced: boolean;
+  /** `null` if upstream sent none, or sent pages. */
+  readonly validators: KeptValidators | null;
+  /** The version of the upstream medref; `null` for other upstreams, absent if upstream was not read. */
+  readonly upstreamVersion?: string | null | undefined;
+}
+
+/** An entry of the history as it is read. */
+export interface PastImport extends HistoryEntry {
+  /** The id that Redis gave to the entry, such as `1795316405123-0`. */
+  readonly id: string;
+}
+
+/** The form of an entry's id. */
+export const importId = /^[0-9]{1,16}-[0-9]{1,16}$/;
+
+/** Returns the last imports of a collection, latest first. @throws DamagedKeyError */
+export async function readHistory(redis: Redis, keys: CollectionKeys, count: number): Promise<PastImport[]> {
+  const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
+  return entries.map((entry) => pastImport(keys, entry));
+}
+
+/** Returns one import of the history, or `null` if the history does not have it. @throws DamagedKeyError */
+export async function readImport(redis: Redis, keys: CollectionKeys, id: string): Promise<PastImport | null> {
+  const [entry] = await redis.xrange(keys.imports, id, id);
+  return entry ? pastImport(keys, entry) : null;
+}
+
+function pastImport(keys: CollectionKeys, [id, fields]: readonly [string, readonly string[]]): PastImport {
+  return { ...parseStored<HistoryEntry>(keys.imports, fields[1] as string), id };
+}
