@@ -216,18 +216,6 @@ describe('the command line', function () {
       expect((await medref(['import', '--dry-run'], settings)).code, 'what would pass').to.equal(0);
     });
 
-    it('takes its limits from the settings', async () => {
-      const settings = { PRODUCTS_URL: await serving([...products(10), {}]) };
-      expect((await medref(['import'], settings)).code).to.equal(3);
-      expect((await medref(['import'], { ...settings, MAX_REJECT_PERCENT: '10' })).code).to.equal(0);
-      const half = { PRODUCTS_URL: await serving(products(5)) };
-      expect((await medref(['import'], half)).code).to.equal(3);
-      expect((await medref(['import'], { ...half, MAX_SHRINK_PERCENT: '50' })).code).to.equal(0);
-      const other = { PRODUCTS_URL: await serving(products(5).map((it) => ({ ...it, published: false }))) };
-      expect((await medref(['import'], other)).code).to.equal(3);
-      expect((await medref(['import'], { ...other, MAX_CHANGE_PERCENT: '100' })).code).to.equal(0);
-    });
-
     it('sends the token upstream and never shows it', async () => {
       const upstream = await startUpstream((response) => {
         response.statusCode = 403;
@@ -334,13 +322,6 @@ describe('the command line', function () {
         /rejected 1 record\.\n2: \$\.published must be/,
       );
     });
-
-    it('has nothing to list before the first import', async () => {
-      expect((await medref(['rejects', 'companies', '--json'])).json()).to.deep.equal({
-        total: 0,
-        rejects: [],
-      });
-    });
   });
 
   describe('serve', () => {
@@ -404,17 +385,6 @@ describe('the command line', function () {
       expect(data.message, 'anybody may ask').to.equal('Not ready: Redis cannot be reached.');
     });
 
-    it('warns at its start of links that begin with http:// although it listens on more than loopback', async () => {
-      const logOf = async (settings: Record<string, string>) => {
-        const command = beginMedref(['serve', '--json'], { API_HOST: '0.0.0.0', API_PORT: '0', ...settings });
-        await command.line(/"address"/);
-        return (await command.stop()).stderr;
-      };
-      expect(JSON.parse((await logOf({})).split('\n')[0] ?? '')).to.deep.include({ level: 40 });
-      expect(await logOf({})).to.include('BASE_URL is not set, and API_HOST is 0.0.0.0');
-      expect(await logOf({ BASE_URL: 'https://medref.test' })).to.equal('');
-    });
-
     const refused: [what: string, path: string, prepare: string[], reason: RegExp][] = [
       ['the database of REDIS_URL is not there', '/99', [], /DB index|database/],
       ['Redis wants a password', '', ['requirepass', 'secret'], /password/],
@@ -475,19 +445,6 @@ describe('the command line', function () {
       }
     });
 
-    it('ends an import under way before it ends itself, when it is asked to stop', async () => {
-      const upstream = await startUpstream((response) => response.write('['));
-      const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'silent' });
-      while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-      expect((await command.stop()).code).to.equal(0);
-      expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
-      const [report] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
-      expect(JSON.parse(report?.[1][1] ?? '{}')).to.deep.include({
-        outcome: 'failed',
-        reason: 'It was stopped by SIGTERM.',
-      });
-    });
-
     it('warns in its log of an import that is skipped because it is held, and does not end for that', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
       await redis.set(keys.hold, JSON.stringify({ since: 'then', version: 7 }));
@@ -499,27 +456,6 @@ describe('the command line', function () {
       const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
       expect(logged).to.deep.include({ level: 40, msg: 'Import of products: held.', outcome: 'held' });
       expect(logged.reason).to.match(/rollback/);
-    });
-
-    it('says in its log whose import it waits for, and ends with 0 and without a trace when asked to stop', async () => {
-      const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
-      await redis.flushall();
-      await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'then', token: 'x' }));
-      const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'info' });
-      await command.line(/^Importing products/);
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      const { code, stderr } = await command.stop();
-      expect(code).to.equal(0);
-      const logged = stderr
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as { msg: string });
-      expect(logged.at(-1)).to.deep.include({
-        ...{ msg: 'It is due, and waits for another import of it to end.', collection: 'products' },
-        ...{ holder: 'another', since: 'then' },
-      });
-      expect(upstream.requests).to.deep.equal([]);
-      expect(await redis.keys('*')).to.deep.equal([keys.lock]);
     });
   });
 });

@@ -6,7 +6,7 @@ import type { ImportReport } from '../../importer/report.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
-import { beginMedref, medref as run, startMedref } from '../support/medref.ts';
+import { beginMedref, medref as run } from '../support/medref.ts';
 import { expectedSignature, type Receiver, receivers } from '../support/receiver.ts';
 import { companies, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -114,25 +114,6 @@ describe('commands with a webhook', function () {
     const last = JSON.parse(itsLog.trim().split('\n').at(-1) ?? '');
     expect(last).to.deep.include({ level: 50, webhook: 'http://127.0.0.1:1' });
     expect(last.notice).to.include.keys('id', 'event', 'collection', 'version');
-  });
-
-  it('end at once where it answers at once', async () => {
-    const command = startMedref(['import'], settings);
-    await command.line(/ published \d/);
-    const start = performance.now();
-    expect((await command.ended).code).to.equal(0);
-    expect(performance.now() - start).to.be.below(4_000);
-    expect(events()).to.deep.equal(['published']);
-  });
-
-  it('say no more of a bad address than that it is one', async () => {
-    for (const address of ['ftp://hook/secret-part', 'https://user:secret-part@hook/', 'secret-part']) {
-      const { code, stderr } = await medref('status', { WEBHOOK_URL: address });
-      expect(code).to.equal(2);
-      expect(stderr).to.equal(
-        'WEBHOOK_URL is (not shown); it accepts an http: or https: URL without credentials or fragment.\n',
-      );
-    }
   });
 
   it('tell it of a scheduled import that could not even begin', async () => {
