@@ -1,5 +1,5 @@
-// Mirrors by the client library that follow a service through faults of every connection, and of the service itself.
-// Out: whether each step was the version that it said, and whether the copy came to be what is live.
+// Mirrors by the client library that follow a service through faults of its connections and of the service itself. Each step must
+// be exactly its version, and the copy must reach the live version.
 
 import fc from 'fast-check';
 import {

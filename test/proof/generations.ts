@@ -1,5 +1,5 @@
-// Lists that tell by themselves which of many generations they are of: two records of three carry its mark, so that
-// imports of them need MAX_CHANGE_PERCENT at 100; the third stays as it is. Ids come and go from one to the next.
+// Lists in many generations: two records of three name their generation, the third never changes, and some ids come and go.
+// Imports of them need MAX_CHANGE_PERCENT at 100.
 
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// In: all bytes that came on a connection. Out: the answers in them, and what of them is not as the contract has it.
+// Reads the responses in the bytes of a connection strictly, and compares each with the contract.
 
 import { STATUS_CODES } from 'node:http';
 

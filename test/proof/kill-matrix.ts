@@ -1,4 +1,4 @@
-// Kills a command of medref at a Redis command of its choice, while readers read, and judges what is left.
+// Kills a command of medref at a chosen Redis command while readers read, and checks what is left.
 
 import { constants, setPriority } from 'node:os';
 import { expect } from 'chai';
@@ -21,7 +21,7 @@ import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
 import { isFull } from './proof.ts';
 import { pauses, startReaders } from './readers.ts';
 
-/** All that one series of kills works on; series of different lanes do not meet. */
+/** The Redis, API and upstream of one series of kills; lanes share nothing. */
 export interface Lane {
   readonly subject: Subject;
   readonly server: TestRedis;
@@ -53,12 +53,12 @@ export async function startLane(
   };
 }
 
-/** A command that is killed, what comes before it and what after. */
+/** A command to kill, with the state before it and the result after it. */
 export interface Scenario {
   readonly title: string;
   readonly args: (collection: string) => readonly string[];
   readonly settings?: Readonly<Record<string, string>>;
-  /** Makes what the command is to find, and gives the generation that it makes live, or `null` for none. */
+  /** Prepares the state before the command. @returns the generation that the command publishes, or `null` */
   prepare(lane: Lane): Promise<number | null>;
   /** Whether nothing is live before. */
   readonly first: boolean;
@@ -91,7 +91,7 @@ export const scenarios = {
     args: (collection) => ['import', collection],
     prepare: async ({ redis, api, subject, upstream }) => {
       const { name } = subject.collection;
-      // The pointer first: an API that still reads from it would tell of damage.
+      // The pointer first, or an API that still reads would report damage.
       await redis.del(keysOf(name).live);
       while ((await api.get(`/${name}`)).status !== 503);
       const stale = await redis.keys(`medref:{${name}}:*`);
@@ -169,9 +169,9 @@ export interface KillPoint {
   readonly live: 'before' | 'after';
 }
 
-/** Where a run is killed, and what comes after it. */
+/** Where a run is killed. */
 interface Kill {
-  /** Means the command at which it is killed: the first one that it is true of. */
+  /** Chooses the command: the first for which it returns true. */
   readonly isMeant: (command: ProxiedCommand) => boolean;
   readonly moment: Strike['moment'];
   /** Resolves when the lock is free; without it, the lock is deleted. */
@@ -179,7 +179,7 @@ interface Kill {
 }
 
 /**
- * Kills one run of a scenario at one of its Redis commands, and judges all that is promised for that.
+ * Kills one run of a scenario at one of its Redis commands, and checks the guarantees.
  * @returns `null` when the run ended before that command
  */
 export async function killOnce(
@@ -192,7 +192,7 @@ export async function killOnce(
   const keys = keysOf(collection);
   if (!scenario.first && !(await readLiveVersion(redis, keys))) await importTwice(lane);
 
-  // Else a run would send more commands than the one before it, and a walk could end early.
+  // Otherwise the first run of a script would send one more command than the next run.
   if (!scenario.first) await loadScripts(redis);
   const wanted = await scenario.prepare(lane);
   const old = await readLiveVersion(redis, keys);
@@ -290,12 +290,12 @@ async function importTwice(lane: Lane): Promise<void> {
   }
 }
 
-/** An import lets others go first, which makes a proof several times longer where readers never rest. */
-function takeNoSecondPlace(pid: number): void {
+/** Raises the priority of an import, which lowers it: otherwise readers that never pause would make a proof several times longer. */
+function raisePriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_NORMAL);
   } catch {
-    // It takes root's rights, and a process that has not just ended.
+    // Needs root, and a process that still runs.
   }
 }
 
@@ -329,7 +329,7 @@ export async function runAndKill({ redisPort, args, settings, isMeant, moment }:
     },
   });
   const proxy = await startRedisProxy(redisPort, (it) => {
-    takeNoSecondPlace(running.process.pid as number);
+    raisePriority(running.process.pid as number);
     return strike(it);
   });
   const running = startMedref(args, { ...settings, REDIS_URL: proxy.url }, { program });

@@ -1,4 +1,4 @@
-// A consumer that keeps a copy of a collection, by changes, by pages or by lines, and proves it by the digests alone.
+// A client that keeps a copy of a collection, by changes, by pages or by NDJSON, and verifies it by the digests alone.
 
 import { createHash } from 'node:crypto';
 import { type Asked, send, type WireAnswer } from '../support/wire.ts';

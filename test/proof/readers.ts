@@ -1,13 +1,13 @@
-// Readers that read all the time through a real API, and judge each answer: it must be of one version, and whole.
-// They compare text with text, so that most of the time of a proof is that of what is proven.
+// Readers that read without end through a real API and check that each response is complete and from one version.
+// They compare texts, so that they need little time themselves.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiAnswer, TestApi } from '../support/api.ts';
 import { generationIn, generationsIn, type Subject } from './generations.ts';
 
-/** When an answer other than 200 is in order. */
+/** Which responses other than 200 are allowed. */
 export interface Tolerance {
-  /** 503 with `Retry-After`: nothing was published yet, or Redis is away. */
+  /** 503 with `Retry-After`: nothing is published yet, or Redis is unavailable. */
   unavailable: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Readers {
 
 const maxFaults = 10;
 
-/** How long a reader waits after each answer, in ms: what is imported meanwhile needs some of the processors too. */
+/** How long a reader waits after each response, in ms: the import needs the processors too. */
 export const pauses = { suite: 40, proof: 5 };
 
 /** After how many pages of a walk it is looked at what is live. */

@@ -1,4 +1,4 @@
-// In: a Redis server. Out: a TCP proxy before it, which counts commands and inflicts faults at exact ones of them.
+// A TCP proxy before a Redis server that counts commands and makes faults at chosen ones.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export interface Link {
   cut(): void;
 }
 
-/** What befalls one command. */
+/** A fault at one command. */
 export interface Strike {
   /** Before it is passed on, or when Redis has executed it and its reply is not passed on yet. */
   readonly moment: 'before' | 'after';
@@ -38,7 +38,7 @@ export interface RedisProxy {
   close(): Promise<void>;
 }
 
-/** What befalls a command; nothing for `undefined`. */
+/** Chooses the fault of a command; `undefined` for none. */
 export type Fate = (command: ProxiedCommand) => Strike | undefined;
 
 /** Starts a proxy before the Redis on a port; whoever calls this calls `close`. */
@@ -76,7 +76,7 @@ export async function startRedisProxy(redisPort: number, fate: Fate = () => unde
   return proxy;
 }
 
-/** A fate that strikes one command alone: the first one that is meant. */
+/** Returns a fate that strikes only the first command that is meant. */
 export function strikeOnce(isMeant: (command: ProxiedCommand) => boolean, strike: Strike): Fate {
   let struck = false;
   return (command) => {

@@ -1,5 +1,5 @@
-// In: nothing. Out: a real Redis server in a temporary folder, for one suite of tests, and the faults
-// that tests inflict on it. Redis processes end with the test process, however that ends.
+// A real Redis server in a temporary folder for one suite of tests, and the faults that tests make. Servers end with the test
+// process, however it ends.
 
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
