@@ -3,10 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Collection } from '../shared/collections/define.ts';
-import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
-import { readHold } from '../shared/schedule-hold.ts';
+import { type LockHolder, readHold } from '../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import type { Conclusion } from '../shared/store/scripts.ts';
 import {

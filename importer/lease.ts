@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { holderOf, type LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import { holderOf, type LockHolder } from '../shared/store/import-locks.ts';
 import type { CollectionKeys, ContentName } from '../shared/store/keys.ts';
 import {
   type BegunVersion,

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDatedAhead } from '../shared/dated-ahead.ts';
 import { beside, type Redis } from '../shared/redis/connections.ts';
-import type { Hold } from '../shared/schedule-hold.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
+import type { Hold } from '../shared/store/import-locks.ts';
 import { type Conclusion, type Held, type Leaving, publish, retain } from '../shared/store/scripts.ts';
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../shared/store/versions.ts';
 import { sizesOf } from './integrity.ts';

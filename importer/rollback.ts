@@ -2,9 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Collection } from '../shared/collections/define.ts';
-import type { LockHolder } from '../shared/lock-holder.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { type Hold, readHold } from '../shared/schedule-hold.ts';
+import { type Hold, type LockHolder, readHold } from '../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import { discard, discardAll } from '../shared/store/scripts.ts';
 import * as versions from '../shared/store/versions.ts';

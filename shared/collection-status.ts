@@ -5,10 +5,9 @@ import { urlSetting } from './collections/define.ts';
 import { checkedAheadWarning, datedAheadWarning, knownTime } from './dated-ahead.ts';
 import { ageText, count, counted } from './figures.ts';
 import { type PastImport, readHistory } from './import-history.ts';
-import { type LockHolder, readLockHolder } from './lock-holder.ts';
 import type { Redis } from './redis/connections.ts';
 import { damageIn } from './redis/damage.ts';
-import { type Hold, readHold } from './schedule-hold.ts';
+import { type Hold, type LockHolder, readHold, readLockHolder } from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
 import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Lease, lifetimes } from '../../importer/lease.ts';
-import { readLockHolder } from '../../shared/lock-holder.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { readLockHolder } from '../../shared/store/import-locks.ts';
 import { contentKeys } from '../../shared/store/keys.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
