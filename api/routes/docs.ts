@@ -3,7 +3,7 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import { fixedAnswer } from '../answers/fixed-answer.ts';
-import { docsFiles, docsPage } from '../pages/docs-page.ts';
+import { docsFiles, docsPage } from '../openapi/docs-page.ts';
 import { prefersToJson } from '../requests/media-types.ts';
 
 export function docsRoutes(): ServerRoute[] {

@@ -3,7 +3,7 @@
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import { fixedAnswer } from '../answers/fixed-answer.ts';
-import { openApiText } from '../openapi/openapi-document.ts';
+import { openApiText } from '../openapi/document.ts';
 
 export function openApiRoute(served: readonly ServedCollection[]): ServerRoute {
   // Made for the first who asks: it takes a third of what the start of an API does, and few ask.

@@ -22,7 +22,7 @@ interface LockFile {
 }
 
 /** Where the build puts what is served of Swagger UI. */
-const swagger = 'dist/api/pages/swagger-ui/';
+const swagger = 'dist/api/openapi/swagger-ui/';
 
 const readJson = <Shape>(path: string) => JSON.parse(readFileSync(path, 'utf8')) as Shape;
 const manifest = readJson<Manifest>(join(root, 'package.json'));

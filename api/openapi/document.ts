@@ -1,0 +1,263 @@
+// The OpenAPI 3.1 document: the routes of each collection, and the routes without a key.
+
+import type { Collection } from '../../shared/collections/define.ts';
+import {
+  changeParameters,
+  lineParameters,
+  otherListParameters,
+  recordParameters,
+  versionParameters,
+} from '../requests/route-parameters.ts';
+import { searchParameters } from '../requests/search-parameters.ts';
+import {
+  collectionSchemas,
+  dataResponses,
+  errorResponses,
+  headerComponents,
+  type Noun,
+  nounOf,
+  objectOf,
+  type Part,
+  parameterComponents,
+  parametersOf,
+  recordExample,
+  requestIdHeader,
+  responseComponents,
+  schemaReference,
+  searchParametersOf,
+  sharedSchemas,
+  singleOf,
+  versionNumber,
+} from './schemas.ts';
+
+const description = `Read-only reference data. Every list is a **version**: complete, numbered, and replaced as a whole.
+
+- Every data route requires a key, sent as \`Authorization: Bearer <key>\`. The operator of the service issues keys.
+- Every route accepts \`GET\` and \`HEAD\`.
+- An unknown, empty, malformed or repeated parameter is an error that names it.
+- Checks run in this order: path, key, method, parameters, version, record.
+- Every error has the same body; its message is a sentence that says what is wrong.
+- Within this major version, members, routes, parameters and headers are only added.`;
+
+/** Returns the document as JSON text. */
+export function openApiText(collections: readonly Collection[]): string {
+  return JSON.stringify({
+    openapi: '3.1.0',
+    info: {
+      title: 'medref',
+      // The version of the API, not of the release.
+      version: '1',
+      summary: 'Medicinal products, drugs and companies: lists, searches and changes.',
+      description,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    // Relative to the document, so that it is right behind every proxy.
+    servers: [{ url: '.', description: 'The server of this document' }],
+    security: [{ key: [] }],
+    tags: [
+      ...collections.map((it) => ({ name: nounOf(it).many, description: it.describe })),
+      { name: 'Health', description: 'Probes; without a key' },
+      { name: 'Description', description: 'This document; without a key' },
+    ],
+    paths: Object.fromEntries([...collections.flatMap(collectionPaths), ...openPaths(collections)]),
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'The key that the operator issued.' },
+      },
+      parameters: parameterComponents([
+        ...[otherListParameters, lineParameters, recordParameters, changeParameters, versionParameters],
+      ]),
+      headers: headerComponents,
+      responses: responseComponents,
+      schemas: Object.assign({}, ...collections.map(collectionSchemas), sharedSchemas),
+    },
+  });
+}
+
+const enumeration = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
+type Path = readonly [path: string, Part];
+
+function collectionPaths(collection: Collection): Path[] {
+  const { name } = collection;
+  const noun = nounOf(collection);
+  const path = (operation: Part) => ({ get: { tags: [noun.many], ...operation } });
+  return [
+    [`/${name}`, path(listOperation(collection, noun))],
+    [`/${name}/changes`, path(changesOperation(collection, noun))],
+    [`/${name}/versions`, path(versionsOperation(collection, noun))],
+    [`/${name}/{id}`, path(recordOperation(collection, noun))],
+  ];
+}
+
+function listOperation(collection: Collection, { one, many }: Noun): Part {
+  const example = recordExample(collection);
+  const searches = Object.keys(searchParameters(collection)).map((name) => `\`${name}\``);
+  return {
+    operationId: `list${many}`,
+    summary: `List ${many.toLowerCase()}: all, by search, or by ids`,
+    description:
+      `Sorted as in the source; with \`name\`, by name; with \`ids\`, as you listed them. ` +
+      `Search by ${enumeration.format(searches)}${searches.length > 1 ? '; several are combined with AND' : ''}. ` +
+      'With `Accept: application/x-ndjson` the response is the whole list, one record per line, all of one version; ' +
+      'then only `version` is accepted.',
+    parameters: [...searchParametersOf(collection), ...parametersOf(otherListParameters)],
+    responses: dataResponses(
+      {
+        description: 'A page, or all records as NDJSON.',
+        content: {
+          ...json(schemaReference(`${one}List`), listExample(collection, '', example)),
+          'application/x-ndjson': {
+            schema: { type: 'string', description: `Each line is a ${one} as JSON.` },
+            // OpenAPI 3.1 has no keyword for the schema of a line.
+            'x-line-schema': schemaReference(one),
+            ...(example !== undefined && { example: `${JSON.stringify(example)}\n` }),
+          },
+        },
+        digests: 'NDJSON',
+      },
+      [410],
+    ),
+  };
+}
+
+function recordOperation(collection: Collection, { one }: Noun): Part {
+  const example = recordExample(collection);
+  return {
+    operationId: `get${one}`,
+    summary: `Get one ${one.toLowerCase()} by its id`,
+    parameters: parametersOf(recordParameters, ['id']),
+    responses: dataResponses(
+      {
+        description: 'The record.',
+        content: json(
+          singleOf(schemaReference(one)),
+          example !== undefined && { data: example, success: true },
+        ),
+        digests: 'none',
+      },
+      [404, 410],
+    ),
+  };
+}
+
+function changesOperation(collection: Collection, { one }: Noun): Part {
+  const record = recordExample(collection);
+  const change = record === undefined ? undefined : { id: 1, change: 'changed', record };
+  return {
+    operationId: `list${one}Changes`,
+    summary: 'List changes since a version',
+    description:
+      'Sorted by id; each id whose record differs from its record at version `since`. The list ends at the live version, ' +
+      'or at `version`; `Medref-Version` says which, and the links keep it. ' +
+      '410: `since` is unknown, newer than live, or over 100 versions old; read the whole list again.',
+    parameters: parametersOf(changeParameters),
+    responses: dataResponses(
+      {
+        description: 'A page of changes.',
+        content: json(schemaReference(`${one}ChangeList`), listExample(collection, '/changes', change)),
+        digests: 'all',
+      },
+      [410],
+    ),
+  };
+}
+
+function versionsOperation(collection: Collection, { one }: Noun): Part {
+  const kept = {
+    version: 20261122030000,
+    publishedAt: '2026-11-22T03:00:08.000Z',
+    totalCount: 5000,
+    live: true,
+    digest: {
+      list: '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=',
+      set: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=',
+    },
+  };
+  return {
+    operationId: `list${one}Versions`,
+    summary: 'List the kept versions, newest first',
+    parameters: parametersOf(versionParameters),
+    responses: dataResponses(
+      {
+        description: 'A page of versions.',
+        content: json(schemaReference('KeptVersionList'), listExample(collection, '/versions', kept)),
+        digests: 'all',
+      },
+      [],
+    ),
+  };
+}
+
+/** Returns a list with one element as an example, if there is an example of an element. */
+function listExample({ name }: Collection, below: string, element: unknown): Part | false {
+  if (element === undefined) return false;
+  const link = { href: `https://medref.example/${name}${below}?page=1&per-page=200` };
+  return {
+    data: [element],
+    _links: { self: link, first: link, last: link },
+    _meta: { totalCount: 1, pageCount: 1, currentPage: 1, perPage: 200 },
+    success: true,
+  };
+}
+
+function json(schema: Part, example: Part | false): Part {
+  return { 'application/json': { schema, ...(example && { example }) } };
+}
+
+/** Returns the routes without a key. */
+function openPaths(collections: readonly Collection[]): Path[] {
+  const versionOrNull = { ...versionNumber, type: ['integer', 'null'] };
+  const versions = Object.fromEntries(collections.map(({ name }) => [name, versionOrNull]));
+  const numbers = Object.fromEntries(collections.map(({ name }) => [name, 20261122030000]));
+  const warnings = {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'Settings of Redis that can lose data.',
+  };
+  const live = singleOf(objectOf({ status: { const: 'live' } }));
+  const ready = singleOf(objectOf({ status: { const: 'ready' }, versions: objectOf(versions), warnings }));
+  return [
+    openPath('/health/live', {
+      operation: { tags: ['Health'], operationId: 'getLive', summary: 'Check whether the process runs' },
+      response: fresh('The process runs.', json(live, { data: { status: 'live' }, success: true })),
+      errors: errorResponses([]),
+    }),
+    openPath('/health/ready', {
+      operation: { tags: ['Health'], operationId: 'getReady', summary: 'Check whether the service has data' },
+      response: fresh(
+        'Redis replies, and a collection has a live version; `null` for a collection without one.',
+        json(ready, { data: { status: 'ready', versions: numbers, warnings: [] }, success: true }),
+      ),
+      errors: errorResponses([500, 503]),
+    }),
+    openPath('/openapi.json', {
+      operation: { tags: ['Description'], operationId: 'getOpenApi', summary: 'Get this document' },
+      response: {
+        200: {
+          description: 'The OpenAPI document; `/docs` shows it.',
+          headers: { ETag: { $ref: '#/components/headers/ETag' }, ...cacheControl('no-cache') },
+          content: { 'application/json': { schema: { type: 'object' } } },
+        },
+        304: { description: 'Your cached document is current.', headers: requestIdHeader },
+      },
+      errors: errorResponses([]),
+    }),
+  ];
+}
+
+/** Returns a 200 that may not be cached. */
+function fresh(description: string, content: Part): Part {
+  return { 200: { description, headers: cacheControl('no-store'), content } };
+}
+
+function cacheControl(value: string): Part {
+  return { 'Cache-Control': { required: true, schema: { const: value } }, ...requestIdHeader };
+}
+
+function openPath(
+  path: string,
+  { operation, response, errors }: { operation: Part; response: Part; errors: Part },
+): Path {
+  return [path, { get: { ...operation, security: [], responses: { ...response, ...errors } } }];
+}

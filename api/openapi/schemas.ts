@@ -1,0 +1,421 @@
+// The components of the OpenAPI document: schemas of bodies, parameters, headers, and errors.
+
+import { type Collection, exactTypes } from '../../shared/collections/define.ts';
+import { type JsonSchema, jsonSchemaOf } from '../../shared/collections/rules.ts';
+import { maxPerPage } from '../requests/paging.ts';
+import { maxWait } from '../requests/parameters.ts';
+import type { TakenParameters } from '../requests/route-parameters.ts';
+import { maxIds, maxNameLength } from '../requests/search-parameters.ts';
+
+/** A part of the document. */
+export type Part = Readonly<Record<string, unknown>>;
+
+/** The name of one record of a collection in the document, and of several: `Company` and `Companies`. */
+export interface Noun {
+  readonly one: string;
+  readonly many: string;
+}
+
+/** Returns the nouns of a collection. */
+export function nounOf({ name, singular }: Collection): Noun {
+  const capital = (noun: string) => noun.charAt(0).toUpperCase() + noun.slice(1);
+  return { one: capital(singular), many: capital(name) };
+}
+
+/** Returns the schema of an object; all members but `optional` are required. Later releases may add members. */
+export function objectOf(
+  properties: Readonly<Record<string, JsonSchema>>,
+  optional: readonly string[] = [],
+): JsonSchema {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  return { type: 'object', properties, required };
+}
+
+/** Returns the schema of a list in its envelope. */
+export function listOf(element: JsonSchema): JsonSchema {
+  return objectOf({
+    data: { type: 'array', items: element, maxItems: maxPerPage },
+    _links: schemaReference('Links'),
+    _meta: schemaReference('Meta'),
+    success: { const: true },
+  });
+}
+
+/** Returns the schema of a single value in its envelope. */
+export function singleOf(data: JsonSchema): JsonSchema {
+  return objectOf({ data, success: { const: true } });
+}
+
+export function schemaReference(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+const count: JsonSchema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
+
+/** The schema of a version number. */
+export const versionNumber = count;
+
+/** Returns the example of a collection's records, or `undefined` if the schema has none. */
+export function recordExample({ schema }: Collection): unknown {
+  const { examples = [] } = schema.describe() as { readonly examples?: readonly unknown[] };
+  return examples[0];
+}
+
+/** Returns the schemas of a collection: a record, a list, a change, and a list of changes. */
+export function collectionSchemas(collection: Collection): Record<string, JsonSchema> {
+  const { one } = nounOf(collection);
+  const example = recordExample(collection);
+  const record = schemaReference(one);
+  return {
+    [one]: {
+      ...servedSchema(jsonSchemaOf(collection.schema)),
+      ...(example !== undefined && { examples: [example] }),
+    },
+    [`${one}List`]: listOf(record),
+    [`${one}Change`]: {
+      oneOf: [
+        objectOf({ id: count, change: { enum: ['added', 'changed'] }, record }),
+        objectOf({ id: count, change: { const: 'removed' } }),
+      ],
+    },
+    [`${one}ChangeList`]: listOf(schemaReference(`${one}Change`)),
+  };
+}
+
+/** Makes every member required, which the validator checks itself, and allows members that later releases add. */
+function servedSchema(schema: JsonSchema): JsonSchema {
+  const { properties, items, additionalProperties, ...others } = schema as {
+    properties?: Readonly<Record<string, JsonSchema>>;
+    items?: JsonSchema;
+    additionalProperties?: boolean;
+  };
+  if (items) return { ...others, items: servedSchema(items) };
+  if (!properties) return schema;
+  const members = Object.entries(properties).map(([name, it]) => [name, servedSchema(it)]);
+  return { ...others, properties: Object.fromEntries(members), required: Object.keys(properties) };
+}
+
+const link = objectOf({ href: { type: 'string', format: 'uri' } });
+const integer = (minimum: number) => ({ type: 'integer', minimum });
+const base64 = '[A-Za-z0-9+/]{43}=';
+const digest = { type: 'string', pattern: `^${base64}$` };
+
+/** The schemas that do not depend on a collection. */
+export const sharedSchemas: Readonly<Record<string, JsonSchema>> = {
+  Links: {
+    ...objectOf({ self: link, first: link, last: link, next: link, prev: link }, ['next', 'prev']),
+    description: 'Absolute URLs of pages. The last page has no `next`, the first page no `prev`.',
+  },
+  Meta: objectOf({
+    totalCount: integer(0),
+    pageCount: integer(0),
+    currentPage: integer(1),
+    perPage: { ...integer(1), maximum: maxPerPage },
+  }),
+  KeptVersion: {
+    ...objectOf({
+      version: versionNumber,
+      publishedAt: { type: 'string', format: 'date-time' },
+      totalCount: integer(0),
+      live: { type: 'boolean' },
+      digest: objectOf({ list: digest, set: digest }),
+    }),
+    description:
+      'A kept version with its digests, in base64: `list` is the SHA-256 of its NDJSON text, `set` the sum of the SHA-256 of its records, in any order.',
+  },
+  KeptVersionList: listOf(schemaReference('KeptVersion')),
+  Error: objectOf({
+    success: { const: false },
+    data: objectOf({
+      name: { type: 'string', description: 'The reason phrase of the status.' },
+      message: { type: 'string', description: 'One plain sentence: what is wrong, and what is accepted.' },
+      code: { const: 0 },
+      status: { type: 'integer', minimum: 400, maximum: 599 },
+    }),
+  }),
+};
+
+// No parameter has a default or an example: pages that try requests would send it.
+const queryParameters: Readonly<Record<string, Part>> = {
+  page: {
+    description: 'The page, from 1; by default the first. A page past the end is empty.',
+    schema: count,
+  },
+  'per-page': {
+    description: `Records per page; by default ${maxPerPage}. A higher number is reduced to ${maxPerPage}.`,
+    schema: count,
+  },
+  version: {
+    description: 'Reads this kept version instead of the live one. The links of the response keep it.',
+    schema: count,
+  },
+  since: {
+    description: 'Your version: `Medref-Version` of an earlier response.',
+    required: true,
+    schema: count,
+  },
+  wait: {
+    description:
+      'Long poll: holds the request until a new version is live, or this many seconds pass. With `version` it returns at once.',
+    schema: { type: 'integer', minimum: 1, maximum: maxWait },
+  },
+  ids: {
+    description:
+      'Only the records with these ids, in this order. Unknown ids are omitted. Not combined with a search.',
+    style: 'form',
+    explode: false,
+    schema: { type: 'array', items: count, minItems: 1, maxItems: maxIds, uniqueItems: true },
+  },
+};
+
+const conditionalHeaders: Readonly<Record<string, Part>> = {
+  'If-None-Match': {
+    description: 'Your cached ETags, or `*`; 304 if one is current.',
+    schema: { type: 'string' },
+  },
+  'If-Modified-Since': {
+    description: 'Returns 304 if equal to `Last-Modified`. Ignored if `If-None-Match` is sent.',
+    schema: { type: 'string' },
+  },
+};
+
+/** Returns the parameters by which a collection is searched. */
+export function searchParametersOf({ prefixSearches, exactSearches }: Collection): Part[] {
+  const prefixes = Object.entries(prefixSearches).map(([name, { describe }]) => ({
+    name,
+    in: 'query',
+    description: `${describe} Case and accents are ignored. Control characters are not accepted, nor is white space alone.`,
+    schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
+  }));
+  const exact = Object.entries(exactSearches).map(([name, { describe, type }]) => ({
+    name,
+    in: 'query',
+    description: describe,
+    schema: exactTypes[type].schema,
+  }));
+  return [...prefixes, ...exact];
+}
+
+/** Returns the parameter components of these routes. @throws Error if a parameter has no description here */
+export function parameterComponents(tables: readonly TakenParameters[]): Record<string, Part> {
+  const id = { description: 'The id of the record.', schema: integer(1), example: 1 };
+  const names = [...new Set(tables.flatMap((accepts) => Object.keys(accepts)))];
+  const queries = names.map((name) => {
+    const described = queryParameters[name];
+    if (!described) throw new Error(`Describe the parameter ${name} in api/openapi/schemas.ts.`);
+    return [name, { name, in: 'query', ...described }];
+  });
+  const headers = Object.entries(conditionalHeaders).map(([name, it]) => [
+    name,
+    { name, in: 'header', ...it },
+  ]);
+  return {
+    id: { name: 'id', in: 'path', required: true, ...id },
+    ...Object.fromEntries(queries),
+    ...Object.fromEntries(headers),
+  };
+}
+
+/** Returns references to the parameters of a data route. */
+export function parametersOf(accepts: TakenParameters, inPath: readonly 'id'[] = []): Part[] {
+  const names = [...inPath, ...Object.keys(accepts), ...Object.keys(conditionalHeaders)];
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
+
+const header = (description: string, schema: Part): Part => ({ description, required: true, schema });
+
+/** The headers of responses. */
+export const headerComponents: Readonly<Record<string, Part>> = {
+  'Medref-Version': header('The version of the response.', versionNumber),
+  'Last-Modified': header('When this version was published.', {
+    type: 'string',
+    pattern: '^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$',
+  }),
+  ETag: header('Identifies this response; send it back as `If-None-Match`.', {
+    type: 'string',
+    pattern: '^W/"[^"]+"$',
+  }),
+  'Cache-Control': header('Cache the response, and revalidate it before each use.', {
+    const: 'private, no-cache',
+  }),
+  Vary: header('Request headers that change the response.', {
+    // With `Origin` if CORS_ORIGINS names some origins.
+    enum: ['Accept, Accept-Encoding, Authorization', 'Accept, Accept-Encoding, Authorization, Origin'],
+  }),
+  'Accept-Ranges': header('`Range` is ignored.', { const: 'none' }),
+  'Medref-Digest': header('The digests of the whole version; they verify a copy of it.', {
+    type: 'string',
+    pattern: `^list=:${base64}:(, set=:${base64}:)?$`,
+  }),
+  'X-Request-Id': header('The `X-Request-Id` of the request, or a generated id; the log has it, too.', {
+    type: 'string',
+    pattern: '^[!-~]{1,128}$',
+  }),
+};
+
+function headerReference(name: string): Part {
+  return { $ref: `#/components/headers/${name}` };
+}
+
+/** The header of every response. */
+export const requestIdHeader: Part = { 'X-Request-Id': headerReference('X-Request-Id') };
+
+const dataHeaders = [
+  ...['Medref-Version', 'Last-Modified', 'ETag', 'Cache-Control', 'Vary', 'Accept-Ranges'],
+  'X-Request-Id',
+];
+
+/** The headers of responses to keys with a rate (draft-ietf-httpapi-ratelimit-headers-10). */
+const rateHeaders = {
+  'RateLimit-Policy': {
+    description: '`q`: requests per second that the key may make. Only for keys with a rate.',
+    schema: { type: 'string', pattern: '^"default";q=[1-9][0-9]*;w=1$' },
+  },
+  RateLimit: {
+    description: '`r`: requests left now. `t`: seconds until the full quota is back.',
+    schema: { type: 'string', pattern: '^"default";r=[0-9]+;t=[1-9][0-9]*$' },
+  },
+};
+
+/** Returns the responses of a data route: 200, 304, and errors. @param digests which responses have `Medref-Digest` */
+export function dataResponses(
+  {
+    description,
+    content,
+    digests,
+  }: { description: string; content: Part; digests: 'all' | 'NDJSON' | 'none' },
+  errors: readonly ErrorStatus[],
+): Part {
+  const headers = {
+    ...Object.fromEntries(dataHeaders.map((name) => [name, headerReference(name)])),
+    ...(digests === 'all' && { 'Medref-Digest': headerReference('Medref-Digest') }),
+    ...(digests === 'NDJSON' && {
+      'Medref-Digest': { ...headerComponents['Medref-Digest'], required: false },
+    }),
+  };
+  const contentEncoding = {
+    description:
+      'Present if the body is compressed: NDJSON and bodies over 4 KiB, for clients that accept gzip.',
+    schema: { const: 'gzip' },
+  };
+  const unbuffered = {
+    description: '`no` for NDJSON: nginx forwards it without buffering.',
+    schema: { type: 'string', const: 'no' },
+  };
+  return {
+    200: {
+      description,
+      headers: {
+        ...headers,
+        'Content-Encoding': contentEncoding,
+        ...(digests === 'NDJSON' && { 'X-Accel-Buffering': unbuffered }),
+        ...rateHeaders,
+      },
+      content,
+    },
+    304: { description: 'Your cached response is current.', headers },
+    ...errorResponses([400, 401, 403, ...errors, 429, 500, 503]),
+  };
+}
+
+interface ErrorDefinition {
+  readonly name: string;
+  readonly description: string;
+  /** An example. */
+  readonly message: string;
+  readonly headers?: Part;
+}
+
+const retryAfter = {
+  'Retry-After': header('Seconds to wait before the next attempt.', { type: 'integer', minimum: 1 }),
+};
+
+/** The errors that routes name; `OtherError` describes the rest. */
+const errors = {
+  400: {
+    name: 'Bad Request',
+    description:
+      'A parameter or an id is unknown, empty, malformed, repeated or missing. The message names it.',
+    message: 'The parameter page is "0"; it takes digits 0-9 alone, from 1 to 9007199254740991.',
+  },
+  401: {
+    name: 'Unauthorized',
+    description:
+      'The key is absent, malformed, unknown, expired or revoked; the response does not say which.',
+    message: 'This needs a valid key, sent as "Authorization: Bearer <key>".',
+    headers: { 'WWW-Authenticate': header('The required scheme.', { const: 'Bearer realm="medref"' }) },
+  },
+  403: {
+    name: 'Forbidden',
+    description: 'The key is not valid for this collection. The message names its collections.',
+    message: 'This key was made for products and drugs, and not for companies.',
+  },
+  404: {
+    name: 'Not Found',
+    description: 'No record has this id.',
+    message: 'There is no record with the id 7 among the products.',
+  },
+  410: {
+    name: 'Gone',
+    description:
+      '`version` or `since` is no longer kept, or was never published. The message says what is kept.',
+    message: 'Version 20261101030000 is not kept; kept are 20261122030000 and 20261121030000.',
+  },
+  429: {
+    name: 'Too Many Requests',
+    description:
+      'The key is over its rate limit or has too many downloads in progress, or too many unknown keys came from your address.',
+    message: 'This key may ask 10 times a second. Try again in 1 s.',
+    headers: { ...retryAfter, ...rateHeaders },
+  },
+  500: {
+    name: 'Internal Server Error',
+    description: 'Server error. Retrying will not help. Report the `X-Request-Id`.',
+    message: 'Something went wrong here; it has been logged.',
+  },
+  503: {
+    name: 'Service Unavailable',
+    description: 'Temporary. Retry after `Retry-After` seconds.',
+    message: 'No version of products has been published yet.',
+    headers: retryAfter,
+  },
+} as const satisfies Readonly<Record<number, ErrorDefinition>>;
+
+export type ErrorStatus = keyof typeof errors;
+
+/** Returns references to these errors, and to the errors that every route may return. */
+export function errorResponses(statuses: readonly ErrorStatus[]): Part {
+  const reference = (name: string) => ({ $ref: `#/components/responses/${name.replaceAll(' ', '')}` });
+  const named = statuses.map((status) => [status, reference(errors[status].name)]);
+  const others = reference('OtherError');
+  return { ...Object.fromEntries(named), '4XX': others, '5XX': others };
+}
+
+/** The errors of all routes. */
+export const responseComponents: Readonly<Record<string, Part>> = {
+  ...Object.fromEntries(
+    Object.entries<ErrorDefinition>(errors).map(([status, { name, description, message, headers }]) => [
+      name.replaceAll(' ', ''),
+      {
+        description,
+        headers: { ...headers, ...requestIdHeader },
+        content: errorContent({ name, message, code: 0, status: Number(status) }),
+      },
+    ]),
+  ),
+  OtherError: {
+    description:
+      'Every other error has the same body: 404 for an unknown path; 405 with `Allow` for methods other than GET and HEAD; 400, 408, 413, 417, 431, 501 and 505 for HTTP that the service does not accept.',
+    headers: requestIdHeader,
+    content: errorContent({
+      name: 'Method Not Allowed',
+      message: 'POST is not possible here; GET and HEAD are.',
+      code: 0,
+      status: 405,
+    }),
+  },
+};
+
+function errorContent(data: Part): Part {
+  return { 'application/json': { schema: schemaReference('Error'), example: { success: false, data } } };
+}
