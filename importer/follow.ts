@@ -1,47 +1,47 @@
-// In: an upstream that is a medref, and what imports from it. Out: an import each time that upstream publishes. It is asked to
-// wait for that; an import that fails is the schedule's to try again.
+// Follows an upstream medref: starts an import each time that it publishes, by a long poll. The schedule retries imports that
+// fail.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SeenVersion } from './report.ts';
 import type { RunEnd } from './schedule.ts';
 import { type PublicationWatch, type Watched, watchPublications } from './upstream/watch.ts';
 
-/** What the history of imports tells. */
+/** What a follower reads from the import history. */
 export interface FollowedHistory {
-  /** The version of upstream that was read last; `null` where none was. */
+  /** Returns the version of upstream that was read last; `null` if none was. */
   seen(): Promise<SeenVersion | null>;
-  /** Whether an import that began at this time or later has come to an end. */
+  /** Returns whether an import that began at this time or later has ended. */
   isImportedSince(time: Date): Promise<boolean>;
 }
 
-/** How long is waited where something goes wrong, in ms: twice as long each time. */
+/** How long a follower waits after a failure, in ms: twice as long each time. */
 export interface Pauses {
   readonly firstMs: number;
   readonly longestMs: number;
 }
 
-/** The pauses that hold outside of tests. */
+/** The pauses that are used outside of tests. */
 export const usualPauses: Pauses = Object.freeze({ firstMs: 1_000, longestMs: 300_000 });
 
-/** What comes sooner than this is followed by a pause, in ms: a wait that is none, or another publication. */
+/** A reply or a publication that comes sooner than this is followed by a pause, in ms. */
 const shortMs = 10_000;
 
-/** Whom one collection is followed with. */
+/** What a follower works with. */
 export interface FollowOptions {
   readonly upstream: { readonly url: URL; readonly token: string | undefined };
   readonly history: FollowedHistory;
-  /** Begins an import, unless one is under way. */
+  /** Starts an import, unless one is running. */
   readonly importNow: () => void;
-  /** Ends it. */
+  /** Ends the follower. */
   readonly signal: AbortSignal;
-  /** Told that an import begins because upstream has published. */
+  /** Called when an import starts because upstream has published. */
   readonly onPublished: (version: string | null) => void;
-  /** Told why upstream cannot be followed, once until it can. */
+  /** Called with the reason why upstream cannot be followed, once until it can. */
   readonly onTrouble: (reason: string, isLeftToSchedule: boolean) => void;
   readonly pauses?: Pauses | undefined;
 }
 
-/** What was imported because of, and when. */
+/** The last publication that started an import. */
 interface Announced {
   /** `null`: upstream did not know the version that was followed from. */
   readonly version: string | null;
@@ -56,7 +56,7 @@ export class Follower {
   #isAtRest = true;
   readonly #onEnd = new Set<() => void>();
   #announced: Announced | null = null;
-  /** How often in a row it went wrong. */
+  /** Failures in a row. */
   #troubles = 0;
   #told: string | null = null;
 
@@ -67,18 +67,18 @@ export class Follower {
     options.signal.addEventListener('abort', () => this.#wake(), { once: true });
   }
 
-  /** Is told that an import begins, whoever wanted it. */
+  /** To be called when any import starts. */
   importBegins(): void {
     this.#isAtRest = false;
   }
 
-  /** Is told how an import has ended: one that is tried again has not. */
+  /** To be called when an import has ended; an import that is retried has not. */
   importEnds(end: RunEnd): void {
     this.#isAtRest = end === 'ended';
     this.#wake();
   }
 
-  /** Follows until the signal. Never rejects. */
+  /** Follows until the signal is aborted. Never rejects. */
   async run(): Promise<void> {
     const { signal, onTrouble } = this.#options;
     while (!signal.aborted) {
@@ -99,16 +99,16 @@ export class Follower {
     const since = this.#since(await history.seen());
     if (signal.aborted) return;
     if (this.#announced && !(await history.isImportedSince(this.#announced.at))) {
-      // It was skipped, or it was another process' and began before.
+      // The import was skipped, or belonged to another process and started before.
       await this.#pause();
       return this.#import(this.#announced.version);
     }
-    // Upstream is no medref, or no import has read from it yet. The next import of this process or of another one may change that.
+    // Upstream is no medref, or no import has read it yet. The next import may change that.
     if (since === null) return this.#nextEnd(Math.min(shortMs, this.#pauses.longestMs));
     await this.#take(await this.#watch.next(since));
   }
 
-  /** The version to go on from. An import that was held has read nothing; the next publication is waited for even so. */
+  /** Returns the version to go on from. A paused import has read nothing; the follower waits for the next publication even so. */
   #since(seen: SeenVersion | null): string | null {
     const announced = this.#announced;
     const hasRead =
@@ -126,7 +126,7 @@ export class Follower {
         return;
       case 'published': {
         this.#told = null;
-        // So soon after another one, its answers may be of two services by turns.
+        // So soon after another one: two services may answer in turn.
         if (this.#announced && Date.now() - this.#announced.at.getTime() < shortMs) await this.#pause();
         else this.#troubles = 0;
         return signal.aborted ? undefined : this.#import(watched.version);
@@ -156,7 +156,7 @@ export class Follower {
     this.#told = reason;
   }
 
-  /** Twice as long each time, less a random part: many may follow one upstream. */
+  /** Waits twice as long each time, less a random part: many may follow one upstream. */
   async #pause(atLeastMs = 0): Promise<void> {
     const { firstMs, longestMs } = this.#pauses;
     const ms = Math.min(firstMs * 2 ** this.#troubles, longestMs) * (0.5 + Math.random() / 2);
@@ -165,7 +165,7 @@ export class Follower {
     await sleep(Math.max(ms, Math.min(atLeastMs, longestMs)), null, { signal }).catch(() => undefined);
   }
 
-  /** Waits until an import of this process has ended, or the signal, or the time in ms is over. */
+  /** Waits until an import of this process has ended, the signal is aborted, or the time in ms is over. */
   async #nextEnd(atMostMs?: number): Promise<void> {
     if (this.#options.signal.aborted) return;
     await new Promise<void>((resolve) => {

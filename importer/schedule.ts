@@ -1,34 +1,34 @@
-// In: a cron line and what to do. Out: it is done on time, never twice at once, and again where it failed.
-// node-cron says when a line is due. Its own timer would drop what is due while the process or the machine stands still.
+// Runs something on a cron line: on time, never twice at once, and again if it failed. The timer of node-cron would drop runs
+// that come due while the process or the machine stands still.
 
 import { dueTimes } from '../shared/cron.ts';
 
 /** A schedule that runs. */
 export interface Schedule {
-  /** When it is due next. */
+  /** Returns when it is due next. */
   nextRun(): Date;
-  /** Does it now as if it were due, unless it is being done. */
+  /** Runs it now, unless it is running. */
   runNow(): void;
-  /** Nothing begins any more. @returns when what was under way has ended */
+  /** Starts no further run, and waits for the run in progress. */
   stop(): Promise<void>;
 }
 
-/** How a run ended: for good; or it failed, and is tried again; or another process does it now, and it is looked at again. */
+/** How a run ended: finally; or it failed and is retried; or another process runs it, and it is looked at again. */
 export type RunEnd = 'ended' | 'failed' | 'locked';
 
-/** How long is waited for another try, in ms. */
+/** How long a schedule waits before a retry, in ms. */
 export interface Waits {
   /** After the first failure; twice as long after each further one. */
   readonly firstMs: number;
   readonly longestMs: number;
-  /** While another process does it. */
+  /** While another process runs it. */
   readonly lockedMs: number;
 }
 
-/** The waits that hold outside of tests. */
+/** The waits that are used outside of tests. */
 export const usualWaits: Waits = Object.freeze({ firstMs: 60_000, longestMs: 3_600_000, lockedMs: 2_000 });
 
-/** What was begun: when it was due, and how often it has failed since. */
+/** A run: when it was due, and how often it has failed since. */
 interface Order {
   readonly due: Date;
   readonly failures: number;
@@ -37,17 +37,17 @@ interface Order {
 /** A run that begins later than this after it was due is late, in ms. */
 const lateMs = 1_000;
 
-/** A clock that is put back by more than this was wrong; by less it is only put right, and nothing is due again. In ms. */
+/** A clock that is put back by more than this was wrong; by less, nothing is due again. In ms. */
 const wrongClockMs = 60_000;
 
-/** How often the clock is looked at, in ms: timers stand still while a machine sleeps. */
+/** How often the clock is read, in ms: timers stand still while a machine sleeps. */
 const usuallyLookEveryMs = 20_000;
 
 /**
- * Does something each time a cron line is due, in a time zone. What came due while the process or the machine stood still
- * is done as soon as it goes on, once however often it was due, and `onLate` is told since when. A run that is due while
- * the one before still goes on is skipped, and `onSkipped` is told. One that failed is tried again until it ends otherwise
- * or is due anyway, and `onRetry` is told when. Tests look at the clock more often, and wait less.
+ * Runs something each time a cron line is due, in a time zone. A run that came due while the process or the machine stood
+ * still starts as soon as it goes on, once however often it was due (`onLate`). A run that is due while the one before is
+ * running is skipped (`onSkipped`). A run that failed is retried until it ends otherwise or is due anyway (`onRetry`). Tests
+ * read the clock more often and wait less.
  */
 export function startSchedule({
   cron,
@@ -61,11 +61,11 @@ export function startSchedule({
 }: {
   cron: string;
   timezone: string;
-  /** Is told since when it is due, the same at each try. Never rejects. */
+  /** Called with the time since which it is due, the same at each retry. Never rejects. */
   run: (due: Date) => Promise<RunEnd>;
   onLate: (due: Date) => void;
   onSkipped: () => void;
-  /** @param tryNumber of the try that is to come: 2 after the first failure */
+  /** @param tryNumber of the next attempt: 2 after the first failure */
   onRetry: (at: Date, tryNumber: number) => void;
   lookEveryMs?: number | undefined;
   waits?: Waits | undefined;
@@ -74,7 +74,7 @@ export function startSchedule({
   let due = nextDue();
   let lookedAt = Date.now();
   let running: Promise<void> | null = null;
-  /** What is done once more, unless it is due before. */
+  /** A retry, unless it is due before. */
   let again: (Order & { readonly at: number; readonly waitMs: number }) | null = null;
   let isStopped = false;
   let timer: NodeJS.Timeout;
@@ -130,7 +130,7 @@ export function startSchedule({
   };
 }
 
-/** How long is waited after so many failures, from 1, in ms. */
+/** Returns how long to wait after so many failures, from 1, in ms. */
 function waitAfter(failures: number, { firstMs, longestMs }: Waits): number {
   return Math.min(firstMs * 2 ** (failures - 1), longestMs);
 }

@@ -1,4 +1,4 @@
-// In: Redis servers. Out: what is wrong with how they are set up, as sentences.
+// Warnings about how Redis servers are configured, as sentences.
 
 import { mastersOf, type Redis } from '../shared/redis/connections.ts';
 import { RedisUnavailableError } from '../shared/redis/failures.ts';
