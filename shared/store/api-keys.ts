@@ -1,10 +1,11 @@
 // API keys as they are stored, by their SHA-256 alone: made, listed, rotated and revoked by operators.
 
 import { hash, randomBytes } from 'node:crypto';
-import type { Redis } from '../redis/connections.ts';
+import { execute, type Redis } from '../redis/connections.ts';
 import { parseStored } from '../redis/damage.ts';
 import { makeKeyText } from './api-key-text.ts';
 import { apiKeyKeys } from './keys.ts';
+import { type KeyReplacement, replaceKey } from './scripts.ts';
 
 /** What is known of a key; never the key itself. */
 export interface ApiKey {
@@ -90,7 +91,8 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
   const found = await findStored(redis, keys, id);
   if (!found) return false;
-  await redis.eval(revokeScript, 1, keys, found.digest, generationField, newGeneration());
+  const generation = newGeneration();
+  await execute(() => redis.multi().hdel(keys, found.digest).hset(keys, generationField, generation));
   await announce(redis, keyPrefix, id);
   await redis.hdel(lastUse, id);
   return true;
@@ -209,36 +211,9 @@ function newGeneration(): string {
   return randomBytes(9).toString('base64url');
 }
 
-/** Deletes a key. May be repeated when a reply was lost. */
-const revokeScript = `
-redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])`;
-
-/**
- * Replaces a value, and sets another one, unless somebody else has changed it: a key that was revoked must not come back. May be
- * repeated when a reply was lost.
- */
-const replaceScript = `
-local now = redis.call('HGET', KEYS[1], ARGV[1])
-if now == ARGV[3] and redis.call('HGET', KEYS[1], ARGV[4]) == ARGV[5] then return 1 end
-if now ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
-return 1`;
-
-interface Replacement {
-  readonly digest: string;
-  readonly from: string;
-  readonly to: string;
-  readonly also: readonly [digest: string, text: string];
-}
-
-async function replace(
-  redis: Redis,
-  keys: string,
-  { digest, from, to, also }: Replacement,
-): Promise<boolean> {
-  const args = [digest, from, to, ...also, generationField, newGeneration()];
-  return (await redis.eval(replaceScript, 1, keys, ...args)) === 1;
+/** Replaces a stored key and sets another one. @returns whether nobody else had changed it */
+function replace(redis: Redis, keys: string, { also, ...replaced }: KeyReplacement): Promise<boolean> {
+  return replaceKey(redis, keys, { ...replaced, also: [...also, generationField, newGeneration()] });
 }
 
 /** A process that misses the announcement asks Redis within half a second. */

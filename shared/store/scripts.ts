@@ -192,6 +192,26 @@ export async function discardAll(redis: Redis, held: Held): Promise<void> {
   for (const name of await redis.smembers(held.keys.staged)) await discard(redis, held, name);
 }
 
+/** How a field of the hash of API keys is replaced. */
+export interface KeyReplacement {
+  /** The field. */
+  readonly digest: string;
+  /** Its expected value and its new value. */
+  readonly from: string;
+  readonly to: string;
+  /** Further fields, each with its value behind it; at least one. */
+  readonly also: readonly string[];
+}
+
+/** Replaces a field of the hash of API keys; may be repeated. @returns whether it had the expected value */
+export async function replaceKey(
+  redis: Redis,
+  hash: string,
+  { digest, from, to, also }: KeyReplacement,
+): Promise<boolean> {
+  return (await run(redis, 'replace-key', [hash], [digest, from, to, ...also])) === 1;
+}
+
 /** How large a key must be. */
 export interface KeySize {
   readonly key: string;
@@ -277,7 +297,7 @@ function heldReply(reply: unknown): unknown {
 
 type Argument = string | number | Buffer;
 
-const scripts = ['begin', 'compare', 'conclude', 'locked', 'publish', 'renew'] as const;
+const scripts = ['begin', 'compare', 'conclude', 'locked', 'publish', 'renew', 'replace-key'] as const;
 const texts = new Map(
   scripts.map((name) => [name, readFileSync(new URL(`./${name}.lua`, import.meta.url), 'utf8')]),
 );

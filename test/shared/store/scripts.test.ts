@@ -9,6 +9,7 @@ import {
   LockLostError,
   release,
   renew,
+  replaceKey,
   retain,
   type UnpublishedEnd,
   writeLocked,
@@ -401,4 +402,23 @@ describe('publish', () => {
       expect(await readKeySpace(redis())).to.deep.equal(before);
     });
   }
+});
+
+describe('replaceKey', () => {
+  const redis = useLockedRedis();
+  const hash = 'medref:keys';
+  const replaced = { digest: 'a', from: 'old', to: 'new', also: ['b', 'made', '#', '7'] };
+
+  it('replaces a value and sets further fields, and may be repeated', async () => {
+    await redis().hset(hash, 'a', 'old');
+    for (let i = 0; i < 2; i += 1) expect(await replaceKey(redis(), hash, replaced)).to.equal(true);
+    expect(await redis().hgetall(hash)).to.deep.equal({ a: 'new', b: 'made', '#': '7' });
+  });
+
+  it('does nothing if somebody else has changed or deleted the value', async () => {
+    expect(await replaceKey(redis(), hash, replaced)).to.equal(false);
+    await redis().hset(hash, 'a', 'changed');
+    expect(await replaceKey(redis(), hash, replaced)).to.equal(false);
+    expect(await redis().hgetall(hash)).to.deep.equal({ a: 'changed' });
+  });
 });
