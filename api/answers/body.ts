@@ -73,7 +73,7 @@ function slices(blocks: readonly Block[], { from, count }: { from: number; count
 }
 
 /** The quarters in which some records of a block lie. */
-function quartersWith(block: Block, skip: number, taken: number): Block[] {
+function quartersWith(block: Block, skip: number, taken: number): readonly Block[] {
   const first = Math.floor(skip / quarterRecords);
   return quartersOf(block).slice(first, Math.ceil((skip + taken) / quarterRecords));
 }

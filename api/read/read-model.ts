@@ -87,7 +87,7 @@ export class ReadModel {
     this.#redis = redis;
     this.#versions = new Versions({ redis, live, keyPrefix, onDamage });
     this.#records = new Records(hashes, cache);
-    this.#index = new SearchIndex(redis, hashes);
+    this.#index = new SearchIndex(redis, hashes, cache);
     this.#changes = new Changes(redis, cache);
     this.#onDamage = onDamage;
     this.waits = new PublicationWaits(live, maxWaiting);

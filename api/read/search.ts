@@ -10,6 +10,7 @@ import {
   prefixBounds,
   type Search,
 } from '../../shared/store/search-index.ts';
+import type { ContentCache } from './content-cache.ts';
 import type { HmgetBatcher } from './hmget-batcher.ts';
 import type { Span } from './records.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
@@ -24,6 +25,9 @@ export interface Found {
 /** One prefix search of a request: its name, and the prefix. */
 type Prefix = readonly [search: string, text: string];
 
+/** How much memory an id takes, in bytes. */
+const idSize = 32;
+
 /** How many texts of a range, or records, are read with one command. */
 const readAtOnce = 1_000;
 
@@ -31,14 +35,24 @@ const readAtOnce = 1_000;
 export class SearchIndex {
   readonly #redis: Redis;
   readonly #hashes: HmgetBatcher;
+  readonly #cache: ContentCache;
 
-  constructor(redis: Redis, hashes: HmgetBatcher) {
+  constructor(redis: Redis, hashes: HmgetBatcher, cache: ContentCache) {
     this.#redis = redis;
     this.#hashes = hashes;
+    this.#cache = cache;
   }
 
   /** Returns a page of what matches a search, in the order of its first prefix or, if it has none, of the list. */
-  async find(target: ReadTarget, { prefix, exact }: Search, span: Span): Promise<Found> {
+  async find(target: ReadTarget, search: Search, span: Span): Promise<Found> {
+    const name = `${target.contentName} search ${JSON.stringify([search, span])}`;
+    return this.#cache.get(name, async () => {
+      const value = await this.#find(target, search, span);
+      return { value, size: 2 * name.length + idSize * (value.ids.length + 1) };
+    });
+  }
+
+  async #find(target: ReadTarget, { prefix, exact }: Search, span: Span): Promise<Found> {
     const prefixes = Object.entries(prefix);
     const values = Object.entries(exact);
     const [first] = prefixes;

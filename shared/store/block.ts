@@ -1,7 +1,7 @@
 // A block: 200 records in list order, compressed at import by quarters, so that answers can be put together from whole
 // quarters. Deflated text (RFC 1951) ends at a byte and is not final: one stream may go on with another quarter or block.
 
-import { isDeepStrictEqual, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
 import { combineCrc32, crcShift } from './crc32.ts';
 import { VarintReader, varint } from './varint.ts';
@@ -48,20 +48,22 @@ export interface Block {
   readonly whole: BlockText;
 }
 
-/** The text of a block, inflated when it is first needed. */
+/** A stored block with its text and its quarters, made when they are first needed. */
 class BlockText {
-  readonly #stored: Buffer;
+  readonly stored: Buffer;
+  /** Empty until they are first needed. */
+  readonly quarters: Block[] = [];
   #text: Buffer | undefined;
   #starts: readonly number[] | undefined;
 
   constructor(stored: Buffer) {
-    this.#stored = stored;
+    this.stored = stored;
   }
 
   get text(): Buffer {
     this.#text ??= inflate(
-      this.#stored.subarray(this.#stored.readUInt16LE(2)),
-      this.#stored.readUInt32LE(countsLength + 16),
+      this.stored.subarray(this.stored.readUInt16LE(2)),
+      this.stored.readUInt32LE(countsLength + 16),
     );
     return this.#text;
   }
@@ -73,8 +75,8 @@ class BlockText {
   }
 
   #findStarts(): number[] {
-    const count = this.#stored.readUInt16LE(0);
-    const lengths = new VarintReader(this.#stored, countsLength + (quarterCount(count) + 1) * factsLength);
+    const count = this.stored.readUInt16LE(0);
+    const lengths = new VarintReader(this.stored, countsLength + (quarterCount(count) + 1) * factsLength);
     const starts = [0];
     let start = 0;
     for (let n = 0; n < count; n += 1) {
@@ -142,34 +144,46 @@ function factsOf(text: Buffer, deflatedLength: number): Buffer {
 /** Opens a stored block; `null` if it is too short to be one. */
 export function openBlock(stored: Buffer): Block | null {
   if (stored.length < countsLength + factsLength) return null;
-  const whole = new BlockText(stored);
-  const deflatedFrom = stored.readUInt16LE(2);
-  const count = stored.readUInt16LE(0);
-  return { ...factsAt(stored, countsLength), stored, deflatedFrom, count, first: 0, whole };
+  return pieceOf(new BlockText(stored), countsLength, {
+    deflatedFrom: stored.readUInt16LE(2),
+    first: 0,
+    count: stored.readUInt16LE(0),
+  });
 }
 
 /** Returns the quarters of a block. */
-export function quartersOf({ stored, count, deflatedFrom, whole }: Block): Block[] {
-  const quarters: Block[] = [];
+export function quartersOf({ whole, deflatedFrom, count }: Block): readonly Block[] {
+  if (whole.quarters.length > 0) return whole.quarters;
   let from = deflatedFrom;
-  for (let n = 0; n < quarterCount(count); n += 1) {
-    const facts = factsAt(stored, countsLength + factsLength * (1 + n));
-    const first = n * quarterRecords;
-    const its = { stored, first, count: Math.min(quarterRecords, count - first), whole };
-    quarters.push({ ...facts, ...its, deflatedFrom: from });
-    from += facts.deflatedLength + storedComma.length;
+  for (let first = 0; first < count; first += quarterRecords) {
+    const facts = countsLength + factsLength * (1 + first / quarterRecords);
+    const its = { deflatedFrom: from, first, count: Math.min(quarterRecords, count - first) };
+    const quarter = pieceOf(whole, facts, its);
+    whole.quarters.push(quarter);
+    from += quarter.deflatedLength + storedComma.length;
   }
-  return quarters;
+  return whole.quarters;
 }
 
-function factsAt(stored: Buffer, at: number) {
+/** Reads the facts of a block or a quarter, see {@link factsOf}. */
+function pieceOf(
+  whole: BlockText,
+  at: number,
+  { deflatedFrom, first, count }: Pick<Block, 'deflatedFrom' | 'first' | 'count'>,
+): Block {
+  const { stored } = whole;
   return {
+    stored,
+    deflatedFrom,
+    deflatedLength: stored.readUInt32LE(at + 20),
     crc: stored.readUInt32LE(at),
     shift: stored.readInt32LE(at + 4),
     crcAfterComma: stored.readUInt32LE(at + 8),
     shiftAfterComma: stored.readInt32LE(at + 12),
     textLength: stored.readUInt32LE(at + 16),
-    deflatedLength: stored.readUInt32LE(at + 20),
+    count,
+    first,
+    whole,
   };
 }
 
@@ -207,10 +221,17 @@ function isPieceOf(piece: Block, records: readonly Buffer[]): boolean {
   const its = records.slice(first, first + count);
   const text = Buffer.concat(its.flatMap((record, n) => (n === 0 ? [record] : [comma, record])));
   const deflated = stored.subarray(deflatedFrom, deflatedFrom + deflatedLength);
-  const expected = factsAt(factsOf(text, deflatedLength), 0);
-  const { crc, shift, crcAfterComma, shiftAfterComma } = piece;
-  return (
-    inflate(deflated, textLength).equals(text) &&
-    isDeepStrictEqual(expected, { crc, shift, crcAfterComma, shiftAfterComma, textLength, deflatedLength })
-  );
+  return inflate(deflated, textLength).equals(text) && factsIn(piece).equals(factsOf(text, deflatedLength));
+}
+
+/** Writes the facts of a piece as they are stored, see {@link factsOf}. */
+function factsIn(piece: Block): Buffer {
+  const facts = Buffer.alloc(factsLength);
+  facts.writeUInt32LE(piece.crc, 0);
+  facts.writeInt32LE(piece.shift, 4);
+  facts.writeUInt32LE(piece.crcAfterComma, 8);
+  facts.writeInt32LE(piece.shiftAfterComma, 12);
+  facts.writeUInt32LE(piece.textLength, 16);
+  facts.writeUInt32LE(piece.deflatedLength, 20);
+  return facts;
 }

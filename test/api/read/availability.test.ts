@@ -340,9 +340,8 @@ describe('when Redis has lost data', () => {
       expectUnavailable(await send(api(), path), path);
   });
 
-  it('answers 503 to searches without the index of the live version, also after such searches', async () => {
+  it('answers 503 to searches without the index of the live version', async () => {
     const searches = ['/products?name=drug', '/products?name=drug&page=2', '/products?name=nobody'];
-    for (const path of searches) expect((await send(api(), path)).status, path).to.equal(200);
     await connection.del(await contentKey('by-name'));
     for (const path of searches) expectUnavailable(await send(api(), path), path);
   });
