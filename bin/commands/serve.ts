@@ -1,4 +1,4 @@
-// medref serve: the API, from the first answer to the last, in this process or in several.
+// medref serve: runs the API in this process or in several, and the admin listener.
 
 import type { AddressInfo } from 'node:net';
 import { createMetrics, type MetricValues, WorkerMetrics } from '../../api/admin/metrics.ts';
@@ -10,6 +10,14 @@ import {
 } from '../../api/admin/server.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
 import { VersionComparison } from '../../api/reads/compared-versions.ts';
+import {
+  addressOf,
+  drainMs,
+  openReads,
+  type Reads,
+  startDataListener,
+  type Watchers,
+} from '../../api/service.ts';
 import { isWorker, joinPrimary, WorkerPool } from '../../api/workers.ts';
 import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -18,9 +26,8 @@ import { servedCollections } from '../../shared/collections/collections.ts';
 import { historyCap } from '../../shared/import-history.ts';
 import { aborted, type CommandContext, createLogger, exitCodes } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
-import { addressOf, drainMs, openReads, type Reads, startDataListener, type Watchers } from '../serving.ts';
 
-/** Serves until it is asked to stop; starts whether Redis is there or not. @returns the exit code */
+/** Serves until it is asked to stop. Starts even if Redis is unavailable. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
   const logger = createLogger(context);
   const watchers = { logger, metrics: createMetrics(), troubles: new TroubleLog(logger) };
@@ -46,7 +53,7 @@ async function serveAlone(context: CommandContext, watchers: Watchers, options: 
   }
 }
 
-/** Serves nothing itself, but for the admin listener. */
+/** Runs the admin listener, and the API in other processes. */
 async function serveByWorkers(context: CommandContext, watchers: Watchers, options: OutputOptions) {
   const { settings } = context;
   const { logger, metrics } = watchers;
@@ -104,7 +111,7 @@ interface AdminNeeds {
   readonly scraped: ScrapedMetrics;
 }
 
-/** Consumers are served all the same where the admin listener cannot be. @returns `null` then */
+/** Starts the admin listener. @returns `null` if it cannot listen: the API serves all the same */
 async function startAdmin(
   { settings }: CommandContext,
   { reads, watchers, scraped }: AdminNeeds,
@@ -127,7 +134,7 @@ async function startAdmin(
   } catch (error) {
     const reason = (error as Error).message;
     logger.error(
-      `There are no metrics and no dashboard: ${host}:${port} cannot be listened on: ${reason}. Set ADMIN_HOST or ADMIN_PORT.`,
+      `Cannot listen on ${host}:${port}, so there are no metrics and no dashboard: ${reason}. Set ADMIN_HOST or ADMIN_PORT.`,
     );
     return null;
   }

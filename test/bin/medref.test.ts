@@ -412,7 +412,7 @@ describe('the command line', function () {
         }
         const lines = (await command.stop()).stderr.trim().split('\n');
         const logged = lines.map((line) => JSON.parse(line) as { msg: string; reason: string });
-        expect(logged[0]?.msg).to.equal('Redis is away.');
+        expect(logged[0]?.msg).to.equal('Redis is unavailable.');
         expect(logged[0]?.reason).to.match(reason);
       });
     }

@@ -137,7 +137,7 @@ describe('a Redis that refuses', function () {
     await api.line(/"address"/);
     const [line = ''] = (await api.stop()).stderr.split('\n');
     expect(JSON.parse(line)).to.deep.include({
-      msg: 'Redis is away.',
+      msg: 'Redis is unavailable.',
       reason: 'Redis wants a password. Put it into REDIS_URL.',
     });
   });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
+import { drainMs } from '../../api/service.ts';
 import { workerStopMs } from '../../api/workers.ts';
 import { onPath } from '../../bench/installed.ts';
-import { drainMs } from '../../bin/serving.ts';
 import { readSettings } from '../../config/settings.ts';
 import { commands, read, root, settingsReadBy } from '../support/project-files.ts';
 

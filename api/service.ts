@@ -1,0 +1,231 @@
+// Composes the parts of an API process from its settings: the connections that it reads from, and the data listener.
+
+import { readFileSync } from 'node:fs';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Logger } from 'pino';
+import type { Settings } from '../config/settings.ts';
+import { importedCollections, servedCollections } from '../shared/collections/collections.ts';
+import {
+  connectForListening,
+  connectForServing,
+  connectToReplica,
+  type Redis,
+} from '../shared/redis/connections.ts';
+import { AccessLog } from './admin/access-log.ts';
+import type { Metrics } from './admin/metrics.ts';
+import type { TroubleLog } from './admin/trouble-log.ts';
+import { ApiKeys } from './auth.ts';
+import { RateLimiter } from './rate-limit.ts';
+import { LiveVersions } from './read/live-versions.ts';
+import { ReadModel } from './read/read-model.ts';
+import { Replica } from './read/replica.ts';
+import { type RedisWatch, watchRedis } from './redis-watch.ts';
+import { createServer } from './server.ts';
+
+/** How long responses in progress may take after the server is asked to stop, in ms. */
+export const drainMs = 10_000;
+
+/** For how long a client of whom nothing comes may still send a request on its connection then, in ms. */
+const quietMs = 1_000;
+
+/** Open files that are kept for Redis, the admin listener and the process itself. */
+const reservedFiles = 64;
+
+/** Logs and metrics. */
+export interface Watchers {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly troubles: TroubleLog;
+}
+
+/** What a process reads from. */
+export interface Reads {
+  readonly redis: Redis;
+  readonly readModel: ReadModel;
+  /** Receives announcements. */
+  readonly listener: Redis;
+  readonly watch: RedisWatch;
+  close(): void;
+}
+
+/** Opens what a process reads from, whether Redis is available or not, and follows the live versions. */
+export function openReads(settings: Settings, watchers: Watchers): Reads {
+  const { redisUrl, keyPrefix } = settings;
+  const { logger, metrics } = watchers;
+  const redis = connectForServing(redisUrl, { onRoundTrip: metrics.timeRedis });
+  const listener = connectForListening(redisUrl);
+  const watch = watchRedis(redis, { redisUrl, keyPrefix, logger });
+  const replica = openReplica(settings, redis, watchers);
+  const onDamage = damageTold(watchers);
+  const live = new LiveVersions({
+    redis,
+    listener,
+    replica: replica?.reads,
+    keyPrefix,
+    sources: importedCollections,
+    onDamage,
+  });
+  const readModel = new ReadModel({ redis: replica?.reads.redis ?? redis, live, keyPrefix, onDamage });
+  live.start();
+  return {
+    redis,
+    readModel,
+    listener,
+    watch,
+    close() {
+      live.stop();
+      watch.stop();
+      replica?.close();
+      for (const connection of [redis, listener]) connection.disconnect();
+    },
+  };
+}
+
+/** Opens one replica to read contents from; `null` if that is not wanted, or REDIS_URL names no replica. */
+function openReplica(
+  { redisUrl, readFrom }: Settings,
+  master: Redis,
+  { logger, metrics }: Watchers,
+): { readonly reads: Replica; close(): void } | null {
+  if (readFrom === 'master') return null;
+  let isClosed = false;
+  const replica = connectToReplica(redisUrl, {
+    onRoundTrip: metrics.timeRedis,
+    onLost: () => isClosed || reads.forget(),
+  });
+  if (!replica) return null;
+  const reads = new Replica({
+    master,
+    replica,
+    onTurn: (from) => logger.info({ from }, 'Contents are read from another server than before.'),
+  });
+  return {
+    reads,
+    close() {
+      isClosed = true;
+      replica.disconnect();
+    },
+  };
+}
+
+/** A data listener that serves. */
+export interface DataListener {
+  /** `http://<address>:<port>` */
+  readonly address: string;
+  /** Stops it gracefully: responses in progress are finished. */
+  stop(): Promise<void>;
+}
+
+/** Starts the data listener. @throws Error that says what to set if it cannot listen */
+export async function startDataListener(
+  settings: Settings,
+  { redis, readModel, listener, watch }: Reads,
+  { logger, metrics, troubles }: Watchers,
+): Promise<DataListener> {
+  const { keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = settings;
+  const { defaultRate, corsOrigins, trustedProxies } = settings;
+  const requests = new AccessLog(logger, accessLog);
+  metrics.addWaiting(() => readModel.waits.count);
+  const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
+  const rateLimiter = new RateLimiter({
+    ...{ redis, keyPrefix, defaultRate },
+    onUncounted: (message) => {
+      metrics.countUncounted();
+      troubles.meetDamage(message);
+    },
+  });
+  const server = await createServer({
+    collections: servedCollections,
+    readModel,
+    apiKeys,
+    rateLimiter,
+    quietMs,
+    whyAway: watch.whyAway,
+    setupWarnings: watch.setupWarnings,
+    host,
+    port,
+    baseUrl,
+    corsOrigins,
+    trustedProxies,
+    logger,
+    onAnswered: (request) => {
+      metrics.countRequest(request);
+      requests.write(request);
+    },
+    onTrouble: (trouble, requestId) => {
+      metrics.countUnavailable(trouble.cause);
+      troubles.meet(trouble, requestId);
+    },
+    onUnauthorized: metrics.countUnauthorized,
+  });
+  limitConnections(server.listener, logger);
+  await watch.firstConnection();
+  await apiKeys.start(listener);
+  await server.start().catch((error) => {
+    throw new Error(`The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`);
+  });
+  const address = addressOf(server.listener.address() as AddressInfo);
+  logger.info({ address }, 'The API answers.');
+  return {
+    address,
+    async stop() {
+      await server.stop({ timeout: drainMs });
+      apiKeys.stop();
+      requests.endSecond();
+    },
+  };
+}
+
+/**
+ * Closes new connections while the process has few files left, so that it can still reach Redis, and logs that once a minute.
+ * Without this, the system closes them and reports it to nobody.
+ */
+function limitConnections(listener: Server, logger: Logger): void {
+  const limit = fileLimit();
+  if (limit === null) return;
+  const most = Math.max(1, limit - reservedFiles);
+  let open = 0;
+  let closed = 0;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  // Not maxConnections: with it, Node 20 hands a connection from worker to worker until one has room.
+  listener.on('connection', (socket: Socket) => {
+    if (open < most) {
+      open += 1;
+      socket.once('close', () => {
+        open -= 1;
+      });
+      return;
+    }
+    socket.destroy();
+    closed += 1;
+    if (performance.now() - loggedAt < 60_000) return;
+    logger.error(
+      { connections: most, fileLimit: limit, closed },
+      'New connections are closed: this process is near its limit of open files (EMFILE). Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.',
+    );
+    loggedAt = performance.now();
+    closed = 0;
+  });
+}
+
+/** Returns how many files this process may have open, or `null` if that is not known. */
+function fileLimit(): number | null {
+  try {
+    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return limit === undefined ? null : Number(limit);
+  } catch {
+    return null; // Not Linux.
+  }
+}
+
+function damageTold({ metrics, troubles }: Pick<Watchers, 'metrics' | 'troubles'>) {
+  return (message: string) => {
+    metrics.countDamage();
+    troubles.meetDamage(message);
+  };
+}
+
+/** Returns the address of a listener. */
+export function addressOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
