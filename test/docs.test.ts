@@ -145,6 +145,14 @@ describe('the documentation', () => {
     }
   });
 
+  it('names no file of the project that does not exist', () => {
+    const path = /`((?:api|bench|bin|client|config|demo|deploy|examples|importer|shared|test)\/[\w./-]+)`/g;
+    for (const file of documents) {
+      for (const [, named = ''] of read(file).matchAll(path))
+        expect(existsSync(join(root, named)), `${file}: ${named}`).to.equal(true);
+    }
+  });
+
   it('has no link that leads nowhere', () => {
     for (const file of documents) {
       for (const [, target = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
