@@ -7,9 +7,10 @@ import { datedAheadWarning } from '../shared/dated-ahead.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/damage.ts';
 import { blockText, isBlockOf, openBlock } from '../shared/store/block.ts';
-import type { CollectionKeys, ContentKeys, PartKeys } from '../shared/store/keys.ts';
+import { countDamage, partsOf } from '../shared/store/completeness.ts';
+import type { CollectionKeys, ContentKeys } from '../shared/store/keys.ts';
 import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
-import { type KeySize, StagedLostError } from '../shared/store/scripts.ts';
+import { StagedLostError } from '../shared/store/scripts.ts';
 import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
 import {
   type ContentFacts,
@@ -59,20 +60,6 @@ export async function knownDamage(
   return marked ?? missing;
 }
 
-/** Returns which keys of a content do not have the size that they must have, as sentences. */
-export async function countDamage(
-  redis: Redis,
-  keys: CollectionKeys,
-  content: StoredContent,
-): Promise<string[]> {
-  const measured = sizesOf(keys, content).map(async ({ key, command, size }) => {
-    const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(nullIfWrongType);
-    if (found === null) return `The Redis key ${key} is of another type.`;
-    return found === size ? null : `The Redis key ${key} has ${found} elements, not ${size}.`;
-  });
-  return (await Promise.all(measured)).filter((damage) => damage !== null);
-}
-
 /** Refuses a staged content that Redis has lost a part of: it would look like records that upstream has lost. @throws StagedLostError */
 export async function requireComplete(
   redis: Redis,
@@ -80,40 +67,6 @@ export async function requireComplete(
   staged: StoredContent,
 ): Promise<void> {
   if ((await countDamage(redis, keys, staged)).length > 0) throw new StagedLostError();
-}
-
-/** Returns every key of a content with the size that it must have. */
-export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[] {
-  return partsOf(keys, content).flatMap(({ part, facts: { totalCount, blocks, searches } }) => {
-    const its = part.content(content.content);
-    return [
-      { key: its.records, command: 'HLEN', size: totalCount },
-      { key: its.order, command: 'HLEN', size: Math.ceil(totalCount / rangeIds) },
-      { key: its.blocks, command: 'HLEN', size: blocks },
-      ...Object.entries(its.prefix).map(
-        ([search, key]): KeySize => ({ key, command: 'ZCARD', size: searches[search] ?? 0 }),
-      ),
-      ...Object.entries(its.exact).map(
-        ([search, key]): KeySize => ({ key, command: 'HLEN', size: searches[search] ?? 0 }),
-      ),
-    ];
-  });
-}
-
-interface ContentPart {
-  /** The name of the derived collection; `null`: the collection itself. */
-  readonly derived: string | null;
-  readonly part: PartKeys;
-  readonly facts: ContentFacts;
-}
-
-function partsOf(keys: CollectionKeys, content: StoredContent): ContentPart[] {
-  const derived = Object.entries(content.derived).map(([name, facts]) => ({
-    derived: name,
-    part: keys.derived(name),
-    facts,
-  }));
-  return [{ derived: null, part: keys, facts: content }, ...derived];
 }
 
 /** Reads all of a content, with what is derived, and yields what is damaged, as sentences. */
@@ -289,9 +242,4 @@ async function hasExactly(
     cursor = next;
   } while (cursor !== '0');
   return (await redis.hlen(key)) === expected.size;
-}
-
-function nullIfWrongType(error: unknown): null {
-  if (isWrongType(error)) return null;
-  throw error;
 }

@@ -7,12 +7,13 @@ import { ageText, count, counted } from './figures.ts';
 import { type PastImport, readHistory } from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
 import { damageIn } from './redis/damage.ts';
+import { countDamage } from './store/completeness.ts';
 import { type Hold, type LockHolder, readHold, readLockHolder } from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
 import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
 
-/** The state of the live version, as far as the small keys tell: its content is not read. */
-export type LiveStatus = 'ok' | 'missing' | 'damaged' | 'unknown format';
+/** The state of the live version, by its document, the counts of its parts, and the marks of `verify`. */
+export type LiveStatus = 'ok' | 'missing' | 'incomplete' | 'damaged' | 'unknown format';
 
 /** A collection as Redis has it. */
 export interface CollectionState {
@@ -28,7 +29,7 @@ export interface CollectionState {
   readonly lastImports: readonly PastImport[];
   readonly lock: LockHolder | null;
   readonly pause: Hold | null;
-  /** Known damage: keys that cannot be read, and contents that `verify` marked, as sentences. */
+  /** Known damage, as sentences: unreadable keys, missing parts of the live version, and the marks of `verify`. */
   readonly damage: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -89,14 +90,15 @@ async function readSource(
     readable(redis.hgetall(keys.damaged)),
   ]);
   const problem = live ? formatProblem(source.name, live) : null;
+  const missing = live && problem === null ? ((await readable(countDamage(redis, keys, live))) ?? []) : [];
   return {
     live: problem === null ? (live ?? null) : null,
-    liveStatus: liveStatusOf(live, { problem, marks }),
+    liveStatus: liveStatusOf(live, { problem, missing, marks }),
     checkedAt: knownTime(checked),
     lastImports,
     lock,
     pause,
-    damage: [...unreadable, ...Object.values(marks)].sort(),
+    damage: [...unreadable, ...missing, ...Object.values(marks)].sort(),
     warnings: [...(problem === null ? [] : [problem]), ...checkedAheadWarning(checked)],
   };
 }
@@ -104,11 +106,12 @@ async function readSource(
 /** @param live `undefined` if its key cannot be read */
 function liveStatusOf(
   live: Version | null | undefined,
-  { problem, marks }: { problem: string | null; marks: Readonly<Record<string, string>> },
+  facts: { problem: string | null; missing: readonly string[]; marks: Readonly<Record<string, string>> },
 ): LiveStatus {
   if (live === null) return 'missing';
-  if (problem !== null) return 'unknown format';
-  return live === undefined || live.content in marks ? 'damaged' : 'ok';
+  if (facts.problem !== null) return 'unknown format';
+  if (live === undefined || live.content in facts.marks) return 'damaged';
+  return facts.missing.length > 0 ? 'incomplete' : 'ok';
 }
 
 function stateOf(served: ServedCollection, source: SourceState): CollectionState {
@@ -186,11 +189,14 @@ function isStale(state: CollectionState, { maxAgeSeconds, isImported }: Expectat
   return isImported || state.live !== null ? true : null;
 }
 
-function damageAdvice({ collection, damage }: CollectionState): Advice | null {
+function damageAdvice({ collection, damage, liveStatus }: CollectionState): Advice | null {
   const [first, ...others] = damage;
   if (first === undefined) return null;
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
-  const run = [`medref verify ${collection}`, `medref verify ${collection} --repair`];
+  const run =
+    liveStatus === 'incomplete'
+      ? [`medref import ${collection}`]
+      : [`medref verify ${collection}`, `medref verify ${collection} --repair`];
   return { problem: `Damage found${more}: ${first}`, run };
 }
 

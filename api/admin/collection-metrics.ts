@@ -117,7 +117,7 @@ const definitions: readonly GaugeDefinition[] = [
   },
   {
     name: 'damage_marks',
-    help: 'Known damage that no import has repaired yet: unreadable keys, and contents that verify marked.',
+    help: 'Known damage that no import has repaired yet: unreadable keys, missing parts, and contents that verify marked.',
     value: ({ damage }) => damage.length,
   },
 ];

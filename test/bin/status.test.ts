@@ -12,6 +12,7 @@ interface Status {
   warnings: string[];
   collections: {
     collection: string;
+    liveStatus: string;
     live: { version: number; totalCount: number; ageSeconds: number } | null;
     lastImports: { outcome: string; reason: string | null }[];
     lock: { holder: string; since: string } | null;
@@ -183,6 +184,20 @@ describe('medref status', function () {
       },
     ]);
     expect(collections[1]?.advice, 'drugs come and go with products').to.deep.equal([]);
+  });
+
+  it('reports a live version that Redis has lost a part of', async () => {
+    const { version } = (await importList()) ?? expect.fail();
+    const { records } = keys.content(String(version));
+    await redis.hdel(records, '2');
+    const [products, drugs] = (await statusOf()).collections;
+    expect([products?.liveStatus, drugs?.liveStatus]).to.deep.equal(['incomplete', 'incomplete']);
+    expect(products?.advice).to.deep.equal([
+      {
+        problem: `Damage found: The Redis key ${records} has 2 elements, not 3.`,
+        run: ['medref import products'],
+      },
+    ]);
   });
 
   it('says what to run about records that a published list had rejected', async () => {

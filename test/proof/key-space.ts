@@ -1,9 +1,9 @@
 // Checks that the keys of a collection are exactly those of its live and kept versions, and that these are complete.
 
 import { expect } from 'chai';
-import { countDamage, sizesOf } from '../../importer/integrity.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { countDamage, sizesOf } from '../../shared/store/completeness.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { rangeIds } from '../../shared/store/packed-ids.ts';
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';

@@ -71,6 +71,7 @@ ${run.length > 0 ? html`<p class="next">Run next:</p>` : ''}${commands(run)}
 const badges: Readonly<Record<LiveStatus, readonly [word: string, kind: string]>> = {
   ok: ['live', 'published'],
   missing: ['nothing live', 'otherwise'],
+  incomplete: ['incomplete', 'failed'],
   damaged: ['damaged', 'failed'],
   'unknown format': ['unknown format', 'failed'],
 };

@@ -1,0 +1,63 @@
+// Whether Redis holds every part of a content: each key has the size that the document of the version names.
+
+import type { Redis } from '../redis/connections.ts';
+import { isWrongType } from '../redis/damage.ts';
+import type { CollectionKeys, PartKeys } from './keys.ts';
+import { rangeIds } from './packed-ids.ts';
+import type { KeySize } from './scripts.ts';
+import type { ContentFacts, StoredContent } from './versions.ts';
+
+/** Returns which keys of a content do not have the size that they must have, as sentences. */
+export async function countDamage(
+  redis: Redis,
+  keys: CollectionKeys,
+  content: StoredContent,
+): Promise<string[]> {
+  const measured = sizesOf(keys, content).map(async ({ key, command, size }) => {
+    const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(nullIfWrongType);
+    if (found === null) return `The Redis key ${key} is of another type.`;
+    return found === size ? null : `The Redis key ${key} has ${found} elements, not ${size}.`;
+  });
+  return (await Promise.all(measured)).filter((damage) => damage !== null);
+}
+
+/** Returns every key of a content with the size that it must have. */
+export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[] {
+  return partsOf(keys, content).flatMap(({ part, facts: { totalCount, blocks, searches } }) => {
+    const its = part.content(content.content);
+    return [
+      { key: its.records, command: 'HLEN', size: totalCount },
+      { key: its.order, command: 'HLEN', size: Math.ceil(totalCount / rangeIds) },
+      { key: its.blocks, command: 'HLEN', size: blocks },
+      ...Object.entries(its.prefix).map(
+        ([search, key]): KeySize => ({ key, command: 'ZCARD', size: searches[search] ?? 0 }),
+      ),
+      ...Object.entries(its.exact).map(
+        ([search, key]): KeySize => ({ key, command: 'HLEN', size: searches[search] ?? 0 }),
+      ),
+    ];
+  });
+}
+
+/** A content of a collection, or the part of it that is derived. */
+export interface ContentPart {
+  /** The name of the derived collection; `null`: the collection itself. */
+  readonly derived: string | null;
+  readonly part: PartKeys;
+  readonly facts: ContentFacts;
+}
+
+/** Returns the parts of a content. */
+export function partsOf(keys: CollectionKeys, content: StoredContent): ContentPart[] {
+  const derived = Object.entries(content.derived).map(([name, facts]) => ({
+    derived: name,
+    part: keys.derived(name),
+    facts,
+  }));
+  return [{ derived: null, part: keys, facts: content }, ...derived];
+}
+
+function nullIfWrongType(error: unknown): null {
+  if (isWrongType(error)) return null;
+  throw error;
+}
