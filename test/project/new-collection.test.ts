@@ -192,7 +192,7 @@ describe('a new collection', function () {
     const page = await (
       await fetch(`http://127.0.0.1:${adminPort}/browse?collection=substances&group=5`)
     ).text();
-    for (const label of ['Name begins with', 'Code begins with', 'Group']) expect(page).to.include(label);
+    for (const label of ['Name starts with', 'Code starts with', 'Group']) expect(page).to.include(label);
     expect(page)
       .to.match(/2 of 3 records/)
       .and.to.include('DUPILUMAB')
