@@ -136,7 +136,7 @@ export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promi
     for (const key of changeSetKeys(keys, version)) {
       const facts = await readChangeSet(redis, key);
       if (!facts) damage.push(`The change set ${key} is not as it was stored.`);
-      else if (facts.previous !== undefined && facts.previous !== previous)
+      else if (facts.previous !== previous)
         damage.push(`The change set ${key} is against version ${facts.previous}, not ${previous}.`);
     }
     // A version that was deleted meanwhile took the change set of the next one along.

@@ -4,7 +4,6 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
 import { combineCrc32, crcShift } from './crc32.ts';
-import { VarintReader, varint } from './varint.ts';
 
 /** How many records a block has, and a quarter of it; only the last ones of a list have fewer. */
 export const blockRecords = 200;
@@ -20,6 +19,9 @@ const countsLength = 4;
 
 /** Then come the facts of all of it and of each quarter: six numbers of 32 bits, see {@link factsOf}. */
 const factsLength = 24;
+
+/** Then comes the length of each record, in bytes, 32 bits. */
+const lengthSize = 4;
 
 const comma = Buffer.from(',');
 const newLine = 0x0a;
@@ -76,11 +78,11 @@ class BlockText {
 
   #findStarts(): number[] {
     const count = this.stored.readUInt16LE(0);
-    const lengths = new VarintReader(this.stored, countsLength + (quarterCount(count) + 1) * factsLength);
+    const lengths = countsLength + (quarterCount(count) + 1) * factsLength;
     const starts = [0];
     let start = 0;
     for (let n = 0; n < count; n += 1) {
-      start += lengths.next() + comma.length;
+      start += this.stored.readUInt32LE(lengths + n * lengthSize) + comma.length;
       starts.push(start);
     }
     return starts;
@@ -102,12 +104,12 @@ function quarterCount(count: number): number {
 /** Compresses records, each as JSON text, into a block as it is stored. */
 export async function packBlock(records: readonly string[]): Promise<Buffer> {
   const whole = Buffer.from(records.join(','));
-  let lengths = '';
+  const lengths = Buffer.alloc(records.length * lengthSize);
   const quarters: Buffer[] = [];
   let [from, to] = [0, 0];
   for (const [n, record] of records.entries()) {
     const length = Buffer.byteLength(record);
-    lengths += varint(length);
+    lengths.writeUInt32LE(length, n * lengthSize);
     to += length;
     if ((n + 1) % quarterRecords === 0 || n + 1 === records.length) {
       quarters.push(whole.subarray(from, to));
@@ -126,7 +128,7 @@ export async function packBlock(records: readonly string[]): Promise<Buffer> {
   const counts = Buffer.alloc(countsLength);
   counts.writeUInt16LE(records.length, 0);
   counts.writeUInt16LE(countsLength + facts.length * factsLength + lengths.length, 2);
-  return Buffer.concat([counts, ...facts, Buffer.from(lengths, 'latin1'), joined]);
+  return Buffer.concat([counts, ...facts, lengths, joined]);
 }
 
 function factsOf(text: Buffer, deflatedLength: number): Buffer {

@@ -1,82 +1,66 @@
-// A change set as it is stored: the digests of each record before and after, by id, and what the set says of itself, so
-// that one that has lost a part, or got one wrong, is told from another.
+// A change set: by id, the SHA-1 of a record before and after a version; and facts by which a set that has lost a part is noticed.
 
 import { hash } from 'node:crypto';
 import type { Redis } from '../redis/connections.ts';
 import { isWrongType } from '../redis/damage.ts';
 
-/** The field of a change set that holds what it says of itself. */
+/** The field of a change set that holds its facts. */
 export const factsField = '#';
 
 /** How many fields of a change set are read with one command. */
 const fieldsAtOnce = 1_000;
 
-/** What is known of a change set. */
+/** What a change set says of itself. */
 export interface ChangeSetFacts {
   /** How many ids it has. */
   readonly size: number;
-  /** The sum of all its entries, modulo 2^32. `undefined`: of a set that an older release kept. */
-  readonly sum: number | undefined;
-  /** The version that it is against, which was live before. */
-  readonly previous: number | undefined;
+  /** The sum of all its entries, modulo 2^32. */
+  readonly sum: number;
+  /** The version before, which it was compared with. */
+  readonly previous: number;
 }
 
-/** The facts as they are stored. */
+/** Returns the facts as they are stored. */
 export function changeSetText({ size, sum, previous }: ChangeSetFacts): string {
-  return [size, sum, previous].filter((it) => it !== undefined).join(' ');
+  return [size, sum, previous].join(' ');
 }
 
 /**
- * Reads a change set, by parts, since it may be large.
- * @param take is given each id, with the digests of its record before and after, `-` where there is none
- * @returns what it says of itself; `null` where it is not there, or not as it was kept
+ * Reads a change set in parts, since it may be large.
+ * @param onEntry is given each id, with the digests of its record before and after, `-` if there is none
+ * @returns its facts; `null` if the set is missing, or not as it was stored
  */
 export async function readChangeSet(
   redis: Redis,
   key: string,
-  take: (id: string, digests: string) => void = () => undefined,
+  onEntry: (id: string, digests: string) => void = () => undefined,
 ): Promise<ChangeSetFacts | null> {
   try {
-    return await readFields(redis, key, take);
+    const facts = parseFacts(await redis.hget(key, factsField));
+    const seen = new Set<number>();
+    let sum = 0;
+    let cursor = facts ? '' : '0';
+    while (cursor !== '0') {
+      const [next, fields] = await redis.hscan(key, cursor || '0', 'COUNT', fieldsAtOnce);
+      for (let i = 0; i < fields.length; i += 2) {
+        const [id, digests] = [fields[i] as string, fields[i + 1] as string];
+        if (id === factsField || seen.has(Number(id))) continue; // A scan may return a field twice.
+        seen.add(Number(id));
+        sum = (sum + entrySum(id, digests)) % 2 ** 32;
+        onEntry(id, digests);
+      }
+      cursor = next;
+    }
+    return facts && seen.size === facts.size && sum === facts.sum ? facts : null;
   } catch (error) {
     if (isWrongType(error)) return null;
     throw error;
   }
 }
 
-async function readFields(
-  redis: Redis,
-  key: string,
-  take: (id: string, digests: string) => void,
-): Promise<ChangeSetFacts | null> {
-  const text = await redis.hget(key, factsField);
-  const facts = text === null ? null : parseFacts(text);
-  if (!facts) return null;
-  const seen = new Set<number>();
-  let sum = 0;
-  let cursor = '0';
-  do {
-    const [next, fields] = await redis.hscan(key, cursor, 'COUNT', fieldsAtOnce);
-    for (let i = 0; i < fields.length; i += 2) {
-      const [id, digests] = [fields[i] as string, fields[i + 1] as string];
-      if (id === factsField || seen.has(Number(id))) continue; // A scan may give a field twice.
-      seen.add(Number(id));
-      if (facts.sum !== undefined) sum = (sum + entrySum(id, digests)) % 2 ** 32;
-      take(id, digests);
-    }
-    cursor = next;
-  } while (cursor !== '0');
-  return seen.size === facts.size && (facts.sum === undefined || facts.sum === sum) ? facts : null;
-}
-
-function parseFacts(text: string): ChangeSetFacts | null {
-  const [, size, sum, previous] = /^(\d+)(?: (\d+) (\d+))?$/.exec(text) ?? [];
-  if (size === undefined) return null;
-  return { size: Number(size), sum: numberOf(sum), previous: numberOf(previous) };
-}
-
-function numberOf(digits: string | undefined): number | undefined {
-  return digits === undefined ? undefined : Number(digits);
+function parseFacts(text: string | null): ChangeSetFacts | null {
+  const [, size, sum, previous] = /^(\d+) (\d+) (\d+)$/.exec(text ?? '') ?? [];
+  return size === undefined ? null : { size: Number(size), sum: Number(sum), previous: Number(previous) };
 }
 
 /** Returns the first 32 bits of the SHA-1 of an id and its digests, with a space between. */
