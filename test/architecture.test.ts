@@ -61,10 +61,11 @@ describe('the architecture', () => {
       isPackage('undici'),
     ],
     [
-      'packages that only the bench compares with stay in bench/',
-      isProduct,
-      (to) => /^(pg|json-server|stream-json)(\/|$)/.test(to),
+      'stream-json stays in importer/parse/',
+      (from) => isProduct(from) && !inFolder('importer/parse')(from),
+      isPackage('stream-json'),
     ],
+    ['pg stays in bench/', isProduct, isPackage('pg')],
     [
       'bench/ knows of Redis keys no more than a client',
       inFolder('bench'),

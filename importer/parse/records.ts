@@ -1,7 +1,7 @@
 // Finds the records in the text of one document: an array, an envelope with a `data` array, or JSON Lines.
 
 import { quoted } from '../upstream/error.ts';
-import { type ExactValue, type Flaw, isWhiteSpace, readExactly, ValueScanner } from './values.ts';
+import { createTokenizer, type Flaw, type Token, ValueBuilder, writeTokens } from './values.ts';
 
 /** One element of the upstream's list, as it came. */
 export interface SourceRecord {
@@ -11,7 +11,7 @@ export interface SourceRecord {
   readonly value: unknown;
   /** A reason to reject the record that its JSON text shows and its value does not, or null. */
   readonly flaw: Flaw | null;
-  /** Returns the JSON text of the record as it came. */
+  /** Returns the record as JSON text, with numbers and repeated members as they came. */
   raw(): string;
 }
 
@@ -50,87 +50,63 @@ export function createRecordParser(options: ParserOptions): RecordParser {
   return options.lines ? new LinesParser(options) : new DocumentParser(options);
 }
 
-/** Collects the text of one value after the other and reads it. */
-class ValueReader {
-  private readonly scanner = new ValueScanner();
-  private readonly maxDepth: number;
-  /** The text of the open value; joined at its end, because a text that grows by characters is copied each time. */
-  private parts: string[] = [];
-  text = '';
+class ParsedRecord implements SourceRecord {
+  readonly position: number;
+  readonly value: unknown;
+  readonly flaw: Flaw | null;
+  /** Null if JSON.stringify of the value gives it, which saves the memory of the text. */
+  private readonly text: string | null;
 
-  constructor(maxDepth: number) {
-    this.maxDepth = maxDepth;
+  constructor(position: number, builder: ValueBuilder, tokens: readonly Token[], from: number, to: number) {
+    this.position = position;
+    this.value = builder.value;
+    this.flaw = builder.flaw;
+    this.text = builder.isPlain ? null : writeTokens(builder.earlierTexts, tokens, from, to).join('');
   }
 
-  get isOpen(): boolean {
-    return this.scanner.isOpen;
-  }
-
-  /** Scans on. @returns the index after the value, whose text is then in `text`; -1 if it goes on in the next piece */
-  scan(text: string, from: number): number {
-    const end = this.scanner.scan(text, from);
-    if (end === -1) {
-      this.parts.push(text.slice(from));
-      return -1;
-    }
-    const last = text.slice(from, end);
-    this.text = this.parts.length === 0 ? last : this.parts.join('') + last;
-    this.parts = [];
-    return end;
-  }
-
-  /** Reads the last value. @throws SyntaxError */
-  read(): ExactValue {
-    return readExactly(this.text, this.scanner, this.maxDepth);
-  }
-
-  /** Reads the last value as a record. @throws SyntaxError */
-  record(position: number): SourceRecord {
-    const { value, flaw } = this.read();
-    const { text } = this;
-    // A copy: the text itself keeps the whole piece in memory that it is part of.
-    return { position, value, flaw, raw: () => Buffer.from(text).toString() };
+  raw(): string {
+    return this.text ?? JSON.stringify(this.value);
   }
 }
 
-/** What may come next in a document; the value of a member and a record end in the `after` places. */
-type Place = 'start' | 'end' | `${'first' | 'next' | 'after'} ${'record' | 'member'}` | 'colon' | 'value';
-
 /** An array of records, or an envelope with such an array as its `data`. */
 class DocumentParser implements RecordParser {
-  private readonly reader: ValueReader;
-  private place: Place = 'start';
+  private readonly tokenize = createTokenizer();
+  private readonly builder: ValueBuilder;
+  private place: 'start' | 'envelope' | 'data' | 'member' | 'records' | 'end' = 'start';
+  private isEmpty = true;
   private inEnvelope = false;
   private member = '';
-  /** `data`, `_links` and `_meta`, as far as they came. */
   private readonly members = new Map<string, unknown>();
   private position: number;
 
   constructor({ recordsBefore, maxDepth }: ParserOptions) {
-    this.reader = new ValueReader(maxDepth);
+    this.builder = new ValueBuilder(maxDepth);
     this.position = recordsBefore;
   }
 
   feed(text: string): SourceRecord[] {
-    const records: SourceRecord[] = [];
-    for (let at = 0; at < text.length; ) {
-      if (this.reader.isOpen || (!isWhiteSpace(text.charCodeAt(at)) && this.startsValue(text, at))) {
-        at = this.reader.scan(text, at);
-        if (at === -1) break;
-        this.takeValue(records);
-      } else {
-        at++;
-      }
+    if (this.isEmpty) this.checkFirstCharacter(text);
+    try {
+      return this.recordsOf(this.tokenize(text));
+    } catch (error) {
+      throw error instanceof UnreadableJson ? error : this.syntaxError(error);
     }
-    return records;
   }
 
   end(): SourceRecord[] {
-    if (this.place === 'start') throw new UnreadableJson('is empty, where a list of records is expected.');
+    if (this.isEmpty) throw new UnreadableJson('is empty, where a list of records is expected.');
+    let records: SourceRecord[] = [];
+    try {
+      records = this.recordsOf(this.tokenize('\n'));
+    } catch (error) {
+      // Text that stops in the middle of a number or word is reported as cut off, below.
+      if (error instanceof UnreadableJson) throw error;
+    }
     if (this.place !== 'end') {
       throw new UnreadableJson(`is cut off: its JSON ends too early, after ${this.recordsSoFar()}.`);
     }
-    return [];
+    return records;
   }
 
   get envelope(): Envelope {
@@ -140,123 +116,102 @@ class DocumentParser implements RecordParser {
     };
   }
 
-  /** Accepts a character between values, or returns true if a value begins with it. */
-  private startsValue(text: string, at: number): boolean {
-    const character = text[at] as string;
+  private recordsOf(tokens: readonly Token[]): SourceRecord[] {
+    const records: SourceRecord[] = [];
+    for (let index = 0; index < tokens.length; ) {
+      if (this.place === 'records' && (this.builder.isOpen || tokens[index]?.name !== 'endArray')) {
+        const from = index;
+        index = this.builder.read(tokens, from);
+        if (!this.builder.isOpen) {
+          records.push(new ParsedRecord(++this.position, this.builder, tokens, from, index));
+        }
+      } else if (this.place === 'member') {
+        index = this.builder.read(tokens, index);
+        if (!this.builder.isOpen) this.keepMember();
+      } else {
+        this.step(tokens[index] as Token);
+        index++;
+      }
+    }
+    return records;
+  }
+
+  /** Reads a token outside of records and of members' values. */
+  private step(token: Token): void {
     switch (this.place) {
       case 'start':
-        this.begin(text.slice(at));
-        return false;
-      case 'first record':
-        if (character === ']') return this.endRecords();
-        return true;
-      case 'after record':
-        if (character === ']') return this.endRecords();
-        return this.expect(character === ',', 'next record');
-      case 'next record':
-        // The scanner would take a bracket that closes for the end of an empty value.
-        if (character === ']') throw this.syntaxError();
-        return true;
-      case 'first member':
-        if (character === '}') return this.endEnvelope();
-        if (character !== '"') throw this.syntaxError();
-        return true;
-      case 'after member':
-        if (character === '}') return this.endEnvelope();
-        return this.expect(character === ',', 'next member');
-      case 'next member':
-        if (character !== '"') throw this.syntaxError();
-        return true;
-      case 'colon':
-        return this.expect(character === ':', 'value');
-      case 'value':
-        if (this.member !== 'data') return true;
-        if (character === '[') return this.expect(true, 'first record');
-        throw new UnreadableJson(
-          `has a "data" member that is ${this.kindOf(text.slice(at)) ?? 'no JSON'}, where an array of records is expected.`,
-        );
-      default:
-        throw this.syntaxError();
+        this.begin(token);
+        break;
+      case 'envelope':
+        if (token.name === 'keyValue') this.enterMember(token.value);
+        else this.leaveEnvelope();
+        break;
+      case 'data':
+        if (token.name !== 'startArray') {
+          throw new UnreadableJson(
+            `has a "data" member that is ${kindOf(token)}, where an array of records is expected.`,
+          );
+        }
+        this.place = 'records';
+        break;
+      case 'records':
+        this.place = this.inEnvelope ? 'envelope' : 'end';
+        break;
     }
   }
 
-  private expect(isFound: boolean, next: Place): false {
-    if (!isFound) throw this.syntaxError();
-    this.place = next;
-    return false;
-  }
-
-  private endRecords(): false {
-    this.place = this.inEnvelope ? 'after member' : 'end';
-    return false;
-  }
-
-  private endEnvelope(): false {
-    if (!this.members.has('data')) {
-      throw new UnreadableJson('is an object without a "data" member, where a list of records is expected.');
-    }
-    this.place = 'end';
-    return false;
-  }
-
-  private begin(start: string): void {
-    if (!/^[[{]/.test(start)) {
-      const kind = this.kindOf(start);
-      throw new UnreadableJson(
-        kind === null
-          ? `is not JSON: it begins with ${JSON.stringify(start.slice(0, 20))}.`
-          : `holds ${kind}, where a list of records is expected.`,
-      );
-    }
-    this.inEnvelope = start.startsWith('{');
-    this.place = this.inEnvelope ? 'first member' : 'first record';
-  }
-
-  private takeValue(records: SourceRecord[]): void {
-    try {
-      if (this.place === 'value') {
-        this.keepMember(this.reader.read());
-        this.place = 'after member';
-      } else if (this.place === 'first member' || this.place === 'next member') {
-        this.enterMember(String(this.reader.read().value));
-        this.place = 'colon';
-      } else {
-        records.push(this.reader.record(this.position + 1));
-        this.position++;
-        this.place = 'after record';
-      }
-    } catch (error) {
-      throw error instanceof SyntaxError ? this.syntaxError() : error;
+  private begin(token: Token): void {
+    if (token.name === 'startArray') {
+      this.place = 'records';
+    } else if (token.name === 'startObject') {
+      this.inEnvelope = true;
+      this.place = 'envelope';
+    } else {
+      throw new UnreadableJson(`holds ${kindOf(token)}, where a list of records is expected.`);
     }
   }
 
   private enterMember(name: string): void {
-    if (this.members.has(name)) {
+    if (this.members.has(name))
       throw new UnreadableJson(`has two "${name}" members, of which only one can be meant.`);
-    }
     if (name === 'data' || name === '_links' || name === '_meta') this.members.set(name, null);
     this.member = name;
+    this.place = name === 'data' ? 'data' : 'member';
   }
 
-  private keepMember({ value, flaw }: ExactValue): void {
-    if (!this.members.has(this.member)) return;
-    if (flaw) {
-      const path = quoted(`$.${this.member}${flaw.path.slice(1)}`);
-      throw new UnreadableJson(`has a flaw in its envelope: ${path} ${flaw.reason}.`);
+  private keepMember(): void {
+    const { value, flaw } = this.builder;
+    if (this.members.has(this.member)) {
+      if (flaw)
+        throw new UnreadableJson(
+          `has a flaw in its envelope: ${quoted(`$.${this.member}${flaw.path.slice(1)}`)} ${flaw.reason}.`,
+        );
+      this.members.set(this.member, value);
     }
-    this.members.set(this.member, value);
+    this.place = 'envelope';
   }
 
-  /** Names the kind of the value that a text begins with; null if it begins with none. */
-  private kindOf(text: string): string | null {
-    if (text.startsWith('{')) return 'an object';
-    if (text.startsWith('"')) return 'a string';
-    if (/^[-\d]/.test(text)) return 'a number';
-    return /^(true|false|null)/.exec(text)?.[0] ?? null;
+  private leaveEnvelope(): void {
+    if (!this.members.has('data')) {
+      throw new UnreadableJson('is an object without a "data" member, where a list of records is expected.');
+    }
+    this.place = 'end';
   }
 
-  private syntaxError(): UnreadableJson {
-    return new UnreadableJson(`is not valid JSON after ${this.recordsSoFar()}.`);
+  private checkFirstCharacter(text: string): void {
+    const start = text.trimStart();
+    if (start === '') return;
+    this.isEmpty = false;
+    if (!/^[[{"\-\dtfn]/.test(start)) {
+      throw new UnreadableJson(`is not JSON: it begins with ${JSON.stringify(start.slice(0, 20))}.`);
+    }
+  }
+
+  private syntaxError(error: unknown): UnreadableJson {
+    // The tokenizer returns no tokens of a piece with an error, so the exact record is not known.
+    return new UnreadableJson(
+      `is not valid JSON, soon after ${this.recordsSoFar()}: ${syntaxDetail(error)}.`,
+    );
   }
 
   private recordsSoFar(): string {
@@ -267,13 +222,15 @@ class DocumentParser implements RecordParser {
 /** One JSON value per line. */
 class LinesParser implements RecordParser {
   readonly envelope: Envelope = { next: null, totalCount: undefined };
-  private readonly reader: ValueReader;
-  private parts: string[] = [];
+  private readonly builder: ValueBuilder;
+  private tokenize = createTokenizer();
   private line = 1;
+  private isBlank = true;
+  private isComplete = false;
   private position: number;
 
   constructor({ recordsBefore, maxDepth }: ParserOptions) {
-    this.reader = new ValueReader(maxDepth);
+    this.builder = new ValueBuilder(maxDepth);
     this.position = recordsBefore;
   }
 
@@ -281,44 +238,75 @@ class LinesParser implements RecordParser {
     const records: SourceRecord[] = [];
     let from = 0;
     for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
-      this.parts.push(text.slice(from, end + 1));
-      this.endLine(records);
+      this.readPart(text.slice(from, end + 1), records);
+      this.endLine();
       from = end + 1;
     }
-    if (from < text.length) this.parts.push(text.slice(from));
+    if (from < text.length) this.readPart(text.slice(from), records);
     return records;
   }
 
   end(): SourceRecord[] {
-    const records = this.feed('\n');
+    const records: SourceRecord[] = [];
+    if (!this.isBlank) {
+      this.readPart('\n', records);
+      this.endLine();
+    }
     if (this.position === 0) throw new UnreadableJson('is empty, where a list of records is expected.');
     return records;
   }
 
-  private endLine(records: SourceRecord[]): void {
-    const line = this.parts.join('');
-    this.parts = [];
-    const start = afterWhiteSpace(line, 0);
-    if (start < line.length) {
-      const end = this.reader.scan(line, start);
-      try {
-        if (end === -1 || afterWhiteSpace(line, end) < line.length) throw new SyntaxError();
-        records.push(this.reader.record(this.position + 1));
-      } catch (error) {
-        if (!(error instanceof SyntaxError)) throw error;
-        throw new UnreadableJson(`is not JSON Lines: line ${this.line} is not one whole JSON value.`);
-      }
-      this.position++;
+  private readPart(text: string, records: SourceRecord[]): void {
+    this.isBlank &&= !/[^ \t\r\n]/.test(text);
+    const tokens = this.tokensOf(text);
+    if (tokens.length === 0) return;
+    const to = this.builder.read(tokens, 0);
+    if (this.builder.isOpen) return;
+    this.isComplete = true;
+    records.push(new ParsedRecord(++this.position, this.builder, tokens, 0, to));
+  }
+
+  private tokensOf(text: string): readonly Token[] {
+    try {
+      return this.tokenize(text);
+    } catch {
+      throw this.lineError();
+    }
+  }
+
+  private endLine(): void {
+    if (!this.isBlank) {
+      if (!this.isComplete) throw this.lineError();
+      // A tokenizer reads one document: a new one for each line refuses a second value on the line.
+      this.tokenize = createTokenizer();
     }
     this.line++;
+    this.isBlank = true;
+    this.isComplete = false;
+  }
+
+  private lineError(): UnreadableJson {
+    return new UnreadableJson(`is not JSON Lines: line ${this.line} is not one whole JSON value.`);
   }
 }
 
-/** Returns the index of the first character from an index on that is not white space. */
-function afterWhiteSpace(text: string, from: number): number {
-  let at = from;
-  while (at < text.length && isWhiteSpace(text.charCodeAt(at))) at++;
-  return at;
+function syntaxDetail(error: unknown): string {
+  return quoted((error as Error).message.replace(/^Parser (cannot parse input: |has )/, ''));
+}
+
+function kindOf(token: Token): string {
+  switch (token.name) {
+    case 'startObject':
+      return 'an object';
+    case 'startArray':
+      return 'an array';
+    case 'stringValue':
+      return 'a string';
+    case 'numberValue':
+      return 'a number';
+    default:
+      return 'value' in token ? String(token.value) : token.name;
+  }
 }
 
 function nextHref(links: unknown): string | null {

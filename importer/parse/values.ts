@@ -1,4 +1,9 @@
-// Finds JSON values in text that arrives in pieces, and reads each exactly: what JSON.parse would hide becomes a flaw or NaN.
+// Builds JSON values from the tokens of stream-json, and notices what JSON.parse would hide: a member given twice,
+// too deep nesting, a number that a double cannot hold.
+
+import { jsonParser, type Token } from 'stream-json/core/parser.js';
+
+export type { Token };
 
 /** A reason to reject a value that only its JSON text shows, and the JSON path (RFC 9535) of the place. */
 export interface Flaw {
@@ -6,221 +11,207 @@ export interface Flaw {
   readonly reason: string;
 }
 
-/** A JSON value and what its text shows beyond it. */
-export interface ExactValue {
-  /** As JSON.parse reads it, but NaN if a number became an integer only by rounding; null if nested too deep. */
-  readonly value: unknown;
-  readonly flaw: Flaw | null;
+/**
+ * Makes a function that accepts the next piece of one JSON document and returns the tokens that the piece completes.
+ * It throws an Error if the text is not JSON. The document is whole if white space fed after it leaves no bracket open.
+ */
+export function createTokenizer(): (text: string) => readonly Token[] {
+  const parse = jsonParser({ streamValues: false });
+  return (text) => {
+    const tokens = parse(text);
+    return typeof tokens === 'symbol' ? [] : tokens.values;
+  };
 }
 
-const [quote, backslash, comma, colon, minus, point] = [34, 92, 44, 58, 45, 46];
-const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
+/** Builds one value after the other; a value may begin in one batch of tokens and end in a later one. */
+export class ValueBuilder {
+  /** The last complete value. */
+  value: unknown = null;
+  /** The first flaw of the last value, or of the one being built. */
+  flaw: Flaw | null = null;
+  /** The text of the value's tokens from earlier batches, in pieces. */
+  earlierTexts: string[] = [];
+  /** Whether JSON.stringify of the last value gives the same text as its tokens. */
+  isPlain = true;
 
-/** A number of at most so many digits and nothing else is exact. */
-const exactDigits = 15;
-
-/**
- * Finds the end of one JSON value after the other, and notes what tells whether JSON.parse reads it exactly. It does not
- * check the syntax.
- */
-export class ValueScanner {
-  /** Whether a value has begun and not yet ended. */
-  isOpen = false;
-  /** The deepest nesting of the last value: 0 for a number or a text, 1 for `[]`. */
-  deepest = 0;
-  /** How many members its text has. */
-  members = 0;
-  /** Whether it has a number that may not be exact. */
-  hasOddNumber = false;
   private depth = 0;
-  private inString = false;
-  private isEscaped = false;
-  /** Digits in a row so far. */
-  private digits = 0;
+  private readonly maxDepth: number;
+  private readonly containers: (unknown[] | Record<string, unknown>)[] = [];
+  private readonly keys: string[] = [];
+
+  /** @param maxDepth a value that is nested deeper has a flaw, and its deeper parts are not built */
+  constructor(maxDepth: number) {
+    this.maxDepth = maxDepth;
+  }
+
+  /** Whether a value has begun and not yet ended. */
+  get isOpen(): boolean {
+    return this.depth > 0;
+  }
 
   /**
-   * Scans a piece of text: for the end of the open value, or for that of the value that begins at `from`.
-   * @returns the index after the value, or -1 if the value goes on in the next piece
+   * Reads tokens until a value is complete or there are no more.
+   * @param from index of the first token, which must exist
+   * @returns the index after the last token read; {@link isOpen} says whether the value goes on in the next batch
    */
-  scan(text: string, from: number): number {
-    if (!this.isOpen) this.begin();
-    let { depth, inString, isEscaped, digits, members } = this;
-    let at = from;
-    let end = -1;
-    for (; at < text.length; at++) {
-      const code = text.charCodeAt(at);
-      if (inString) {
-        if (isEscaped) isEscaped = false;
-        else if (code === backslash) isEscaped = true;
-        else if (code === quote) {
-          inString = false;
-          if (depth === 0) {
-            end = at + 1;
-            break;
-          }
-        }
-      } else if (code === quote) {
-        inString = true;
-      } else if (code >= 48 && code <= 57) {
-        if (++digits > exactDigits) this.hasOddNumber = true;
-      } else {
-        if (code === colon) members++;
-        else if (code === openBrace || code === openBracket) {
-          if (++depth > this.deepest) this.deepest = depth;
-        } else if (code === closeBrace || code === closeBracket) {
-          // At depth 0 the bracket belongs to what is around a number or a word.
-          if (depth <= 1) {
-            end = at + depth;
-            break;
-          }
-          depth--;
-        } else if (depth === 0 && (code === comma || isWhiteSpace(code))) {
-          end = at;
-          break;
-        } else if (code === point || (digits > 0 && (code === 101 || code === 69))) {
-          this.hasOddNumber = true;
-        }
-        digits = 0;
-      }
+  read(tokens: readonly Token[], from: number): number {
+    if (!this.isOpen) {
+      this.flaw = null;
+      this.earlierTexts = [];
+      this.isPlain = true;
     }
-    this.members = members;
-    this.isOpen = end === -1;
-    this.depth = depth;
-    this.inString = inString;
-    this.isEscaped = isEscaped;
-    this.digits = digits;
-    return end;
+    for (let index = from; index < tokens.length; index++) {
+      this.readToken(tokens[index] as Token);
+      if (this.depth === 0) return index + 1;
+    }
+    // Kept as text: the tokens of a huge value need many times its size.
+    writeTokens(this.earlierTexts, tokens, from, tokens.length);
+    return tokens.length;
   }
 
-  private begin(): void {
-    this.deepest = 0;
-    this.members = 0;
-    this.hasOddNumber = false;
-    this.depth = 0;
-    this.inString = false;
-    this.isEscaped = false;
-    this.digits = 0;
+  private readToken(token: Token): void {
+    switch (token.name) {
+      case 'keyValue':
+        this.enterMember(token.value);
+        break;
+      case 'stringValue':
+      case 'trueValue':
+      case 'falseValue':
+      case 'nullValue':
+        this.put(token.value);
+        break;
+      case 'numberValue':
+        this.put(this.numberOf(token.value));
+        break;
+      case 'startObject':
+        this.enter({});
+        break;
+      case 'startArray':
+        this.enter([]);
+        break;
+      case 'endObject':
+      case 'endArray':
+        this.depth--;
+        break;
+    }
   }
-}
 
-/** Whether JSON counts the character as white space. */
-export function isWhiteSpace(code: number): boolean {
-  return code === 32 || code === 10 || code === 13 || code === 9;
+  private enter(container: unknown[] | Record<string, unknown>): void {
+    if (this.depth < this.maxDepth) {
+      this.put(container);
+      this.containers[this.depth] = container;
+    } else if (this.depth === this.maxDepth) {
+      this.put(null);
+      this.flaw ??= { path: this.path(), reason: `is nested deeper than ${this.maxDepth} levels` };
+      this.isPlain = false;
+    }
+    this.depth++;
+  }
+
+  private enterMember(key: string): void {
+    if (this.depth > this.maxDepth) return;
+    const level = this.depth - 1;
+    this.keys[level] = key;
+    if (Object.hasOwn(this.containers[level] as object, key)) {
+      this.flaw ??= { path: this.path(), reason: 'is given more than once' };
+      this.isPlain = false;
+    }
+    // An object lists members first whose names are digits, wherever the text has them.
+    if (isDigit(key.charCodeAt(0))) this.isPlain = false;
+  }
+
+  private put(value: unknown): void {
+    if (this.depth === 0) {
+      this.value = value;
+      return;
+    }
+    if (this.depth > this.maxDepth) return;
+    const level = this.depth - 1;
+    const container = this.containers[level] as unknown[] | Record<string, unknown>;
+    if (Array.isArray(container)) {
+      container.push(value);
+      return;
+    }
+    const key = this.keys[level] as string;
+    if (key === '__proto__') {
+      // An assignment would change the object's prototype.
+      Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true });
+    } else {
+      container[key] = value;
+    }
+  }
+
+  private numberOf(lexeme: string): number {
+    const number = Number(lexeme);
+    if (String(number) === lexeme) return number;
+    this.isPlain = false;
+    return exactNumber(lexeme, number);
+  }
+
+  private path(): string {
+    const open = this.containers.slice(0, this.depth);
+    return jsonPath(
+      open.map((container, level) =>
+        Array.isArray(container) ? container.length - 1 : (this.keys[level] as string),
+      ),
+    );
+  }
 }
 
 /**
- * Reads the text of one JSON value.
- * @param scanned the scanner that has found the value
- * @throws SyntaxError if the text is not one JSON value
+ * Writes tokens as JSON text. Numbers and repeated members stay as they came; strings are escaped by JSON.stringify.
+ * @param texts the text of the value's earlier tokens, in pieces; the new text is added to it
+ * @returns the same texts
  */
-export function readExactly(text: string, scanned: ValueScanner, maxDepth: number): ExactValue {
-  const value: unknown = JSON.parse(text);
-  const isExact =
-    !scanned.hasOddNumber && scanned.deepest <= maxDepth && countMembers(value) === scanned.members;
-  return isExact ? { value, flaw: null } : inspect(text, value, maxDepth);
-}
-
-/** Counts all members in a value: fewer than in its text if a member is given twice. */
-function countMembers(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  let count = 0;
-  if (Array.isArray(value)) {
-    for (const element of value) count += countMembers(element);
-  } else {
-    for (const name in value) count += 1 + countMembers((value as Record<string, unknown>)[name]);
+export function writeTokens(texts: string[], tokens: readonly Token[], from: number, to: number): string[] {
+  const parts: string[] = [];
+  let follows = texts.length > 0 && !opens.test(texts.at(-1) as string);
+  for (let index = from; index < to; index++) {
+    const token = tokens[index] as Token;
+    const closes = token.name === 'endObject' || token.name === 'endArray';
+    if (follows && !closes) parts.push(',');
+    parts.push(tokenText(token));
+    follows = token.name !== 'startObject' && token.name !== 'startArray' && token.name !== 'keyValue';
   }
-  return count;
+  if (parts.length > 0) texts.push(parts.join(''));
+  return texts;
 }
 
-/** An array or object that the walk is inside of. */
-interface Level {
-  readonly container: Record<string | number, unknown>;
-  /** Names of the members so far; null in an array. */
-  readonly names: Set<string> | null;
-  key: string | number;
-}
+/** Text that no comma may follow. */
+const opens = /[[{:]$/;
 
-/** Walks through valid JSON text, beside the value that JSON.parse made of it. */
-function inspect(text: string, parsed: unknown, maxDepth: number): ExactValue {
-  let value = parsed;
-  const levels: Level[] = [];
-  let level: Level | undefined;
-  let expectsName = false;
-  const path = () => jsonPath(levels.map(({ key }) => key));
-  for (let at = 0; at < text.length; ) {
-    const code = text.charCodeAt(at);
-    if (code === quote) {
-      const end = endOfString(text, at);
-      if (level?.names && expectsName) {
-        const name = nameOf(text.slice(at, end));
-        level.key = name;
-        if (level.names.has(name)) {
-          return { value, flaw: { path: path(), reason: 'is given more than once' } };
-        }
-        level.names.add(name);
-        expectsName = false;
-      }
-      at = end;
-    } else if (code === openBrace || code === openBracket) {
-      if (levels.length === maxDepth) {
-        const reason = `is nested deeper than ${maxDepth} levels`;
-        return { value: null, flaw: { path: path(), reason } };
-      }
-      const isObject = code === openBrace;
-      const inner = level ? level.container[level.key] : value;
-      // JSON.parse has the last of two members: then the value has nothing that belongs to the first, and a flaw follows.
-      const container = (typeof inner === 'object' && inner !== null ? inner : {}) as Level['container'];
-      level = { container, names: isObject ? new Set() : null, key: isObject ? '' : 0 };
-      levels.push(level);
-      expectsName = isObject;
-      at++;
-    } else if (code === closeBrace || code === closeBracket) {
-      levels.pop();
-      level = levels.at(-1);
-      expectsName = false;
-      at++;
-    } else if (code === comma) {
-      if (typeof level?.key === 'number') level.key++;
-      else expectsName = true;
-      at++;
-    } else if (code === minus || (code >= 48 && code <= 57)) {
-      const end = endOfNumber(text, at);
-      if (isRounded(text.slice(at, end))) {
-        if (level) level.container[level.key] = Number.NaN;
-        else value = Number.NaN;
-      }
-      at = end;
-    } else {
-      at++;
-    }
+function tokenText(token: Token): string {
+  switch (token.name) {
+    case 'startObject':
+      return '{';
+    case 'endObject':
+      return '}';
+    case 'startArray':
+      return '[';
+    case 'endArray':
+      return ']';
+    case 'keyValue':
+      return `${JSON.stringify(token.value)}:`;
+    case 'numberValue':
+      return token.value;
+    case 'stringValue':
+      return JSON.stringify(token.value);
+    case 'trueValue':
+    case 'falseValue':
+    case 'nullValue':
+      return String(token.value);
+    default:
+      return '';
   }
-  return { value, flaw: null };
 }
 
-function nameOf(text: string): string {
-  return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1);
+/** Returns the number of a lexeme, or NaN if only rounding made it an integer. */
+function exactNumber(lexeme: string, number: number): number {
+  return !Number.isSafeInteger(number) || isExactly(lexeme, number) ? number : Number.NaN;
 }
 
-/** The index after a string that begins at `from`. */
-function endOfString(text: string, from: number): number {
-  let at = from + 1;
-  while (text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1;
-  return at + 1;
-}
-
-function endOfNumber(text: string, from: number): number {
-  let at = from + 1;
-  // Digits, and what a fraction and an exponent consist of.
-  while (at < text.length && numberCharacters.has(text.charCodeAt(at))) at++;
-  return at;
-}
-
-const numberCharacters = new Set([...'0123456789+-.eE'].map((character) => character.charCodeAt(0)));
-
-/** Whether a number, which is no integer or too large for one, is read as an integer. */
-function isRounded(lexeme: string): boolean {
-  const number = Number(lexeme);
-  return Number.isSafeInteger(number) && String(number) !== lexeme && !isExactly(lexeme, number);
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 function isExactly(lexeme: string, integer: number): boolean {
