@@ -237,15 +237,15 @@ describe('the life of a version, from the command line', function () {
   });
 
   it('holds the schedule after a rollback, until resume or until an import by hand publishes', async () => {
-    const statusHold = async () =>
-      (await medref('status', '--json')).json<{ collections: { hold: { version: number } | null }[] }>()
-        .collections[0]?.hold;
+    const statusPause = async () =>
+      (await medref('status', '--json')).json<{ collections: { pause: { version: number } | null }[] }>()
+        .collections[0]?.pause;
     await importList(products(10));
     await importList(products(11));
     await medref('rollback', 'products');
-    expect(await statusHold()).to.have.property('version', nth(1));
+    expect(await statusPause()).to.have.property('version', nth(1));
     expect((await importList(products(10))).outcome).to.equal('unchanged');
-    expect(await statusHold(), 'an import that publishes nothing lifts no hold').to.have.property(
+    expect(await statusPause(), 'an import that publishes nothing ends no pause').to.have.property(
       'version',
       nth(1),
     );
@@ -253,12 +253,12 @@ describe('the life of a version, from the command line', function () {
       collection: 'products',
       wasPaused: true,
     });
-    expect(await statusHold()).to.equal(null);
+    expect(await statusPause()).to.equal(null);
     expect((await medref('resume', 'products', '--json')).json()).to.have.property('wasPaused', false);
     await medref('rollback', 'products', '--to', String(nth(2)));
-    expect(await statusHold()).to.have.property('version', nth(2));
+    expect(await statusPause()).to.have.property('version', nth(2));
     await importList(products(12));
-    expect(await statusHold()).to.equal(null);
+    expect(await statusPause()).to.equal(null);
   });
 
   describe('diff', () => {

@@ -243,6 +243,8 @@ async function bundle(program: string): Promise<string> {
     ...{ entryPoints: [join(projectFolder, program)], outdir, outExtension: { '.js': '.mjs' } },
     // Split, so that a command loads what it imports as it runs, and nothing else.
     ...{ bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20' },
+    // A package of both kinds as a module: jsonc-parser hides what it requires from a bundler.
+    mainFields: ['module', 'main'],
     ...{ plugins: [placesOfModules], logLevel: 'error' },
     // What packages require of Node, which a module does not have by itself.
     banner: {
