@@ -1,16 +1,16 @@
-// Times that lie ahead of the clock: they were given by a clock that is or was wrong, and count as unknown.
+// Times in the future: the clock is or was wrong, so they count as unknown.
 
 import type { Version } from './store/versions.ts';
 
-/** A date that lies further ahead than this was given by a clock that was wrong, in ms. */
+/** A time further in the future than this is wrong, in ms. */
 const wrongClockMs = 600_000;
 
-/** Whether a version has a date that lies so far ahead that a clock is or was wrong. */
+/** Returns whether the date of a version is so far in the future that a clock is or was wrong. */
 export function isDatedAhead({ publishedAt }: Pick<Version, 'publishedAt'>, now: Date): boolean {
   return Date.parse(publishedAt) - now.getTime() > wrongClockMs;
 }
 
-/** What an operator should know of a version with a date that lies ahead; nothing of others. */
+/** Returns the warning about a version that is dated in the future; none about others. */
 export function datedAheadWarning({ version, publishedAt }: Version): string[] {
   if (!isDatedAhead({ publishedAt }, new Date())) return [];
   return [

@@ -1,8 +1,8 @@
-// In: text that upstream may have sent. Out: the same with controls and format marks as escapes, so that it steers no terminal.
+// Escapes control and format characters in text from outside, so that it cannot control a terminal.
 
 const marks = /[\p{Cc}\p{Cf}]/gu;
 
-/** A line for people; a mark is shown as `\u{001b}`. */
+/** Returns a line for people with such characters as `\u{001b}`. */
 export function printable(line: string): string {
   return line.replace(
     marks,
@@ -11,8 +11,8 @@ export function printable(line: string): string {
 }
 
 /**
- * JSON text that is the same value to whoever reads it, with every mark in its strings as JSON's own escape.
- * @param lines whether it was written over several lines, which stay
+ * Returns JSON text of the same value with such characters as JSON escapes.
+ * @param lines whether line feeds between the tokens stay
  */
 export function printableJson(json: string, { lines = false }: { readonly lines?: boolean } = {}): string {
   return json.replace(marks, (mark) =>

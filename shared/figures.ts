@@ -1,22 +1,22 @@
-// Numbers and ages as people read them.
+// Numbers and ages for people.
 
-/** A whole number with thousands separated. */
+/** Returns a whole number with its thousands separated. */
 export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
-/** A number of things: `1 record`, `2,000 records`. @param noun its plural is the noun with an s */
+/** Returns a number with its noun: `1 record`, `2,000 records`. @param noun a noun whose plural ends with s */
 export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** An age in its largest unit: `3 d`. */
+/** Returns an age in its largest unit: `3 d`. */
 export function age(seconds: number): string {
   const [value, unit] = unitsOf(seconds).find(([value]) => value > 0) ?? [0, 's'];
   return `${value} ${unit}`;
 }
 
-/** An age in its two largest units: `3 d 4 h ago`. */
+/** Returns an age in its two largest units: `3 d 4 h ago`. */
 export function ageText(seconds: number): string {
   const units = unitsOf(seconds);
   const first = units.findIndex(([value]) => value > 0);

@@ -93,23 +93,17 @@ describe('the schema of a record', () => {
 
   const cases: [what: string, collection: Collection, schema: string, value: unknown][] = [
     ['a product', productCollection, 'Product', product(1)],
-    ['an unlisted barcode', productCollection, 'Product', withBarcode('869000000001')],
     ['a barcode of 13 digits', productCollection, 'Product', withBarcode('8690000000011')],
     ['a barcode of 11 digits', productCollection, 'Product', withBarcode('86900000001')],
-    ['a barcode of 14 digits', productCollection, 'Product', withBarcode('08690000000011')],
     ['a barcode of letters', productCollection, 'Product', withBarcode('86900000000ab')],
     ['a status that is a number', productCollection, 'Product', withBarcode('869000000001', 1)],
     ['1,000 barcodes', productCollection, 'Product', { ...product(1), barcodes: many(1_000) }],
     ['1,001 barcodes', productCollection, 'Product', { ...product(1), barcodes: many(1_001) }],
-    ['no array of barcodes', productCollection, 'Product', { ...product(1), barcodes: {} }],
     ['no flag', productCollection, 'Product', { ...product(1), published: 'true' }],
     ['the id 0', productCollection, 'Product', { ...product(1), product: named(0, 'A') }],
-    ['the id 1.5', productCollection, 'Product', { ...product(1), product: named(1.5, 'A') }],
-    ['the id 2^53-1', productCollection, 'Product', { ...product(1), product: named(2 ** 53 - 1, 'A') }],
     ['the id 2^53', productCollection, 'Product', { ...product(1), product: named(2 ** 53, 'A') }],
     ['an id as text', productCollection, 'Product', { ...product(1), drug: named('1', 'A') }],
     ['an empty name', productCollection, 'Product', { ...product(1), drug: named(1, '') }],
-    ['no name', productCollection, 'Product', { ...product(1), drug: named(1, null) }],
     [
       'the longest name',
       productCollection,
@@ -127,10 +121,8 @@ describe('the schema of a record', () => {
         ],
     ),
     ['a company', companyCollection, 'Company', company(1)],
-    ['an empty official name', companyCollection, 'Company', { ...company(1), officialName: '' }],
     ['no official name', companyCollection, 'Company', { ...company(1), officialName: null }],
     ['no website', companyCollection, 'Company', { ...company(1), website: null }],
-    ['no telephone', companyCollection, 'Company', { ...company(1), phone: null }],
     ['a telephone that is missing', companyCollection, 'Company', without(company(1), 'phone')],
   ];
   for (const [what, collection, schema, value] of cases) {
