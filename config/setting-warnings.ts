@@ -1,4 +1,4 @@
-// In: settings, each of them right. Out: what is odd about them together, as sentences for an operator.
+// Warnings about settings that are accepted, but probably not meant so.
 
 import { BlockList, isIP } from 'node:net';
 import { parseServers } from '../shared/redis/server-url.ts';
@@ -8,7 +8,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** What an operator should look at in the settings; none where nothing is odd. */
+/** Returns what an operator should look at in the settings, as sentences. */
 export function settingWarnings(
   settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies' | 'readFrom' | 'redisUrl'>,
 ): string[] {
@@ -18,8 +18,8 @@ export function settingWarnings(
 function replicaWarnings({ readFrom, redisUrl }: Pick<Settings, 'readFrom' | 'redisUrl'>): string[] {
   if (readFrom === 'master' || !['one', 'socket'].includes(parseServers(redisUrl).kind)) return [];
   return [
-    'READ_FROM is replica, and REDIS_URL names one server: contents are read from that one. Name the Sentinels or the nodes ' +
-      'of a Cluster instead, which tell of replicas.',
+    'READ_FROM is replica, and REDIS_URL names one server: contents are read from that server. Name Sentinels or the nodes of ' +
+      'a Cluster instead, which know the replicas.',
   ];
 }
 
@@ -30,8 +30,8 @@ function linkWarnings({
 }: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies'>): string[] {
   if (baseUrl !== undefined || trustedProxies !== undefined || isLoopback(apiHost)) return [];
   return [
-    `BASE_URL is not set, and API_HOST is ${apiHost}: the links of all answers begin with "http://" and the Host of the ` +
-      'request, also where a proxy ends TLS. Set BASE_URL to the public address of the API, such as https://medref.example.',
+    `BASE_URL is not set, and API_HOST is ${apiHost}: all links begin with "http://" and the Host of the request, ` +
+      'even behind a proxy with TLS. Set BASE_URL to the public address of the API, such as https://medref.example.',
   ];
 }
 

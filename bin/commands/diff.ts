@@ -1,4 +1,4 @@
-// medref diff: what differs between two kept versions of a collection, record by record.
+// medref diff: prints what differs between two kept versions of a collection, record by record.
 
 import { once } from 'node:events';
 import { diffVersions, type VersionDiff } from '../../importer/diff.ts';
@@ -35,7 +35,7 @@ interface Compared {
   readonly to: Version;
 }
 
-/** To the live version, unless said, and from the one kept before that. */
+/** Returns the versions to compare: by default the live one, and the one kept before it. */
 async function chooseVersions(
   redis: Redis,
   keys: CollectionKeys,
@@ -98,7 +98,7 @@ async function printText(write: Write, diff: VersionDiff, { from, to }: Compared
 
 type Write = (text: string) => Promise<void>;
 
-/** Writes to stdout, and waits for whoever reads, so that a large difference is not kept in memory. */
+/** Writes to stdout, and waits for a slow reader, so that a large difference is not kept in memory. */
 function writer({ stdout }: CommandContext): Write {
   return async (text) => {
     if (!stdout.write(text)) await once(stdout, 'drain');

@@ -28,7 +28,7 @@ interface VerifiedCollection {
   readonly done: readonly string[];
 }
 
-/** Verifies collections, and repairs them if asked to. @returns the exit code: 1 where something is damaged and stays so */
+/** Verifies collections, and repairs them if asked to. @returns the exit code: 1 if something stays damaged */
 export async function verifyCommand(
   context: CommandContext,
   names: readonly string[],
@@ -39,7 +39,7 @@ export async function verifyCommand(
     const all: (VerifiedCollection | LockedError)[] = [];
     for (const collection of chosen.length > 0 ? new Set(chosen) : importedCollections) {
       const { keyPrefix } = context.settings;
-      all.push(await (isRepair ? repaired : looked)(redis, keyPrefix, collection));
+      all.push(await (isRepair ? repairOne : verifyOne)(redis, keyPrefix, collection));
     }
     return all;
   });
@@ -52,13 +52,17 @@ export async function verifyCommand(
   return locked.length > 0 ? exitCodes.locked : exitCodes.done;
 }
 
-async function looked(redis: Redis, keyPrefix: string, collection: Collection): Promise<VerifiedCollection> {
+async function verifyOne(
+  redis: Redis,
+  keyPrefix: string,
+  collection: Collection,
+): Promise<VerifiedCollection> {
   const found = await verify(redis, collectionKeys(keyPrefix, collection), collection);
   return { ...summary(collection, found), damaged: damageIn(found, () => false), done: [] };
 }
 
-/** @returns LockedError where another one has the lock, and nothing was looked at */
-async function repaired(
+/** Repairs a collection. @returns LockedError if another import has the lock */
+async function repairOne(
   redis: Redis,
   keyPrefix: string,
   collection: Collection,
