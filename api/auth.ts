@@ -8,7 +8,7 @@ import { isRedisUnavailable } from '../shared/redis/failures.ts';
 import { parseInfo } from '../shared/redis/server-setup.ts';
 import { type ApiKey, digestOf, generationField } from '../shared/store/api-keys.ts';
 import { type ApiKeyKeys, apiKeyKeys } from '../shared/store/keys.ts';
-import { noteRoute } from './answers/traced-response.ts';
+import { noteRoute } from './http.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { DamagedError } from './read/versions.ts';
 
@@ -225,7 +225,7 @@ export function keyOf({ raw }: Pick<Request, 'raw'>, apiKeys: KnownKeys): ApiKey
 }
 
 /** The same for every cause, so that nobody learns which keys exist. */
-function unauthorized(): Boom.Boom {
+export function unauthorized(): Boom.Boom {
   const error = Boom.unauthorized('This needs a valid key, sent as "Authorization: Bearer <key>".');
   error.output.headers['WWW-Authenticate'] = 'Bearer realm="medref"';
   return error;

@@ -1,26 +1,24 @@
 // The data listener: a table of contents of its plugins and routes.
 
-import { createServer as createListener } from 'node:http';
 import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/define.ts';
 import type { AllowedOrigins } from './answers/cross-origin.ts';
-import { HeldRequests } from './answers/held-requests.ts';
-import { type AnsweredRequest, tracedResponses } from './answers/traced-response.ts';
 import { type KnownKeys, requireKeys } from './auth.ts';
-import { connectionLimits } from './plugins/connection-limits.ts';
-import { draining } from './plugins/draining.ts';
+import {
+  type AnsweredRequest,
+  answerWithinMs,
+  createDataListener,
+  drainOnStop,
+  limitRequests,
+} from './http.ts';
 import { errors } from './plugins/errors.ts';
-import { lastAnswers } from './plugins/last-answers.ts';
 import { readOnlyRoutes } from './plugins/methods.ts';
-import { overload } from './plugins/overload.ts';
 import { preflights } from './plugins/preflights.ts';
-import { waitingRequests } from './plugins/waiting-requests.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { ReadModel } from './read/read-model.ts';
 import type { Trouble } from './reads/trouble.ts';
-import { forwardedRequests } from './requests/forwarded.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -36,9 +34,7 @@ export interface ServerDependencies {
   readonly apiKeys: KnownKeys;
   /** Without it, no key has a rate limit. */
   readonly rateLimiter?: RateLimiter;
-  /** How many requests are worked on at once; 1,000 unless it is given. */
-  readonly maxRequests?: number;
-  /** How late the event loop may be before fewer are taken, in ms; 100 unless it is given. */
+  /** How late the event loop may be before requests are refused, in ms; 1 s by default. */
   readonly lateMs?: number;
   /** Why Redis is away, as a sentence; `null` while it is there. */
   readonly whyAway: () => string | null;
@@ -58,7 +54,7 @@ export interface ServerDependencies {
   /** Told of each answer of 500 and 503 with the id of its request, and of each 401; nobody is unless they are given. */
   readonly onTrouble?: (trouble: Trouble, requestId: string) => void;
   readonly onUnauthorized?: () => void;
-  /** For how long a client may take nothing of its answers, in ms; a minute unless it is given. */
+  /** How long nothing may move on a connection, in ms; 90 s by default. */
   readonly stallMs?: number;
   /** For how long connections on which nothing comes stay open when the server stops, in ms; they end at once unless it is given. */
   readonly quietMs?: number;
@@ -71,7 +67,6 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     readModel,
     apiKeys,
     rateLimiter,
-    maxRequests = 1_000,
     lateMs,
     whyAway,
     setupWarnings = () => [],
@@ -92,33 +87,27 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   const server = hapiServer({
     host,
     port,
-    // A missing Host header is answered in our own shape.
-    listener: createListener({
-      requireHostHeader: false,
-      ...(trustedProxies && { IncomingMessage: forwardedRequests(trustedProxies) }),
-      ServerResponse: tracedResponses(onAnswered, corsOrigins),
-    }),
+    listener: createDataListener({ onAnswered, corsOrigins, trustedProxies, stallMs }),
+    load: { sampleInterval: 100 },
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
     // Cookies are nothing to us, so malformed ones are no fault.
-    routes: { response: { ranges: false }, state: { parse: false, failAction: 'ignore' } },
+    routes: {
+      response: { ranges: false },
+      state: { parse: false, failAction: 'ignore' },
+      timeout: { server: answerWithinMs },
+    },
     debug: false,
   });
-  const held = new HeldRequests(readModel.waits);
   requireKeys(server, { apiKeys, rateLimiter });
   await server.register([
     { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
-    { plugin: waitingRequests, options: { held } },
-    { plugin: overload, options: { maxRequests, lateMs, onTrouble } },
-    { plugin: connectionLimits, options: { stallMs, onTrouble } },
-    { plugin: lastAnswers },
-    { plugin: draining, options: { quietMs } },
     {
       plugin: readOnlyRoutes,
       options: {
         routes: [
           ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
-          ...collections.map((collection) => changesRoute(collection, { readModel, apiKeys, held, baseUrl })),
+          ...collections.map((collection) => changesRoute(collection, { readModel, apiKeys, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, { whyAway, setupWarnings }),
@@ -129,6 +118,9 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     },
   ]);
   server.route(homeRoute);
+  limitRequests(server, { onTrouble, lateMs });
+  drainOnStop(server, quietMs);
+  server.ext('onPreStop', () => readModel.waits.stop());
   if (corsOrigins !== undefined) await server.register(preflights);
   return server;
 }

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { shortened } from '../../shared/shortened.ts';
-import type { AnsweredRequest } from '../answers/traced-response.ts';
+import type { AnsweredRequest } from '../http.ts';
 
 /** Which requests have a line: none, those that were answered with 4xx and 5xx, or all. */
 export type AccessLogLevel = 'off' | 'errors' | 'all';

@@ -10,7 +10,7 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client';
-import type { AnsweredRequest } from '../answers/traced-response.ts';
+import type { AnsweredRequest } from '../http.ts';
 import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
 import { collectionMetrics, type ReadStates } from './collection-metrics.ts';
 

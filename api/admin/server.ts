@@ -3,8 +3,7 @@
 import { createServer as createListener } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Registry } from 'prom-client';
-import { tracedResponses } from '../answers/traced-response.ts';
-import { lastAnswers } from '../plugins/last-answers.ts';
+import { beforeRequests, tracedResponses } from '../http.ts';
 import { type DashboardOptions, dashboardRoutes } from './dashboard/routes.ts';
 
 export type { DashboardSources } from './dashboard/page.ts';
@@ -33,7 +32,8 @@ export async function createAdminServer({
     // medref reads no cookies, so a malformed cookie is no error.
     routes: { state: { parse: false, failAction: 'ignore' } },
   });
-  await server.register({ plugin: lastAnswers });
+  // After the last response of a connection Node reads on, and ends the process if another one follows.
+  beforeRequests(server.listener, ({ socket }) => socket.writable);
   server.route({
     method: 'GET',
     path: metricsPath,

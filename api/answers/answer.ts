@@ -97,12 +97,6 @@ export async function answer(
   return h.abandon;
 }
 
-/** The same, written to a response whose request hapi does not know any more. */
-export async function write(exchange: Exchange, answered: MadeAnswer): Promise<void> {
-  if (isHeld(exchange, answered.validators)) writeNotModified(exchange.raw, answered);
-  else await writeBody(exchange.raw, answered);
-}
-
 async function writeBody({ req, res }: Exchange['raw'], { body, ...its }: MadeAnswer): Promise<void> {
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);

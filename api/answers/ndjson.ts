@@ -5,11 +5,11 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Logger } from 'pino';
+import { requestIdOf } from '../http.ts';
 import { prefersToJson } from '../requests/media-types.ts';
 import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
 import { onTheFly } from './body.ts';
 import { digestFields } from './digests.ts';
-import { requestIdOf } from './traced-response.ts';
 
 const mediaType = 'application/x-ndjson';
 

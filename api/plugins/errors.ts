@@ -10,17 +10,17 @@ import { sendError } from '../answers/error-response.ts';
 import { jsonResponse } from '../answers/json-response.ts';
 import {
   type AnsweredRequest,
+  beforeRequests,
   idOf,
+  lastInProgress,
   noteRoute,
   requestIdOf,
   safeFields,
-} from '../answers/traced-response.ts';
+} from '../http.ts';
 import { VersionGoneError } from '../read/versions.ts';
-import { fault, type Trouble, troubleOf } from '../reads/trouble.ts';
+import { fault, late, type Trouble, troubleOf } from '../reads/trouble.ts';
 import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';
-import { aroundRequests, requestEvents } from './around-requests.ts';
-import { lastUnderWay } from './connection-limits.ts';
 
 /** What the plugin is given. */
 export interface ErrorOptions {
@@ -73,7 +73,7 @@ function shapeError(
   if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(request.response)) return h.continue;
   const { response } = request;
-  const found = troubleOf(response);
+  const found = isTimeout(response) ? late : troubleOf(response);
   const error = found ? boomOf(found) : asAnswer(response);
   const { statusCode, headers } = error.output;
   const isFault = !found && statusCode === 500;
@@ -86,6 +86,11 @@ function shapeError(
   const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
   return shaped;
+}
+
+/** Whether hapi gave up on a request because its response did not begin in time. */
+function isTimeout(error: Boom.Boom): boolean {
+  return error.output.statusCode === 503 && error.message === 'Service Unavailable';
 }
 
 /** Returns what the client is told of an error that is not ours. */
@@ -148,13 +153,11 @@ function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 
   const { listener } = server;
   const ended = new WeakSet<Socket>();
   listener.on('connection', lingerAfterLast);
-  aroundRequests(listener, requestEvents, (request, response, goOn) => {
+  beforeRequests(listener, (request, response) => {
     const { httpVersionMajor: major, url = '' } = request;
-    if (major !== 1) refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
-    else if (!hasGoodHost(request)) refuse(response, 400, 'The request needs one valid Host header.');
-    else if (!hasGoodPath(url))
-      refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
-    else goOn(request, response);
+    if (major !== 1) return refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
+    if (!hasGoodHost(request)) return refuse(response, 400, 'The request needs one valid Host header.');
+    return hasGoodPath(url) || refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
   });
   listener.removeAllListeners('clientError');
   listener.on('clientError', (error: ParserError, socket: Socket) => {
@@ -164,7 +167,7 @@ function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 
     const refusal = protocolErrorOf(error);
     const refused = unseen(refusal, socket);
     onAnswered(refused);
-    endConnection(socket, rawError(refusal, refused.requestId), lastUnderWay(socket));
+    endConnection(socket, rawError(refusal, refused.requestId), lastInProgress(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     refuse(response, 417, 'The Expect header is not understood; only 100-continue is.');
@@ -173,13 +176,14 @@ function shapeProtocolErrors(server: Server, { onAnswered }: Pick<ErrorOptions, 
     socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
     const refused = unseen(notAProxy, socket, { requestId: idOf(request), method: 'CONNECT' });
     onAnswered(refused);
-    endConnection(socket.resume(), rawError(notAProxy, refused.requestId), lastUnderWay(socket));
+    endConnection(socket.resume(), rawError(notAProxy, refused.requestId), lastInProgress(socket));
   });
 }
 
 /** A body that follows is nobody's concern, so the connection ends. */
-function refuse(response: ServerResponse, status: number, message: string): void {
+function refuse(response: ServerResponse, status: number, message: string): false {
   sendError(response, status, message, { connection: 'close' });
+  return false;
 }
 
 /** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */
@@ -194,7 +198,8 @@ function endConnection(socket: Socket, bytes: string, underWay: ServerResponse |
  */
 function lingerAfterLast(socket: Socket): void {
   const destroySoon = socket.destroySoon.bind(socket);
-  socket.destroySoon = () => (lastUnderWay(socket)?.req.complete === false ? linger(socket) : destroySoon());
+  socket.destroySoon = () =>
+    lastInProgress(socket)?.req.complete === false ? linger(socket) : destroySoon();
 }
 
 function linger(socket: Socket, lastBytes = ''): void {

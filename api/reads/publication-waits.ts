@@ -1,10 +1,14 @@
 // Requests that wait for a publication, of one process that serves. They wait in memory: nothing is asked of Redis for them.
 
+import type { Socket } from 'node:net';
 import type { Collection } from '../../shared/collections/define.ts';
 import type { LiveVersions } from '../read/live-versions.ts';
 
-/** How many requests wait at once; each takes some 15 KB, that of its connection included. */
-export const usuallyMaxWaiting = 20_000;
+/** How many requests wait at once. */
+export const usuallyMaxWaiting = 10_000;
+
+/** How many are answered in one turn of the event loop, so that other readers are answered between them. */
+const inOneTurn = 50;
 
 /** So many requests wait that another one would take memory that answers need. */
 export class TooManyWaitingError extends Error {
@@ -37,6 +41,9 @@ export class PublicationWaits {
   /** In the order in which they came, by the collection that is published. */
   readonly #waiting = new Map<string, Set<(why: WaitEnd) => void>>();
   #count = 0;
+  /** Whether more are to be answered after a publication, and who was answered and is read from after them. */
+  #isEnding = false;
+  readonly #paused: Socket[] = [];
   #isOver = false;
 
   constructor(live: LiveVersions, max = usuallyMaxWaiting) {
@@ -78,6 +85,20 @@ export class PublicationWaits {
   }
 
   #moved(source: Collection): void {
-    for (const end of this.#waiting.get(source.name) ?? []) end('published');
+    this.#endSome([...(this.#waiting.get(source.name) ?? [])]);
+  }
+
+  /** Reads nothing more of a client that was answered until all are: to read what it asks next takes as long as a response. */
+  readOnLater(socket: Socket): void {
+    if (!this.#isEnding) return;
+    socket.pause();
+    this.#paused.push(socket);
+  }
+
+  #endSome(ends: ((why: WaitEnd) => void)[]): void {
+    for (const end of ends.splice(0, inOneTurn)) end('published');
+    this.#isEnding = ends.length > 0;
+    if (this.#isEnding) setImmediate(() => this.#endSome(ends));
+    else for (const socket of this.#paused.splice(0)) socket.resume();
   }
 }

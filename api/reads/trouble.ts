@@ -5,6 +5,7 @@ import { isRedisUnavailable, plainReason, refusalKind } from '../../shared/redis
 import { TooManyJoinsError } from '../read/changes.ts';
 import { DamagedError, NoVersionError } from '../read/versions.ts';
 import { TooManyWaitingError } from './publication-waits.ts';
+import { LateError } from './within.ts';
 
 /** Why requests are not answered, each as the metrics name it. */
 export const troubleCauses = [
@@ -67,6 +68,7 @@ export const fault: Trouble = Object.freeze({
 
 /** What an error of a read means; `null` for one that is no trouble of ours, or a mistake. */
 export function troubleOf(error: unknown): Trouble | null {
+  if (error instanceof LateError) return late;
   if (error instanceof NotReadyError) {
     const { cause, reason } = troubleOf(error.because) ?? {
       cause: 'nothing-published',

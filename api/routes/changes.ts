@@ -1,8 +1,7 @@
 // GET /{collection}/changes?since=N: what changed since version N, by id; with wait=, as soon as something is published.
 
-import type { IncomingMessage } from 'node:http';
 import Boom from '@hapi/boom';
-import type { Request, ServerRoute } from '@hapi/hapi';
+import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import {
@@ -12,22 +11,22 @@ import {
   type MadeAnswer,
   notModified,
   validatorsOf,
-  write,
 } from '../answers/answer.ts';
 import { listBody, sharedBody } from '../answers/body.ts';
 import { digestFields } from '../answers/digests.ts';
 import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
-import type { HeldRequests } from '../answers/held-requests.ts';
 import { pageLinks, pageMeta } from '../answers/page-links.ts';
 import { SharedWork } from '../answers/shared-work.ts';
-import { TracedResponse } from '../answers/traced-response.ts';
-import { type KnownKeys, keyOf } from '../auth.ts';
+import { type KnownKeys, keyOf, unauthorized } from '../auth.ts';
+import { answerWithinMs, type TracedResponse } from '../http.ts';
 import type { ChangeRange, ReadModel } from '../read/read-model.ts';
 import type { ReadTarget } from '../read/versions.ts';
+import { within } from '../reads/within.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
 import { type PageRequest, readPageRequest } from '../requests/paging.ts';
 import {
   countTakes,
+  maxWait,
   missingParameter,
   readCount,
   readParameters,
@@ -47,13 +46,12 @@ interface ChangesAsked extends PageRequest {
 export interface ChangesOptions {
   readonly readModel: ReadModel;
   readonly apiKeys: KnownKeys;
-  readonly held: HeldRequests;
   readonly baseUrl: string | undefined;
 }
 
 export function changesRoute(
   served: ServedCollection,
-  { readModel, apiKeys, held, baseUrl }: ChangesOptions,
+  { readModel, apiKeys, baseUrl }: ChangesOptions,
 ): ServerRoute {
   const { name } = served.collection;
   const shared = new SharedWork<MadeAnswer>();
@@ -70,34 +68,47 @@ export function changesRoute(
     });
   };
   const isToWait = async (
-    { raw: { res } }: Request,
-    { since, wait, pin }: Readonly<Record<'wait' | 'pin', number | undefined>> & { readonly since: number },
+    since: number,
+    { wait, pin }: Readonly<Record<'wait' | 'pin', number | undefined>>,
   ) => {
     // Nothing can be published up to a version that is already.
     if (wait === undefined || pin !== undefined) return false;
     // If Redis is unavailable, the read says so at once.
-    if (!apiKeys.isConfirmed) return false;
-    return res instanceof TracedResponse && !held.hasWaited(res) && (await readModel.isLatest(served, since));
+    return apiKeys.isConfirmed && (await readModel.isLatest(served, since));
   };
-  // Nothing of hapi's may be known here: it would be held, too.
-  const hold = (
-    req: IncomingMessage,
-    res: TracedResponse,
-    { asked, ms }: { asked: ChangesAsked; ms: number },
-  ) =>
-    held.hold({
-      ...{ req, res, wait: { source: served.source, since: asked.since, ms } },
-      prepare: async () => {
-        const made = await make(asked, await readModel.target(served, undefined));
-        return async () => {
-          if (!keyOf({ raw: { req, res } }, apiKeys)) throw new Error('The key was revoked.');
-          await write({ raw: { req, res } }, made);
-        };
-      },
+  /** Waits for a publication. @returns whether the client still waits for the response */
+  const waitFor = async ({ raw }: Request, since: number, seconds: number): Promise<boolean> => {
+    const res = raw.res as TracedResponse;
+    const from = performance.now();
+    const end = await readModel.waits.until({
+      source: served.source,
+      since,
+      ms: seconds * 1_000,
+      onWaiting: (leave) => res.once('close', leave),
     });
+    res.waitedMs = performance.now() - from;
+    res.once('finish', () => readModel.waits.readOnLater(res.req.socket));
+    return end !== 'left';
+  };
+  const respond = async (
+    request: Request,
+    h: ResponseToolkit,
+    asked: ChangesAsked,
+    pin: number | undefined,
+  ) => {
+    const target = await readModel.target(served, pin);
+    const isHeldAt = (version: Version) => isHeld(request, validatorsAt(version, asked));
+    if (!isHeldAt(target.version)) return answer(request, h, await make(asked, target));
+    // Nothing is joined for a client that has it already.
+    const found = await readModel.changes(target, spanOf(asked), isHeldAt);
+    if ('held' in found) return notModified(request, h, headOf(asked, found.held));
+    return answer(request, h, answerOf(asked, found));
+  };
   return {
     method: 'GET',
     path: `/${name}/changes`,
+    // hapi counts the time of the wait, too.
+    options: { timeout: { server: maxWait * 1_000 + 2 * answerWithinMs } },
     handler: async (request, h) => {
       const parameters = readParameters(request.raw.req.url ?? '', changeParameters);
       const since = readCount(parameters, 'since', null);
@@ -110,17 +121,11 @@ export function changesRoute(
           `The version since=${since} is later than version=${pin}, where the changes are to end.`,
         );
       const asked = { address: addressOf(request, name, baseUrl), since, ...page };
-      if (await isToWait(request, { since, wait, pin })) {
-        hold(request.raw.req, request.raw.res as TracedResponse, { asked, ms: Number(wait) * 1_000 });
-        return h.abandon;
+      if (await isToWait(since, { wait, pin })) {
+        if (!(await waitFor(request, since, Number(wait)))) return h.abandon;
+        if (!keyOf(request, apiKeys)) throw unauthorized(); // It may be revoked by now.
       }
-      const target = await readModel.target(served, pin);
-      const isHeldAt = (version: Version) => isHeld(request, validatorsAt(version, asked));
-      if (!isHeldAt(target.version)) return answer(request, h, await make(asked, target));
-      // Nothing is joined for a client that has it already.
-      const found = await readModel.changes(target, spanOf(asked), isHeldAt);
-      if ('held' in found) return notModified(request, h, headOf(asked, found.held));
-      return answer(request, h, answerOf(asked, found));
+      return within(respond(request, h, asked, pin), answerWithinMs);
     },
   };
 }

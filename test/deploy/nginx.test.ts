@@ -6,7 +6,7 @@ import { BlockList } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { AnsweredRequest } from '../../api/answers/traced-response.ts';
+import type { AnsweredRequest } from '../../api/http.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';

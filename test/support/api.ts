@@ -69,7 +69,6 @@ export type ApiOptions = Partial<
     | 'logger'
     | 'stallMs'
     | 'quietMs'
-    | 'maxRequests'
     | 'lateMs'
     | 'onAnswered'
     | 'onTrouble'

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { AccessLog, type AccessLogLevel } from '../../../api/admin/access-log.ts';
-import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
+import type { AnsweredRequest } from '../../../api/http.ts';
 
 const answered: AnsweredRequest = {
   ...{ requestId: 'r', method: 'GET', target: '/products?page=2', route: '/products', status: 200 },

@@ -3,7 +3,7 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { requestMetrics } from '../../../api/admin/metrics.ts';
-import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
+import type { AnsweredRequest } from '../../../api/http.ts';
 
 const answered: AnsweredRequest = {
   ...{ requestId: 'r', method: 'GET', target: '/products?page=2', route: '/products', status: 200 },

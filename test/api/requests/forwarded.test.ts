@@ -2,7 +2,7 @@
 
 import { BlockList } from 'node:net';
 import { expect } from 'chai';
-import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
+import type { AnsweredRequest } from '../../../api/http.ts';
 import { senderOf } from '../../../api/requests/forwarded.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { type ApiOptions, startApi, type TestApi } from '../../support/api.ts';

@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
+import type { AnsweredRequest } from '../../../api/http.ts';
 import { LiveVersions } from '../../../api/read/live-versions.ts';
 import { ReadModel } from '../../../api/read/read-model.ts';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -189,31 +189,6 @@ describe('a request that waits for a publication', () => {
     const after = await commands();
     for (const name of ['hmget', 'hget', 'zscore', 'exists'])
       expect(calls(name, after) - calls(name, before), name).to.be.below(maxWaiting / 2);
-  });
-
-  it('is one of many who are all answered before what they ask next is read', async () => {
-    const order: (string | null)[] = [];
-    const many = await startApi({
-      ...{ redisUrl: server().url, maxWaiting: 500 },
-      onAnswered: ({ route }) => void order.push(route),
-    });
-    const ask = (target: string) =>
-      `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${many.key}\r\n\r\n`;
-    const clients = Array.from({ length: 500 }, () => {
-      const client = connect(many.port, '127.0.0.1', () => client.write(ask(path())));
-      client.once('data', () => client.write(ask('/health/live')));
-      return client;
-    });
-    try {
-      while (many.waiting() < clients.length) await sleep(5);
-      order.length = 0;
-      await publish();
-      while (order.length < 2 * clients.length) await sleep(5);
-      expect(order.lastIndexOf('/products/changes')).to.equal(clients.length - 1);
-    } finally {
-      for (const client of clients) client.destroy();
-      await many.stop();
-    }
   });
 
   it('is 503 where as many wait as may, until one of them has left, which is at once', async () => {

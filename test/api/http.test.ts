@@ -1,19 +1,20 @@
-// Every answer carries the id of its request, and what came of each request is told when its answer has ended.
+// Request ids, what becomes of requests, limits of connections, overload, and how a server stops.
 
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { AnsweredRequest } from '../../../api/answers/traced-response.ts';
-import { products as productCollection } from '../../../shared/collections/products.ts';
-import { connectForWriting } from '../../../shared/redis/connections.ts';
-import { startApi, type TestApi } from '../../support/api.ts';
-import { importRecords } from '../../support/importing.ts';
-import { productKeys } from '../../support/keys.ts';
-import { products } from '../../support/records.ts';
-import { useRedis } from '../../support/redis-server.ts';
-import { exchange, send, sendWithoutKey } from '../../support/wire.ts';
+import type { AnsweredRequest } from '../../api/http.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
+import { connectForWriting } from '../../shared/redis/connections.ts';
+import { startApi, type TestApi, useApi } from '../support/api.ts';
+import { importRecords } from '../support/importing.ts';
+import { productKeys } from '../support/keys.ts';
+import { product, products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { exchange, send, sendWithoutKey } from '../support/wire.ts';
 
 /** What is told of a request, as it is when that is told. */
 function factsOf(it: AnsweredRequest): AnsweredRequest {
@@ -209,3 +210,204 @@ describe('a request that is answered', function () {
     expect(resets.map(({ requestId }) => requestId)).to.deep.equal(['of-the-stream']);
   });
 });
+
+const stallMs = 1_500;
+
+describe('a connection', function () {
+  this.timeout(20_000);
+  const redis = useRedis();
+  const api = useApi(redis);
+  const impatient = useApi(redis, { stallMs });
+  const count = 2_000;
+  const records = Array.from({ length: count }, (_, i) =>
+    product(i + 1, { drugform: { id: 1, name: randomBytes(2_700).toString('base64') } }),
+  );
+  before(async () => {
+    await importRecords(records, productCollection, { redisUrl: redis().url });
+  });
+
+  const opened: Socket[] = [];
+  afterEach(() => {
+    for (const socket of opened.splice(0)) socket.destroy();
+  });
+
+  type Api = ReturnType<typeof api>;
+  const requestOf = ({ key }: Api, path: string, fields = '') =>
+    `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n${fields}\r\n`;
+
+  /** A client that takes nothing of what it is sent, until it is told to. */
+  async function openUnread(asked: Api, bytes: string): Promise<Socket> {
+    const socket = connect(asked.port, '127.0.0.1');
+    opened.push(socket.on('error', () => undefined));
+    await once(socket, 'connect');
+    socket.pause().write(bytes);
+    return socket;
+  }
+
+  /** How long it takes until the service lets go of a connection, in ms, counted from now. */
+  async function untilLetGo(asked: Api, socket: Socket): Promise<number> {
+    const from = performance.now();
+    while (asked.isOpen(socket) && performance.now() - from < 10 * stallMs) await sleep(10);
+    return performance.now() - from;
+  }
+
+  it('gets the answers to ten requests at once in order, and is closed beyond that', async () => {
+    const requests = Array.from({ length: 9 }, (_, n) => requestOf(api(), `/products/${n + 1}`));
+    requests.push(requestOf(api(), '/products/10', 'Connection: close\r\n'));
+    const answers = await exchange(api(), requests.join(''));
+    const ids = answers.map(({ body }) => JSON.parse(body.toString()).data.product.id);
+    expect(ids).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    const socket = await openUnread(api(), requestOf(api(), '/products/1').repeat(50));
+    expect(await untilLetGo(api(), socket)).to.be.below(1_000);
+  });
+
+  it('costs little when it asks for much and takes nothing', async () => {
+    const page = requestOf(api(), '/products?per-page=13');
+    const before = process.memoryUsage();
+    await Promise.all(Array.from({ length: 10 }, () => openUnread(api(), page.repeat(600))));
+    for (let n = 0; n < 5; n += 1) {
+      expect((await send(api(), '/products/1')).status).to.equal(200);
+      await sleep(100);
+    }
+    const { arrayBuffers, heapUsed } = process.memoryUsage();
+    const grown = arrayBuffers + heapUsed - before.arrayBuffers - before.heapUsed;
+    expect(grown / 1e6, 'MB').to.be.below(100);
+  });
+
+  it('answers a bad request after the good ones before it', async () => {
+    const answers = await exchange(api(), `${requestOf(api(), '/products/1').repeat(5)}garbage\r\n\r\n`);
+    expect(answers.map(({ status }) => status)).to.deep.equal([...Array(5).fill(200), 400]);
+  });
+
+  const stalled: [what: string, path: string, fields: string, times: number][] = [
+    ['a page', '/products', '', 8],
+    ['a page in gzip', '/products', 'Accept-Encoding: gzip\r\n', 8],
+    ['lines', '/products', 'Accept: application/x-ndjson\r\n', 1],
+    ['lines in gzip', '/products', 'Accept: application/x-ndjson\r\nAccept-Encoding: gzip\r\n', 1],
+  ];
+  for (const [what, path, fields, times] of stalled) {
+    it(`is given up when its client takes nothing of ${what} for the time that is documented`, async function () {
+      this.retries(1); // A machine that stands still for as long as a client may would fail it.
+      const socket = await openUnread(impatient(), requestOf(impatient(), path, fields).repeat(times));
+      expect(await untilLetGo(impatient(), socket)).to.be.within(stallMs - 100, 2.5 * stallMs);
+    });
+  }
+});
+
+describe('a process whose event loop is late', () => {
+  const redis = useRedis();
+
+  it('refuses requests with 503 but for its health, and says so', async () => {
+    const causes: string[] = [];
+    const late = await startApi({
+      ...{ redisUrl: redis().url, lateMs: Number.NEGATIVE_INFINITY },
+      onTrouble: ({ cause }) => void causes.push(cause),
+    });
+    const refused = await late.get('/products/1');
+    expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '1']);
+    expect(refused.json()).to.deep.equal({
+      success: false,
+      data: {
+        name: 'Service Unavailable',
+        message: 'More requests come than can be answered quickly. Try again shortly.',
+        ...{ code: 0, status: 503 },
+      },
+    });
+    expect(causes).to.deep.equal(['overload']);
+    expect((await late.get('/health/live')).status).to.equal(200);
+    await late.stop();
+  });
+});
+
+/** Long enough for a request to come, and short enough to be waited for. */
+const quietMs = 1_500;
+
+const asked = 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n';
+
+describe('a server that stops', () => {
+  const redis = useRedis();
+  let api: TestApi;
+  beforeEach(async () => {
+    api = await startApi({ redisUrl: redis().url, quietMs });
+  });
+
+  async function open(): Promise<Client> {
+    const socket = connect(api.port, '127.0.0.1');
+    const client: Client = { socket, text: '', ended: once(socket, 'close') };
+    socket.on('data', (chunk) => {
+      client.text += chunk;
+    });
+    await once(socket, 'connect');
+    return client;
+  }
+
+  async function answerTo(client: Client, bytes = asked): Promise<string> {
+    client.text = '';
+    client.socket.write(bytes);
+    while (!client.text.endsWith('}')) await once(client.socket, 'data');
+    return client.text;
+  }
+
+  it('answers who asks again on a connection that was idle, and tells that it ends with that answer', async () => {
+    const [idle, fresh] = [await open(), await open()];
+    expect(await answerTo(idle))
+      .to.match(/^HTTP\/1.1 200 /)
+      .and.to.match(/^connection: keep-alive/im);
+    const from = performance.now();
+    const stopped = api.stop();
+    await sleep(50);
+    for (const client of [idle, fresh]) {
+      expect(await answerTo(client))
+        .to.match(/^HTTP\/1.1 200 /)
+        .and.to.match(/^connection: close/im);
+      await client.ended;
+    }
+    await stopped;
+    expect(performance.now() - from, 'it waits for nobody').to.be.below(quietMs);
+  });
+
+  it('tells so who asks whether to go on with a body, too', async () => {
+    const idle = await open();
+    const stopped = api.stop();
+    await sleep(50);
+    const expecting = asked.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n');
+    expect(await answerTo(idle, expecting))
+      .to.match(/^HTTP\/1.1 200 /m)
+      .and.to.match(/^connection: close/im);
+    await stopped;
+  });
+
+  it('lets go of who asks nothing, and takes no connection meanwhile', async () => {
+    const idle = await open();
+    const from = performance.now();
+    const stopped = api.stop();
+    await sleep(20);
+    const late = connect(api.port, '127.0.0.1');
+    const [error] = (await once(late, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).to.equal('ECONNREFUSED');
+    await idle.ended;
+    expect(performance.now() - from).to.be.above(quietMs - 20);
+    await stopped;
+  });
+
+  it('tells of the answer under way that it is the last one', async () => {
+    const client = await open();
+    redis().pause(); // It is asked for the key.
+    const answer = answerTo(
+      client,
+      `GET /products HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n\r\n`,
+    );
+    await sleep(30);
+    const stopped = api.stop();
+    await sleep(30);
+    redis().resume();
+    expect(await answer).to.match(/^connection: close/im);
+    await stopped;
+  });
+});
+
+interface Client {
+  readonly socket: Socket;
+  text: string;
+  readonly ended: Promise<unknown>;
+}
