@@ -2,6 +2,7 @@
 
 import { lookup as systemLookup } from 'node:dns';
 import { STATUS_CODES } from 'node:http';
+import { PassThrough, pipeline, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
@@ -147,17 +148,18 @@ async function open(url: URL, validators: Validators | null, attempt: Attempt): 
     drain(response.body);
     return { notModified: true, version: header('medref-version') };
   }
+  const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
+  let raw: Readable;
   try {
     checkStatus(found);
-    checkFraming(found);
+    raw = bodyOf(found, lines);
   } catch (error) {
     drain(response.body);
     throw error;
   }
-  const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
   const contentLength = header('content-length');
   const length = contentLength === null ? null : Number(contentLength);
-  return documentOf({ url: found.url, raw: response.body, length, limits, signal, lines, header });
+  return documentOf({ url: found.url, raw, length, limits, signal, lines, header });
 }
 
 async function requestHead(url: URL, exchange: Exchange): Promise<ResponseHead> {
@@ -341,17 +343,26 @@ function retryAfterMs(retryAfter: string | null): number {
   return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);
 }
 
+/** How much of a body is read ahead if nothing announces its end. */
+const readAheadBytes = 256 * 1024 ** 2;
+
 /**
- * Refuses a body whose end nothing announces: undici takes a reset of the connection for its end, so that cut-off lines
- * look complete, and fails an assertion outside of any promise if the body is read slowly.
+ * Prepares a body without Content-Length or chunks. undici takes a reset of the connection for its end, so JSON Lines are
+ * refused: cut off, they look complete. Other lists are read ahead, because undici fails an assertion outside of any
+ * promise if such a connection ends while its body is paused.
  */
-function checkFraming({ url, header }: Answered): void {
+function bodyOf({ url, response, header }: Answered, lines: boolean): Readable {
   const isChunked = /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
-  if (isChunked || header('content-length') !== null) return;
-  throw new UpstreamError(
-    `${urlText(url)} sends a body without Content-Length or chunks, so that a cut-off list may look complete. ` +
-      'Let it send either, or put a reverse proxy in front of it that does.',
-  );
+  if (isChunked || header('content-length') !== null) return response.body;
+  if (lines) {
+    throw new UpstreamError(
+      `${urlText(url)} sends JSON Lines without Content-Length or chunks, so that a cut-off list may look complete. ` +
+        'Let it send either, or put a reverse proxy in front of it that does.',
+    );
+  }
+  const ahead = new PassThrough({ highWaterMark: readAheadBytes });
+  pipeline(response.body, ahead, () => {});
+  return ahead;
 }
 
 function isLinesType(contentType: string | null): boolean {
