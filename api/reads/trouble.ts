@@ -3,8 +3,8 @@
 
 import { isRedisUnavailable, plainReason, refusalKind } from '../../shared/redis/failures.ts';
 import { TooManyJoinsError } from '../read/changes.ts';
+import { TooManyWaitingError } from '../read/publication-waits.ts';
 import { DamagedError, NoVersionError } from '../read/versions.ts';
-import { TooManyWaitingError } from './publication-waits.ts';
 import { LateError } from './within.ts';
 
 /** Why requests are not answered, each as the metrics name it. */

@@ -9,7 +9,7 @@ import {
   type ScrapedMetrics,
 } from '../../api/admin/server.ts';
 import { TroubleLog } from '../../api/admin/trouble-log.ts';
-import { VersionComparison } from '../../api/reads/compared-versions.ts';
+import { VersionComparison } from '../../api/read/compared-versions.ts';
 import {
   addressOf,
   drainMs,

@@ -3,9 +3,9 @@
 import type { AddressInfo } from 'node:net';
 import { createMetrics } from '../../api/admin/metrics.ts';
 import { createAdminServer } from '../../api/admin/server.ts';
+import { VersionComparison } from '../../api/read/compared-versions.ts';
 import { LiveVersions } from '../../api/read/live-versions.ts';
 import { ReadModel } from '../../api/read/read-model.ts';
-import { VersionComparison } from '../../api/reads/compared-versions.ts';
 import { importedCollections, servedCollections } from '../../shared/collections/collections.ts';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';

@@ -2,8 +2,8 @@
 
 import type { ServedCollection } from '../../../shared/collections/define.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
+import type { VersionComparison } from '../../read/compared-versions.ts';
 import type { ReadModel } from '../../read/read-model.ts';
-import type { VersionComparison } from '../../reads/compared-versions.ts';
 import {
   badParameter,
   countTakes,

@@ -5,7 +5,7 @@ import { type ServedCollection, valueAt } from '../../../shared/collections/defi
 import { differingMembers } from '../../../shared/differing-members.ts';
 import { contentOf, type Version } from '../../../shared/store/versions.ts';
 import { type ChangeKind, changeKinds } from '../../read/changes.ts';
-import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../reads/compared-versions.ts';
+import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../read/compared-versions.ts';
 import { badParameter, countTakes, missingParameter, readCount } from '../../requests/parameters.ts';
 import {
   type Html,

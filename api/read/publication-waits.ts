@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net';
 import type { Collection } from '../../shared/collections/define.ts';
-import type { LiveVersions } from '../read/live-versions.ts';
+import type { LiveVersions } from './live-versions.ts';
 
 /** How many requests wait at once. */
 export const usuallyMaxWaiting = 10_000;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { LiveVersions } from '../../../api/read/live-versions.ts';
-import { PublicationWaits } from '../../../api/reads/publication-waits.ts';
+import { PublicationWaits } from '../../../api/read/publication-waits.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { importRecords } from '../../support/importing.ts';

@@ -4,9 +4,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { differingMembers } from '../../shared/differing-members.ts';
-import { type ChangeKind, changeKinds } from '../read/changes.ts';
-import type { ReadModel } from '../read/read-model.ts';
-import type { ReadTarget } from '../read/versions.ts';
+import { type ChangeKind, changeKinds } from './changes.ts';
+import type { ReadModel } from './read-model.ts';
+import type { ReadTarget } from './versions.ts';
 
 /** Two kept versions, the earlier one first. */
 export interface ComparedVersions {
