@@ -161,7 +161,9 @@ export async function startDataListener(
   limitConnections(server.listener, logger);
   await watch.firstConnection();
   await apiKeys.start(listener);
-  await server.start().catch((error) => {
+  await server.start().catch(async (error) => {
+    apiKeys.stop();
+    await server.stop(); // hapi would go on measuring the load.
     throw new Error(`The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`);
   });
   const address = addressOf(server.listener.address() as AddressInfo);
