@@ -313,7 +313,7 @@ export function dataResponses(
       },
       content,
     },
-    304: { description: 'Your cached response is current.', headers },
+    304: { description: 'Your cached response is current.', headers: { ...headers, ...rateHeaders } },
     ...errorResponses([400, 401, 403, ...errors, 429, 500, 503]),
   };
 }
@@ -363,10 +363,9 @@ const errors = {
   },
   429: {
     name: 'Too Many Requests',
-    description:
-      'The key is over its rate limit or has too many downloads in progress, or too many unknown keys came from your address.',
+    description: 'The key is over its rate limit.',
     message: 'This key may ask 10 times a second. Try again in 1 s.',
-    headers: { ...retryAfter, ...rateHeaders },
+    headers: retryAfter,
   },
   500: {
     name: 'Internal Server Error',
@@ -398,7 +397,7 @@ export const responseComponents: Readonly<Record<string, Part>> = {
       name.replaceAll(' ', ''),
       {
         description,
-        headers: { ...headers, ...requestIdHeader },
+        headers: { ...headers, ...(isCharged(Number(status)) && rateHeaders), ...requestIdHeader },
         content: errorContent({ name, message, code: 0, status: Number(status) }),
       },
     ]),
@@ -406,7 +405,7 @@ export const responseComponents: Readonly<Record<string, Part>> = {
   OtherError: {
     description:
       'Every other error has the same body: 404 for an unknown path; 405 with `Allow` for methods other than GET and HEAD; 400, 408, 413, 417, 431, 501 and 505 for HTTP that the service does not accept.',
-    headers: requestIdHeader,
+    headers: { ...rateHeaders, ...requestIdHeader },
     content: errorContent({
       name: 'Method Not Allowed',
       message: 'POST is not possible here; GET and HEAD are.',
@@ -415,6 +414,11 @@ export const responseComponents: Readonly<Record<string, Part>> = {
     }),
   },
 };
+
+/** Returns whether a request with this error was charged to the rate limit of its key. */
+function isCharged(status: number): boolean {
+  return status !== 401 && status !== 403;
+}
 
 function errorContent(data: Part): Part {
   return { 'application/json': { schema: schemaReference('Error'), example: { success: false, data } } };
