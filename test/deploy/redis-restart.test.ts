@@ -85,7 +85,7 @@ describe('a restart of Redis with the shipped users', function () {
           keys.push(JSON.parse(await run(`keys rotate ${keys[2]?.id} --json`, operator)));
           const sent = keys.map(({ key }) => key);
           const before = await seen(url, sent);
-          expect(before).to.have.nested.property('status.collections[0].hold.since');
+          expect(before).to.have.nested.property('status.collections[0].pause.since');
           expect((before as { replies: unknown[][] }).replies.map(([status]) => status)).to.deep.equal([
             ...[200, 401, 200, 200],
           ]);

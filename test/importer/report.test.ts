@@ -24,7 +24,7 @@ describe('the history of imports', () => {
       expect(await found()).to.equal(null);
       await add(outcome, due);
       for (let n = 0; n < 98; n++) await add('failed', '2026-03-01T03:00:01.000Z');
-      expect(await found()).to.deep.equal({ outcome, startedAt: due });
+      expect(await found()).to.include({ outcome, startedAt: due });
     });
   }
 

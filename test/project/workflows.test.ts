@@ -62,7 +62,7 @@ describe('the tests of a push', () => {
   });
 
   it('run on the oldest Redis that is supported, that of the compose file, and Valkey', () => {
-    const [, major, minor] = /MINIMUM_REDIS = \[(\d+), (\d+)\]/.exec(read('bin/setup.mjs')) ?? [];
+    const [, major, minor] = /leastRedis = \[(\d+), (\d+)\]/.exec(read('bin/setup.mjs')) ?? [];
     const servers = [...matrix.server, ...matrix.include.map(({ server }) => server)];
     expect(servers).to.include(`redis:${major}.${minor}`);
     expect(servers).to.include(`redis:${/image: redis:(\d+)/.exec(read('docker-compose.yml'))?.[1]}`);

@@ -40,7 +40,7 @@ describe('API keys, where a reply of Redis is lost and it is asked again', () =>
   }
 
   it('are rotated, once, and the new one is given', async () => {
-    const rotation = await withoutReply('EVAL', (cut) =>
+    const rotation = await withoutReply('replace-key', (cut) =>
       rotateApiKey(cut, 'medref', { id: made.id, overlapS: 60 }),
     );
     const keys = await listApiKeys(redis, 'medref');
@@ -58,7 +58,7 @@ describe('API keys, where a reply of Redis is lost and it is asked again', () =>
   it('are not rotated where another process has changed or revoked them meanwhile', async () => {
     const proxy = await startRedisProxy(
       server().port,
-      strikeOnce(({ name }) => name === 'EVAL', {
+      strikeOnce(({ name }) => name === 'replace-key', {
         moment: 'before',
         act: () => revokeApiKey(redis, 'medref', made.id),
       }),
