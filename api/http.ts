@@ -16,11 +16,11 @@ import { type BlockList, Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, Server } from '@hapi/hapi';
 import type { ApiKey } from '../shared/store/api-keys.ts';
-import { type AllowedOrigins, crossOriginFields } from './answers/cross-origin.ts';
-import { sendError } from './answers/error-response.ts';
-import { overloaded, type Trouble } from './reads/trouble.ts';
+import { type AllowedOrigins, crossOriginFields } from './reply/cross-origin.ts';
+import { sendError } from './reply/error-response.ts';
 import { cameByTls, clientAddressOf } from './requests/client-address.ts';
 import { forwardedRequests } from './requests/forwarded.ts';
+import { overloaded, type ServiceError } from './service-error.ts';
 
 /** A response begins within this time, in ms, or is 503 (hapi's `timeout.server`). */
 export const answerWithinMs = 2_000;
@@ -283,12 +283,15 @@ export function beforeRequests(
 /** The options of the limits. */
 export interface LimitOptions {
   /** Called for each request that is refused because the process is overloaded. */
-  readonly onTrouble: (trouble: Trouble, requestId: string) => void;
+  readonly onServiceError: (serviceError: ServiceError, requestId: string) => void;
   readonly lateMs?: number | undefined;
 }
 
 /** Refuses requests while the process is overloaded, and closes connections with too many requests in progress. */
-export function limitRequests(server: Server, { onTrouble, lateMs = defaultLateMs }: LimitOptions): void {
+export function limitRequests(
+  server: Server,
+  { onServiceError, lateMs = defaultLateMs }: LimitOptions,
+): void {
   beforeRequests(server.listener, (request, response) => {
     // After the last response of a connection Node reads on, and ends the process if another one follows.
     const { socket } = request;
@@ -302,7 +305,7 @@ export function limitRequests(server: Server, { onTrouble, lateMs = defaultLateM
     if (server.load.eventLoopDelay <= lateMs || isAlwaysTaken(request)) return true;
     const { status, message, retryAfter } = overloaded;
     sendError(response, status, message, { 'retry-after': String(retryAfter) });
-    onTrouble(overloaded, requestIdOf(response));
+    onServiceError(overloaded, requestIdOf(response));
     return false;
   });
 }

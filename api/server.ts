@@ -4,7 +4,6 @@ import type { BlockList } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/define.ts';
-import type { AllowedOrigins } from './answers/cross-origin.ts';
 import { type KnownKeys, requireKeys } from './auth.ts';
 import {
   type AnsweredRequest,
@@ -18,7 +17,7 @@ import { readOnlyRoutes } from './plugins/methods.ts';
 import { preflights } from './plugins/preflights.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { ReadModel } from './read/read-model.ts';
-import type { Trouble } from './reads/trouble.ts';
+import type { AllowedOrigins } from './reply/cross-origin.ts';
 import { changesRoute } from './routes/changes.ts';
 import { docsRoutes, homeRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -26,6 +25,7 @@ import { versionsRoute } from './routes/kept-versions.ts';
 import { listRoute } from './routes/list.ts';
 import { openApiRoute } from './routes/openapi.ts';
 import { recordRoute } from './routes/record.ts';
+import type { ServiceError } from './service-error.ts';
 
 /** What the server answers from, and where. */
 export interface ServerDependencies {
@@ -52,7 +52,7 @@ export interface ServerDependencies {
   /** Told of each request as its answer ends; nobody is unless it is given. */
   readonly onAnswered?: (request: AnsweredRequest) => void;
   /** Told of each answer of 500 and 503 with the id of its request, and of each 401; nobody is unless they are given. */
-  readonly onTrouble?: (trouble: Trouble, requestId: string) => void;
+  readonly onServiceError?: (serviceError: ServiceError, requestId: string) => void;
   readonly onUnauthorized?: () => void;
   /** How long nothing may move on a connection, in ms; 90 s by default. */
   readonly stallMs?: number;
@@ -81,7 +81,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   } = deps;
   const {
     onAnswered = () => undefined,
-    onTrouble = () => undefined,
+    onServiceError = () => undefined,
     onUnauthorized = () => undefined,
   } = deps;
   const server = hapiServer({
@@ -101,7 +101,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   });
   requireKeys(server, { apiKeys, rateLimiter });
   await server.register([
-    { plugin: errors, options: { logger, onAnswered, onTrouble, onUnauthorized } },
+    { plugin: errors, options: { logger, onAnswered, onServiceError, onUnauthorized } },
     {
       plugin: readOnlyRoutes,
       options: {
@@ -118,7 +118,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     },
   ]);
   server.route(homeRoute);
-  limitRequests(server, { onTrouble, lateMs });
+  limitRequests(server, { onServiceError, lateMs });
   drainOnStop(server, quietMs);
   server.ext('onPreStop', () => readModel.waits.stop());
   if (corsOrigins !== undefined) await server.register(preflights);

@@ -13,7 +13,7 @@ import {
 } from '../shared/redis/connections.ts';
 import { AccessLog } from './admin/access-log.ts';
 import type { Metrics } from './admin/metrics.ts';
-import type { TroubleLog } from './admin/trouble-log.ts';
+import type { ServiceErrorLog } from './admin/service-error-log.ts';
 import { ApiKeys } from './auth.ts';
 import { RateLimiter } from './rate-limit.ts';
 import { LiveVersions } from './read/live-versions.ts';
@@ -35,7 +35,7 @@ const reservedFiles = 64;
 export interface Watchers {
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly troubles: TroubleLog;
+  readonly serviceErrors: ServiceErrorLog;
 }
 
 /** What a process reads from. */
@@ -120,18 +120,18 @@ export interface DataListener {
 export async function startDataListener(
   settings: Settings,
   { redis, readModel, listener, watch }: Reads,
-  { logger, metrics, troubles }: Watchers,
+  { logger, metrics, serviceErrors }: Watchers,
 ): Promise<DataListener> {
   const { keyPrefix, apiHost: host, apiPort: port, baseUrl, accessLog } = settings;
   const { defaultRate, corsOrigins, trustedProxies } = settings;
   const requests = new AccessLog(logger, accessLog);
   metrics.addWaiting(() => readModel.waits.count);
-  const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage: damageTold({ metrics, troubles }) });
+  const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage: damageTold({ metrics, serviceErrors }) });
   const rateLimiter = new RateLimiter({
     ...{ redis, keyPrefix, defaultRate },
     onUncounted: (message) => {
       metrics.countUncounted();
-      troubles.meetDamage(message);
+      serviceErrors.meetDamage(message);
     },
   });
   const server = await createServer({
@@ -152,9 +152,9 @@ export async function startDataListener(
       metrics.countRequest(request);
       requests.write(request);
     },
-    onTrouble: (trouble, requestId) => {
-      metrics.countUnavailable(trouble.cause);
-      troubles.meet(trouble, requestId);
+    onServiceError: (serviceError, requestId) => {
+      metrics.countUnavailable(serviceError.cause);
+      serviceErrors.meet(serviceError, requestId);
     },
     onUnauthorized: metrics.countUnauthorized,
   });
@@ -220,10 +220,10 @@ function fileLimit(): number | null {
   }
 }
 
-function damageTold({ metrics, troubles }: Pick<Watchers, 'metrics' | 'troubles'>) {
+function damageTold({ metrics, serviceErrors }: Pick<Watchers, 'metrics' | 'serviceErrors'>) {
   return (message: string) => {
     metrics.countDamage();
-    troubles.meetDamage(message);
+    serviceErrors.meetDamage(message);
   };
 }
 

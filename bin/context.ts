@@ -4,7 +4,7 @@ import { hostname, userInfo } from 'node:os';
 import type { Writable } from 'node:stream';
 import { type Logger, pino } from 'pino';
 import type { Settings } from '../config/settings.ts';
-import { printableJson } from '../shared/escapes.ts';
+import { escapeJson } from '../shared/escapes.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 
 /** The process that the command line runs in. */
@@ -67,7 +67,7 @@ export async function withRedis<Result>(
 export function createLogger({ settings, log }: Pick<CommandContext, 'settings' | 'log'>): Logger {
   return pino(
     { level: settings.logLevel, base: { pid: process.pid }, serializers: { err: errorSummary } },
-    { write: (line) => log(`${printableJson(line.trimEnd())}\n`) },
+    { write: (line) => log(`${escapeJson(line.trimEnd())}\n`) },
   );
 }
 

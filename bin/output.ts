@@ -1,6 +1,6 @@
 // Prints results: one JSON document with --json, else text that fits 80 columns, with colours on a terminal.
 
-import { printableJson } from '../shared/escapes.ts';
+import { escapeJson } from '../shared/escapes.ts';
 import type { CommandContext } from './context.ts';
 
 /** The option that every command accepts. */
@@ -27,7 +27,7 @@ export async function printSafely(
 }
 
 function textOf([result, { json }, text]: Output): string {
-  return json ? `${printableJson(JSON.stringify(result))}\n` : `${text()}\n`;
+  return json ? `${escapeJson(JSON.stringify(result))}\n` : `${text()}\n`;
 }
 
 /** Returns rows of text in aligned columns, under a heading. */

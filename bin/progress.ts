@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { ImportProgress } from '../importer/import.ts';
-import { age, count, counted } from '../shared/figures.ts';
+import { age, count, counted } from '../shared/format.ts';
 import type { CommandContext } from './context.ts';
 
 /** Shows progress. */

@@ -43,7 +43,7 @@ export interface Patience {
   /** In the place of {@link Timing.tries}. */
   readonly tries?: number | undefined;
   /** Told of what is tried again. */
-  readonly onTrouble?: ((error: MedrefError) => void) | undefined;
+  readonly onServiceError?: ((error: MedrefError) => void) | undefined;
 }
 
 /** How one request is asked. */
@@ -148,7 +148,7 @@ export class Connection {
     if (!isPassing(error) || tries >= most) throw error;
     const { retryAfter } = error;
     if (retryAfter !== null && retryAfter > longest.retryAfter && most < Infinity) throw error;
-    asked.onTrouble?.(error);
+    asked.onServiceError?.(error);
     await this.pause(retryAfter ?? growing(tries), asked);
   }
 

@@ -32,7 +32,7 @@ export class Exchange {
       this.#unwatch.push(onAbort(signal, () => this.#controller.abort(signal.reason)));
     }
     const { signal } = this.#controller;
-    this.#response = await this.#within(() => send(url, { headers, signal }));
+    this.#response = await this.#withTimeout(() => send(url, { headers, signal }));
     return this.#response;
   }
 
@@ -40,7 +40,7 @@ export class Exchange {
   async *chunks(): AsyncGenerator<Uint8Array> {
     const reader = this.#response?.body?.getReader();
     for (;;) {
-      const read = await this.#within(async () => reader?.read());
+      const read = await this.#withTimeout(async () => reader?.read());
       if (!read?.value) return;
       yield read.value;
     }
@@ -60,7 +60,7 @@ export class Exchange {
     this.#controller.abort();
   }
 
-  async #within<Value>(act: () => Promise<Value>): Promise<Value> {
+  async #withTimeout<Value>(act: () => Promise<Value>): Promise<Value> {
     const { url, silenceMs } = this.#it;
     const { signal } = this.#controller;
     const silent = broken(url, `nothing came for ${silenceMs / 1000} s`);

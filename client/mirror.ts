@@ -16,7 +16,7 @@ export interface MirrorOptions {
   /** Ends the mirror, which then throws nothing. */
   readonly signal?: AbortSignal | undefined;
   /** Told of each failure after which the mirror goes on: what passes by itself, and what has to be read anew. */
-  readonly onTrouble?: ((error: MedrefError) => void) | undefined;
+  readonly onServiceError?: ((error: MedrefError) => void) | undefined;
 }
 
 /** A step of a mirror. Keep `version` with your copy, both or neither: it is where the mirror goes on, as `since`. */
@@ -82,7 +82,7 @@ class Follower<Item extends AnyRecord> {
     this.#connection = connection;
     this.#collection = collection;
     this.#every = options.every ?? 60;
-    this.#patience = { signal: options.signal, onTrouble: options.onTrouble };
+    this.#patience = { signal: options.signal, onServiceError: options.onServiceError };
     this.#version = options.since;
   }
 
@@ -107,7 +107,7 @@ class Follower<Item extends AnyRecord> {
         const isOther = error instanceof MedrefError && (error.status === 410 || error.name === mismatch);
         if (!isOther || tries === snapshots) throw error;
         // Nothing of it was given yet. Its version was let go meanwhile, or it was spoilt on its way.
-        this.#patience.onTrouble?.(error);
+        this.#patience.onServiceError?.(error);
         await this.#connection.pause(growing(tries), this.#patience);
       }
     }
@@ -171,7 +171,7 @@ class Follower<Item extends AnyRecord> {
   }
 
   #beginAgain(error: MedrefError): undefined {
-    this.#patience.onTrouble?.(error);
+    this.#patience.onServiceError?.(error);
     this.#version = undefined;
     this.#proof = undefined;
     this.#digest = null;

@@ -1,6 +1,6 @@
 // The checks that a staged version must pass before it is published, in the order in which they are reported.
 
-import { counted } from '../shared/figures.ts';
+import { counted } from '../shared/format.ts';
 import type { LiveVersion } from '../shared/store/versions.ts';
 import type { DiffCounts } from './diff.ts';
 import type { StagedVersion } from './stage.ts';

@@ -37,7 +37,7 @@ export interface FollowOptions {
   /** Called when an import starts because upstream has published. */
   readonly onPublished: (version: string | null) => void;
   /** Called with the reason why upstream cannot be followed, once until it can. */
-  readonly onTrouble: (reason: string, isLeftToSchedule: boolean) => void;
+  readonly onServiceError: (reason: string, isLeftToSchedule: boolean) => void;
   readonly pauses?: Pauses | undefined;
 }
 
@@ -80,13 +80,13 @@ export class Follower {
 
   /** Follows until the signal is aborted. Never rejects. */
   async run(): Promise<void> {
-    const { signal, onTrouble } = this.#options;
+    const { signal, onServiceError } = this.#options;
     while (!signal.aborted) {
       try {
         await this.#step();
       } catch (error) {
         if (signal.aborted) break;
-        this.#tell((error as Error).message, onTrouble);
+        this.#tell((error as Error).message, onServiceError);
         await this.#pause();
       }
     }
@@ -117,7 +117,7 @@ export class Follower {
   }
 
   async #take(watched: Watched): Promise<void> {
-    const { onTrouble, signal } = this.#options;
+    const { onServiceError, signal } = this.#options;
     switch (watched.kind) {
       case 'nothing':
         this.#told = null;
@@ -136,10 +136,10 @@ export class Follower {
         this.#troubles += 1;
         return signal.aborted ? undefined : this.#import(null);
       case 'unable':
-        this.#tell(watched.reason, (reason) => onTrouble(reason, true));
+        this.#tell(watched.reason, (reason) => onServiceError(reason, true));
         return this.#nextEnd();
       case 'failed':
-        this.#tell(watched.reason, (reason) => onTrouble(reason, false));
+        this.#tell(watched.reason, (reason) => onServiceError(reason, false));
         return this.#pause(watched.retryAfterMs);
     }
   }

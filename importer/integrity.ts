@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { futureVersionWarning } from '../shared/clock-skew.ts';
 import type { Collection } from '../shared/collections/define.ts';
-import { datedAheadWarning } from '../shared/dated-ahead.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/damage.ts';
 import { blockText, isBlockOf, openBlock } from '../shared/store/block.ts';
@@ -38,7 +38,7 @@ export interface FoundLive {
 export async function findLive(redis: Redis, keys: CollectionKeys): Promise<FoundLive> {
   const live = await readLiveVersion(redis, keys);
   if (!live) return { live, intact: null, warnings: [] };
-  const warnings = datedAheadWarning(live);
+  const warnings = futureVersionWarning(live);
   const damage = await knownDamage(redis, keys, live);
   if (damage === null) return { live, intact: live, warnings };
   const warning = `Version ${live.version} is incomplete in Redis; comparison skipped. ${damage}`;

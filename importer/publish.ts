@@ -1,7 +1,7 @@
 // Publishes a version: gives it a date and a document, decides what leaves the kept versions, and moves the live pointer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDatedAhead } from '../shared/dated-ahead.ts';
+import { isInFuture } from '../shared/clock-skew.ts';
 import { beside, type Redis } from '../shared/redis/connections.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
 import { sizesOf } from '../shared/store/completeness.ts';
@@ -133,7 +133,7 @@ type Dated = Pick<Version, 'publishedAt'>;
  */
 export function publicationTime(now: Date, live: Dated | null, kept: readonly Dated[]): Date {
   const taken = new Set([...kept, ...(live ? [live] : [])].map(({ publishedAt }) => secondOf(publishedAt)));
-  const grows = live !== null && !isDatedAhead(live, now);
+  const grows = live !== null && !isInFuture(live, now);
   let second = Math.max(secondOf(now), grows ? secondOf(live.publishedAt) + 1 : 0);
   while (taken.has(second)) second += 1;
   return second === secondOf(now) ? now : new Date(second * 1000);

@@ -1,6 +1,6 @@
 // The report of one import: how it is made, how it enters the import history, and what the history says later.
 
-import { knownTime } from '../shared/dated-ahead.ts';
+import { knownTime } from '../shared/clock-skew.ts';
 import {
   type HistoryEntry,
   historyCap,
@@ -11,9 +11,9 @@ import {
 import type { Reject, RejectsHeader } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/damage.ts';
-import { shortened } from '../shared/shortened.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Conclusion } from '../shared/store/scripts.ts';
+import { truncate } from '../shared/truncate.ts';
 import type { Validators } from './upstream/body.ts';
 
 export type { ImportOutcome, ImportReport } from '../shared/import-history.ts';
@@ -41,7 +41,7 @@ export function startReport(collection: string, startedAt: number = performance.
     },
     warn: (...warnings) => {
       for (const warning of warnings) {
-        const sentence = shortened(warning, maxSentenceLength);
+        const sentence = truncate(warning, maxSentenceLength);
         if (odd.size < maxWarnings || odd.has(sentence)) odd.add(sentence);
         else leftOut += 1;
       }
@@ -64,7 +64,7 @@ export function startReport(collection: string, startedAt: number = performance.
         ...known,
         ...facts,
       };
-      return { ...report, reason: report.reason && shortened(report.reason, maxSentenceLength) };
+      return { ...report, reason: report.reason && truncate(report.reason, maxSentenceLength) };
     },
   };
 }

@@ -1,12 +1,12 @@
 // Stages a version: validates the records of upstream, finds duplicates, and writes the content and those derived from it.
 
 import type { Collection, DerivedCollection } from '../shared/collections/define.ts';
-import { counted } from '../shared/figures.ts';
+import { counted } from '../shared/format.ts';
 import type { Reject } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { shortened } from '../shared/shortened.ts';
 import type { BegunVersion } from '../shared/store/scripts.ts';
 import type { ContentFacts, Profile } from '../shared/store/versions.ts';
+import { truncate } from '../shared/truncate.ts';
 import { ContentWriter } from './content-writer.ts';
 import type { SourceRecord } from './parse/pages.ts';
 import { jsonPath } from './parse/values.ts';
@@ -118,7 +118,7 @@ export class VersionWriter {
     this.#content.add(verdict);
     for (const derived of this.#derived) derived.add(verdict.record, source.position);
     this.#profiler.add(verdict.record);
-    for (const member of verdict.unknownMembers) this.#noteUnknown(shortened(member, maxMemberLength));
+    for (const member of verdict.unknownMembers) this.#noteUnknown(truncate(member, maxMemberLength));
   }
 
   #noteUnknown(member: string): void {
@@ -132,9 +132,9 @@ export class VersionWriter {
     if (this.#rejects.length >= maxRejects) return;
     this.#rejects.push({
       position: source.position,
-      path: shortened(path, maxTextLength),
+      path: truncate(path, maxTextLength),
       reason,
-      raw: shortened(source.raw(), maxTextLength),
+      raw: truncate(source.raw(), maxTextLength),
     });
   }
 
@@ -179,7 +179,7 @@ export class DerivedWriter {
       this.content.add({ id, json, record });
     } else if (first.json !== json && !this.#conflicts.has(id)) {
       const isNamed = this.#conflicts.size < maxNamed;
-      const shown = `id ${id}, at position ${first.position} not ${shortened(json, maxShown)} as at ${position}`;
+      const shown = `id ${id}, at position ${first.position} not ${truncate(json, maxShown)} as at ${position}`;
       this.#conflicts.set(id, isNamed ? shown : '');
     }
   }

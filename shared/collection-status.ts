@@ -1,9 +1,9 @@
 // The status of collections: what Redis holds, what is wrong, and the commands that help.
 
+import { futureCheckWarning, futureVersionWarning, knownTime } from './clock-skew.ts';
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
-import { checkedAheadWarning, datedAheadWarning, knownTime } from './dated-ahead.ts';
-import { ageText, count, counted } from './figures.ts';
+import { ageText, count, counted } from './format.ts';
 import { type PastImport, readHistory } from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
 import { damageIn } from './redis/damage.ts';
@@ -99,7 +99,7 @@ async function readSource(
     lock,
     pause,
     damage: [...unreadable, ...missing, ...Object.values(marks)].sort(),
-    warnings: [...(problem === null ? [] : [problem]), ...checkedAheadWarning(checked)],
+    warnings: [...(problem === null ? [] : [problem]), ...futureCheckWarning(checked)],
   };
 }
 
@@ -127,7 +127,7 @@ function stateOf(served: ServedCollection, source: SourceState): CollectionState
     lock: source.lock,
     pause: source.pause,
     damage: source.damage,
-    warnings: [...(live ? datedAheadWarning(live) : []), ...source.warnings],
+    warnings: [...(live ? futureVersionWarning(live) : []), ...source.warnings],
   };
 }
 

@@ -3,7 +3,7 @@
 const marks = /[\p{Cc}\p{Cf}]/gu;
 
 /** Returns a line for people with such characters as `\u{001b}`. */
-export function printable(line: string): string {
+export function escapeControls(line: string): string {
   return line.replace(
     marks,
     (mark) => `\\u{${(mark.codePointAt(0) as number).toString(16).padStart(4, '0')}}`,
@@ -14,7 +14,7 @@ export function printable(line: string): string {
  * Returns JSON text of the same value with such characters as JSON escapes.
  * @param lines whether line feeds between the tokens stay
  */
-export function printableJson(json: string, { lines = false }: { readonly lines?: boolean } = {}): string {
+export function escapeJson(json: string, { lines = false }: { readonly lines?: boolean } = {}): string {
   return json.replace(marks, (mark) =>
     lines && mark === '\n'
       ? mark

@@ -2,7 +2,7 @@
 // and how many were left out. No line has a key.
 
 import type { Logger } from 'pino';
-import { shortened } from '../../shared/shortened.ts';
+import { truncate } from '../../shared/truncate.ts';
 import type { AnsweredRequest } from '../http.ts';
 
 /** Which requests have a line: none, those that were answered with 4xx and 5xx, or all. */
@@ -110,7 +110,7 @@ function withoutKeys(text: string): string {
       secretName.test(decoded(name)) ? `${mark}${name}=${hidden}` : all,
     )
     .replace(keyLike, hidden);
-  return decoded(bare).search(keyLike) === -1 ? shortened(bare, maxTargetLength) : hidden;
+  return decoded(bare).search(keyLike) === -1 ? truncate(bare, maxTargetLength) : hidden;
 }
 
 function decoded(text: string): string {

@@ -5,7 +5,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import Boom from '@hapi/boom';
-import { FailedCredentials } from '../reads/failed-credentials.ts';
+import { LRUCache } from 'lru-cache';
 import { networkOf } from '../requests/client-address.ts';
 
 const loopback = new BlockList();
@@ -21,7 +21,10 @@ const basic = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
 const challenge = 'Basic realm="medref", charset="UTF-8"';
 
 /** The limit of wrong passwords from one network; beyond it the right password is refused, too, so guessing is useless. */
-const wrongPasswordBounds = { atOnce: 10, forgivenMs: 6_000 } as const;
+const wrongPasswords = { atOnce: 10, forgivenMs: 6_000 } as const;
+
+/** Networks whose wrong passwords are counted; the least recently seen ones are forgotten first. */
+const maxNetworks = 10_000;
 
 /**
  * Returns a check of requests that throws Boom 401 for a wrong password, 429 after too many, and 403 from other machines.
@@ -34,7 +37,7 @@ export function adminAccess(
 ): (request: IncomingMessage) => void {
   if (token === undefined) return requireThisMachine;
   const expected = digest(token);
-  const failed = new FailedCredentials(wrongPasswordBounds);
+  const failed = new WrongPasswords();
   return ({ socket, headers: { authorization = '' } }) => {
     const network = networkOf(socket.remoteAddress ?? '');
     if (failed.isOver(network)) throw tooManyWrong();
@@ -53,7 +56,7 @@ export function adminAccess(
 
 function tooManyWrong(): Boom.Boom {
   const error = Boom.tooManyRequests('Too many wrong passwords from your address. Try again in six seconds.');
-  error.output.headers['Retry-After'] = wrongPasswordBounds.forgivenMs / 1_000;
+  error.output.headers['Retry-After'] = wrongPasswords.forgivenMs / 1_000;
   return error;
 }
 
@@ -88,4 +91,21 @@ function passwordIn(authorization: string): string | null {
 /** Digests have one length, so the time of a comparison reveals nothing. */
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer');
+}
+
+/** Counts wrong passwords by network, in one process. */
+class WrongPasswords {
+  /** When all wrong passwords of a network are forgiven. */
+  readonly #forgivenAt = new LRUCache<string, number>({ max: maxNetworks });
+
+  /** Returns whether a network has sent too many. */
+  isOver(network: string): boolean {
+    const { atOnce, forgivenMs } = wrongPasswords;
+    return (this.#forgivenAt.get(network) ?? 0) - Date.now() > (atOnce - 1) * forgivenMs;
+  }
+
+  count(network: string): void {
+    const from = Math.max(Date.now(), this.#forgivenAt.get(network) ?? 0);
+    this.#forgivenAt.set(network, from + wrongPasswords.forgivenMs);
+  }
 }

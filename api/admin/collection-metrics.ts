@@ -1,10 +1,10 @@
 // Gauges of the collections, which every scrape reads from Redis; if Redis is unavailable, there is only medref_redis_up.
 
 import { Gauge, type Registry } from 'prom-client';
+import { knownTime } from '../../shared/clock-skew.ts';
 import type { CollectionState } from '../../shared/collection-status.ts';
-import { knownTime } from '../../shared/dated-ahead.ts';
 import type { ImportOutcome, PastImport } from '../../shared/import-history.ts';
-import { within } from '../reads/within.ts';
+import { withTimeout } from '../../shared/with-timeout.ts';
 
 /** Reads the state of all served collections, each with its whole import history. */
 export type ReadStates = () => Promise<readonly CollectionState[]>;
@@ -124,7 +124,7 @@ const definitions: readonly GaugeDefinition[] = [
 
 /** Registers the gauges. */
 export function collectionMetrics(registry: Registry, read: ReadStates): void {
-  const readOnce = sharedWhileInFlight(() => within(read(), readTimeoutMs).catch(() => null));
+  const readOnce = sharedWhileInFlight(() => withTimeout(read(), readTimeoutMs).catch(() => null));
   const registers = [registry];
   new Gauge({
     name: 'medref_redis_up',

@@ -11,7 +11,7 @@ import {
   Registry,
 } from 'prom-client';
 import type { AnsweredRequest } from '../http.ts';
-import { type TroubleCause, troubleCauses } from '../reads/trouble.ts';
+import { type ServiceErrorCause, serviceErrorCauses } from '../service-error.ts';
 import { collectionMetrics, type ReadStates } from './collection-metrics.ts';
 
 /** Upper ends of the buckets of round trips and of requests, in s. */
@@ -38,7 +38,7 @@ export interface Metrics {
   /** Counts one read that found damage in Redis. */
   countDamage(): void;
   /** Counts one response of 500 or 503. */
-  countUnavailable(cause: TroubleCause): void;
+  countUnavailable(cause: ServiceErrorCause): void;
   /** Counts requests whose rate Redis could not count, once for each turn of the event loop. */
   countUncounted(): void;
   /** Counts one response of 401. */
@@ -62,7 +62,7 @@ export function createMetrics(): Metrics {
     registers,
   });
   // Each series exists from the start, so the first response shows as an increase.
-  for (const cause of troubleCauses) unavailable.inc({ cause }, 0);
+  for (const cause of serviceErrorCauses) unavailable.inc({ cause }, 0);
   const unauthorized = new Counter({
     name: 'medref_unauthorized_total',
     help: 'Responses of 401: requests without a valid key.',

@@ -5,9 +5,6 @@ import type { Socket } from 'node:net';
 import Boom from '@hapi/boom';
 import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
-import { errorEnvelope } from '../answers/envelope.ts';
-import { sendError } from '../answers/error-response.ts';
-import { jsonResponse } from '../answers/json-response.ts';
 import {
   type AnsweredRequest,
   beforeRequests,
@@ -18,9 +15,12 @@ import {
   safeFields,
 } from '../http.ts';
 import { VersionGoneError } from '../read/versions.ts';
-import { fault, late, type Trouble, troubleOf } from '../reads/trouble.ts';
+import { errorEnvelope } from '../reply/envelope.ts';
+import { sendError } from '../reply/error-response.ts';
+import { jsonResponse } from '../reply/json-response.ts';
 import { isHost } from '../requests/host.ts';
 import { quoted } from '../requests/parameters.ts';
+import { fault, late, type ServiceError, serviceErrorOf } from '../service-error.ts';
 
 /** What the plugin is given. */
 export interface ErrorOptions {
@@ -28,7 +28,7 @@ export interface ErrorOptions {
   /** Told of each answer that is given to what could not be parsed as a request. */
   readonly onAnswered: (request: AnsweredRequest) => void;
   /** Told of each answer of 500 and 503, and why it is that. */
-  readonly onTrouble: (trouble: Trouble, requestId: string) => void;
+  readonly onServiceError: (serviceError: ServiceError, requestId: string) => void;
   /** Told of each 401. */
   readonly onUnauthorized: () => void;
 }
@@ -65,7 +65,7 @@ function hasGoodPath(target: string): boolean {
 function shapeError(
   request: Request,
   h: ResponseToolkit,
-  { logger, onTrouble, onUnauthorized }: ErrorOptions,
+  { logger, onServiceError, onUnauthorized }: ErrorOptions,
 ) {
   const { raw } = request;
   noteRoute(request); // Of those that asked for no key as well.
@@ -73,16 +73,16 @@ function shapeError(
   if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(request.response)) return h.continue;
   const { response } = request;
-  const found = isTimeout(response) ? late : troubleOf(response);
+  const found = isTimeout(response) ? late : serviceErrorOf(response);
   const error = found ? boomOf(found) : asAnswer(response);
   const { statusCode, headers } = error.output;
   const isFault = !found && statusCode === 500;
   const requestId = requestIdOf(raw.res);
   if (isFault) logger.error({ err: response, path: request.path, requestId }, 'A request failed.');
   if (statusCode === 401) onUnauthorized();
-  const trouble = isFault ? fault : found;
-  if (trouble) onTrouble(trouble, requestId);
-  const message = trouble?.message ?? messageOf(error, request);
+  const serviceError = isFault ? fault : found;
+  if (serviceError) onServiceError(serviceError, requestId);
+  const message = serviceError?.message ?? messageOf(error, request);
   const shaped = jsonResponse(h, errorEnvelope(statusCode, message)).code(statusCode);
   for (const [name, value] of Object.entries(headers)) shaped.header(name, String(value));
   return shaped;
@@ -98,7 +98,7 @@ function asAnswer(error: Boom.Boom): Boom.Boom {
   return error instanceof VersionGoneError ? Boom.resourceGone(error.message) : error;
 }
 
-function boomOf({ status, message, retryAfter }: Trouble): Boom.Boom {
+function boomOf({ status, message, retryAfter }: ServiceError): Boom.Boom {
   const error = new Boom.Boom(message, { statusCode: status });
   if (retryAfter !== null) error.output.headers['Retry-After'] = retryAfter;
   return error;

@@ -1,7 +1,7 @@
 // In: the target of a request. Out: its parameters, strictly read; what is wrong is named with what it takes.
 
 import Boom from '@hapi/boom';
-import { shortened } from '../../shared/shortened.ts';
+import { truncate } from '../../shared/truncate.ts';
 
 /** Reads the parameters of a request; each may be given once and none may be empty. */
 export type Parameters = ReadonlyMap<string, string>;
@@ -131,5 +131,5 @@ export function badParameter(name: string, what: string, takes: string | undefin
 
 /** Text from a request as messages repeat it. */
 export function quoted(text: string): string {
-  return shortened(text, 50);
+  return truncate(text, 50);
 }

@@ -4,24 +4,17 @@ import Boom from '@hapi/boom';
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
-import {
-  type Answer,
-  answer,
-  isHeld,
-  type MadeAnswer,
-  notModified,
-  validatorsOf,
-} from '../answers/answer.ts';
-import { listBody, sharedBody } from '../answers/body.ts';
-import { digestFields } from '../answers/digests.ts';
-import { changeElement, listEnd, listStart } from '../answers/envelope.ts';
-import { pageLinks, pageMeta } from '../answers/page-links.ts';
-import { SharedWork } from '../answers/shared-work.ts';
+import { withTimeout } from '../../shared/with-timeout.ts';
 import { type KnownKeys, keyOf, unauthorized } from '../auth.ts';
 import { answerWithinMs, type TracedResponse } from '../http.ts';
 import type { ChangeRange, ReadModel } from '../read/read-model.ts';
 import type { ReadTarget } from '../read/versions.ts';
-import { within } from '../reads/within.ts';
+import { type Answer, answer, isHeld, type MadeAnswer, notModified, validatorsOf } from '../reply/answer.ts';
+import { listBody, sharedBody } from '../reply/body.ts';
+import { digestFields } from '../reply/digests.ts';
+import { changeElement, listEnd, listStart } from '../reply/envelope.ts';
+import { pageLinks, pageMeta } from '../reply/page-links.ts';
+import { SharedWork } from '../reply/shared-work.ts';
 import { baseUrlOf } from '../requests/base-url.ts';
 import { type PageRequest, readPageRequest } from '../requests/paging.ts';
 import {
@@ -125,7 +118,7 @@ export function changesRoute(
         if (!(await waitFor(request, since, Number(wait)))) return h.abandon;
         if (!keyOf(request, apiKeys)) throw unauthorized(); // It may be revoked by now.
       }
-      return within(respond(request, h, asked, pin), answerWithinMs);
+      return withTimeout(respond(request, h, asked, pin), answerWithinMs);
     },
   };
 }

@@ -2,8 +2,8 @@
 
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
-import { fixedAnswer } from '../answers/fixed-answer.ts';
 import { docsFiles, docsPage } from '../openapi/docs-page.ts';
+import { fixedAnswer } from '../reply/fixed-answer.ts';
 import { prefersToJson } from '../requests/media-types.ts';
 
 export function docsRoutes(): ServerRoute[] {

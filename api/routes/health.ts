@@ -3,11 +3,11 @@
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
-import { singleEnvelope } from '../answers/envelope.ts';
-import { jsonResponse } from '../answers/json-response.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { NoVersionError } from '../read/versions.ts';
-import { NotReadyError } from '../reads/trouble.ts';
+import { singleEnvelope } from '../reply/envelope.ts';
+import { jsonResponse } from '../reply/json-response.ts';
+import { NotReadyError } from '../service-error.ts';
 
 /** What is known of Redis. */
 interface RedisHealth {

@@ -2,8 +2,8 @@
 
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { fixedAnswer } from '../answers/fixed-answer.ts';
 import { openApiText } from '../openapi/document.ts';
+import { fixedAnswer } from '../reply/fixed-answer.ts';
 
 export function openApiRoute(served: readonly ServedCollection[]): ServerRoute {
   // Made for the first who asks: it takes a third of what the start of an API does, and few ask.

@@ -3,10 +3,10 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { answer, validatorsOf } from '../answers/answer.ts';
-import { plainBody } from '../answers/body.ts';
-import { singleEnvelope } from '../answers/envelope.ts';
 import type { ReadModel } from '../read/read-model.ts';
+import { answer, validatorsOf } from '../reply/answer.ts';
+import { plainBody } from '../reply/body.ts';
+import { singleEnvelope } from '../reply/envelope.ts';
 import { quoted, readId, readParameters, readPin } from '../requests/parameters.ts';
 import { recordParameters } from '../requests/route-parameters.ts';
 

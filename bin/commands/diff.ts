@@ -3,8 +3,8 @@
 import { once } from 'node:events';
 import { diffVersions, type VersionDiff } from '../../importer/diff.ts';
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { printable, printableJson } from '../../shared/escapes.ts';
-import { count } from '../../shared/figures.ts';
+import { escapeControls, escapeJson } from '../../shared/escapes.ts';
+import { count } from '../../shared/format.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type CollectionKeys, servedKeys } from '../../shared/store/keys.ts';
 import { readKeptVersions, readLiveVersion, type Version, versionOf } from '../../shared/store/versions.ts';
@@ -65,7 +65,7 @@ async function printJson(write: Write, diff: VersionDiff, { from, to }: Compared
     await write(`,"${part}":[`);
     let separator = '';
     for await (const item of diff[part]()) {
-      await write(separator + printableJson(JSON.stringify(item)));
+      await write(separator + escapeJson(JSON.stringify(item)));
       separator = ',';
     }
     await write(']');
@@ -74,7 +74,7 @@ async function printJson(write: Write, diff: VersionDiff, { from, to }: Compared
 }
 
 async function printText(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
-  const writeLine = (line: string) => write(`${printable(line)}\n`);
+  const writeLine = (line: string) => write(`${escapeControls(line)}\n`);
   await write(`From version ${from.version} to version ${to.version}\n`);
   const counts = { added: 0, changed: 0, removed: 0 };
   for await (const record of diff.added()) {

@@ -8,8 +8,8 @@ import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { type Collection, urlSetting } from '../../shared/collections/define.ts';
-import { printable } from '../../shared/escapes.ts';
-import { count } from '../../shared/figures.ts';
+import { escapeControls } from '../../shared/escapes.ts';
+import { count } from '../../shared/format.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import {
   isRedisUnavailable,
@@ -167,6 +167,6 @@ function importText(report: ImportReport): string {
   const indent = ''.padEnd(11);
   return [
     `${collection.padEnd(10)} ${title}   ${(report.durationMs / 1_000).toFixed(1)} s`,
-    ...details.map((line) => wrapped(printable(line), indent)),
+    ...details.map((line) => wrapped(escapeControls(line), indent)),
   ].join('\n');
 }

@@ -1,7 +1,7 @@
 // medref rejects: the records that a collection's last import rejected, and why.
 
-import { printable } from '../../shared/escapes.ts';
-import { count, counted } from '../../shared/figures.ts';
+import { escapeControls } from '../../shared/escapes.ts';
+import { count, counted } from '../../shared/format.ts';
 import { type LastRejects, readLastRejects } from '../../shared/last-rejects.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { importedCollectionNamed } from '../arguments.ts';
@@ -29,6 +29,6 @@ function describe(name: string, { total, endedAt, rejects }: LastRejects): strin
     `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}${shown}.`,
     ...lines,
   ]
-    .map(printable)
+    .map(escapeControls)
     .join('\n');
 }

@@ -2,7 +2,7 @@
 
 import { liftHold, type RolledBack, rollBack, VersionRequiredError } from '../../importer/rollback.ts';
 import { createWebhook } from '../../importer/webhook.ts';
-import { count } from '../../shared/figures.ts';
+import { count } from '../../shared/format.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import {

@@ -223,7 +223,7 @@ function followerOf(
           ? 'Upstream does not know the version that was read last: an import begins.'
           : 'Upstream has published: an import begins.',
       ),
-    onTrouble: (reason, isLeftToSchedule) =>
+    onServiceError: (reason, isLeftToSchedule) =>
       logger.warn(
         { collection, reason },
         isLeftToSchedule

@@ -8,7 +8,7 @@ import {
   type DashboardSources,
   type ScrapedMetrics,
 } from '../../api/admin/server.ts';
-import { TroubleLog } from '../../api/admin/trouble-log.ts';
+import { ServiceErrorLog } from '../../api/admin/service-error-log.ts';
 import { VersionComparison } from '../../api/read/compared-versions.ts';
 import {
   addressOf,
@@ -30,7 +30,7 @@ import { type OutputOptions, print } from '../output.ts';
 /** Serves until it is asked to stop. Starts even if Redis is unavailable. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
   const logger = createLogger(context);
-  const watchers = { logger, metrics: createMetrics(), troubles: new TroubleLog(logger) };
+  const watchers = { logger, metrics: createMetrics(), serviceErrors: new ServiceErrorLog(logger) };
   if (context.settings.workers > 1 && isWorker()) return serveAsWorker(context, watchers);
   for (const warning of settingWarnings(context.settings)) logger.warn(warning);
   const serve = context.settings.workers > 1 ? serveByWorkers : serveAlone;

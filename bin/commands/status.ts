@@ -5,8 +5,8 @@ import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
 import { type CollectionStatus, evaluate, readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
-import { printable } from '../../shared/escapes.ts';
-import { age, count } from '../../shared/figures.ts';
+import { escapeControls } from '../../shared/escapes.ts';
+import { age, count } from '../../shared/format.ts';
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
 import { type CommandContext, exitCodes, withRedis } from '../context.ts';
 import { type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
@@ -48,7 +48,7 @@ function statusText(
 ): string {
   const alarming = (text: string) => text.replace(/\b(?:refused|failed)\b/g, (word) => paint('red', word));
   const paragraphs = [
-    ...warnings.map((warning) => wrapped(printable(`warning: ${warning}`), '  ', '')),
+    ...warnings.map((warning) => wrapped(escapeControls(`warning: ${warning}`), '  ', '')),
     alarming(overview(collections)),
     ...collections.flatMap((status) => [...notes(status), ...problems(status, paint)]),
     ...collections.flatMap((status) => imports(status).map(alarming)),
@@ -82,13 +82,13 @@ function notes({ collection, derivedFrom, live, lock }: CollectionStatus): strin
   return [
     ...(lock ? [`${collection}: ${lock.holder} imports since ${lock.since}.`] : []),
     ...(live?.forced ? [`${collection}: Published with --force. Undo: medref rollback ${collection}`] : []),
-  ].map((sentence) => wrapped(printable(sentence), '  ', ''));
+  ].map((sentence) => wrapped(escapeControls(sentence), '  ', ''));
 }
 
 /** Returns a paragraph for each problem: a sentence, and the commands below it. */
 function problems({ collection, advice }: CollectionStatus, paint: Paint): string[] {
   return advice.map(({ problem, run }) => {
-    const sentence = wrapped(printable(`${collection}: ${problem}`), '  ', '');
+    const sentence = wrapped(escapeControls(`${collection}: ${problem}`), '  ', '');
     const named = paint('red', `${collection}:`) + sentence.slice(collection.length + 1);
     return [named, ...run.map((command) => `    ${paint('bold', command)}`)].join('\n');
   });

@@ -1,6 +1,6 @@
 // medref versions: the kept versions of a collection, latest first.
 
-import { count } from '../../shared/figures.ts';
+import { count } from '../../shared/format.ts';
 import { servedKeys } from '../../shared/store/keys.ts';
 import { contentOf, readKeptVersions, readLiveVersion, versionOf } from '../../shared/store/versions.ts';
 import { collectionNamed } from '../arguments.ts';

@@ -1,8 +1,8 @@
 // Reads all records of a list in batches, page by page, and fails if the list changed, loops or is cut off.
 
 import { isDeepStrictEqual } from 'node:util';
-import { counted } from '../../shared/figures.ts';
-import { shortened } from '../../shared/shortened.ts';
+import { counted } from '../../shared/format.ts';
+import { truncate } from '../../shared/truncate.ts';
 import type { Arrival, UpstreamDocument, Validators } from '../upstream/body.ts';
 import { maxUrlLength, namedUrl, quoted, UpstreamError, urlText } from '../upstream/error.ts';
 import type { Upstream } from '../upstream/upstream.ts';
@@ -225,7 +225,7 @@ function endOf({ visited, records }: Progress, { document, totalCount: found }: 
   const warnings: string[] = [];
   if (totalCount === null) {
     if (found !== undefined && found !== null) {
-      const text = shortened(JSON.stringify(found), maxShownCount);
+      const text = truncate(JSON.stringify(found), maxShownCount);
       warnings.push(
         `${name} has a totalCount that is not a number, ${text}: it was not used to check that the list is complete.`,
       );

@@ -1,6 +1,6 @@
 // The failure of an upstream as one sentence, and how sentences name URLs, times and causes.
 
-import { shortened } from '../../shared/shortened.ts';
+import { truncate } from '../../shared/truncate.ts';
 
 /** A failure of the upstream; its message is one plain sentence, with which the import ends. */
 export class UpstreamError extends Error {
@@ -12,7 +12,7 @@ const maxQuotedLength = 200;
 
 /** Returns text that upstream sent, as reasons repeat it. */
 export function quoted(text: string): string {
-  return shortened(text, maxQuotedLength);
+  return truncate(text, maxQuotedLength);
 }
 
 /** Returns a URL as reasons name it: without credentials and without the query, which may hold a secret. */

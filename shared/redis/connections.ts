@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
 import { isRedisUnavailable, RedisUnavailableError, replyOf } from './failures.ts';
-import { lasting, lastingByCluster, lastingBySentinels } from './lasting-client.ts';
+import { resilient, resilientCluster, resilientSentinels } from './resilient-client.ts';
 import { describeServer, parseServers, type Servers } from './server-url.ts';
 
 /**
@@ -139,7 +139,7 @@ export function connectForListening(url: string): Redis {
     return Math.min(50 * times, 500);
   };
   const access = { ...credentialsOf(servers), ...(servers.hasTls && { tls: {} }) };
-  const redis = lasting(
+  const redis = resilient(
     new OneServer({
       ...ofServer,
       ...{ disconnectTimeout: closeMs, ...access, ...servers.hosts[0], retryStrategy },
@@ -294,10 +294,10 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
     redisOptions: { disconnectTimeout: closeMs, ...behaviour.ofCluster.redisOptions },
   };
   const ofOne: ServerOptions = { reconnectOnError: notToReplica(isResent), ...ofServer };
-  if (servers.kind === 'one') return lasting(new OneServer(servers.url, ofOne));
+  if (servers.kind === 'one') return resilient(new OneServer(servers.url, ofOne));
   if (servers.kind === 'socket') {
     const { path, db } = servers;
-    return lasting(new OneServer({ ...ofOne, ...credentialsOf(servers), path, db }));
+    return resilient(new OneServer({ ...ofOne, ...credentialsOf(servers), path, db }));
   }
   const { hosts, hasTls } = servers;
   const credentials = credentialsOf(servers);
@@ -316,11 +316,11 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
       // What a master of before refuses is asked of the one that Sentinels name now.
       reconnectOnError: ({ message }) => isReadOnly(message) && (isResent ? 2 : 1),
     });
-    lastingBySentinels(lasting(redis));
+    resilientSentinels(resilient(redis));
     if (!ofServer.lazyConnect) redis.connect().catch(() => undefined);
     return redis;
   }
-  return lastingByCluster(
+  return resilientCluster(
     new Cluster([...hosts], {
       ...ofCluster,
       // Hosts are looked up one by one as they are connected to, so one that has no address keeps nobody away; and TLS sees names.

@@ -40,7 +40,7 @@ describe('a request that is answered', function () {
       redisUrl: redis().url,
       logger: pino({}, { write: (line: string) => void logged.push(JSON.parse(line)) }),
       onAnswered: (it) => void told.push(factsOf(it)),
-      onTrouble: ({ cause }, requestId) => void troubles.push([cause, requestId]),
+      onServiceError: ({ cause }, requestId) => void troubles.push([cause, requestId]),
     });
   });
   after(() => api.stop());
@@ -301,7 +301,7 @@ describe('a process whose event loop is late', () => {
     const causes: string[] = [];
     const late = await startApi({
       ...{ redisUrl: redis().url, lateMs: Number.NEGATIVE_INFINITY },
-      onTrouble: ({ cause }) => void causes.push(cause),
+      onServiceError: ({ cause }) => void causes.push(cause),
     });
     const refused = await late.get('/products/1');
     expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '1']);

@@ -7,8 +7,8 @@ import {
   timeOf,
   untilPast,
 } from '../../importer/publish.ts';
+import { isInFuture } from '../../shared/clock-skew.ts';
 import type { Product } from '../../shared/collections/products.ts';
-import { isDatedAhead } from '../../shared/dated-ahead.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { product, products } from '../support/records.ts';
@@ -145,8 +145,8 @@ describe('the date of a version', () => {
   });
 
   it('comes back to now where the live one is dated far ahead, into a second that no kept version has', () => {
-    expect(isDatedAhead(dated('2030-01-01T00:00:00.000Z'), now)).to.equal(true);
-    expect(isDatedAhead(dated('2026-11-21T10:05:00.000Z'), now)).to.equal(false);
+    expect(isInFuture(dated('2030-01-01T00:00:00.000Z'), now)).to.equal(true);
+    expect(isInFuture(dated('2026-11-21T10:05:00.000Z'), now)).to.equal(false);
     expect(dateAfter('2030-01-01T00:00:00.000Z')).to.equal('2026-11-21T10:00:00.500Z');
     const kept = ['2026-11-21T10:00:00.100Z', '2026-11-21T10:00:01.000Z', '2030-01-01T00:00:00.000Z'];
     expect(dateAfter(...kept)).to.equal('2026-11-21T10:00:02.000Z');

@@ -71,7 +71,7 @@ export type ApiOptions = Partial<
     | 'quietMs'
     | 'lateMs'
     | 'onAnswered'
-    | 'onTrouble'
+    | 'onServiceError'
     | 'onUnauthorized'
   >
 > & {

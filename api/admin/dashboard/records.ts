@@ -3,7 +3,7 @@
 import { html } from 'hono/html';
 import { servedCollections } from '../../../shared/collections/collections.ts';
 import type { Collection, ServedCollection } from '../../../shared/collections/define.ts';
-import { printableJson } from '../../../shared/escapes.ts';
+import { escapeJson } from '../../../shared/escapes.ts';
 import { blockLines } from '../../../shared/store/block.ts';
 import { servedKeys } from '../../../shared/store/keys.ts';
 import type { Version } from '../../../shared/store/versions.ts';
@@ -182,7 +182,7 @@ function recordBody(
   { collection, source }: ServedCollection,
   { id, version: { version }, record }: { id: string; version: Version; record: unknown },
 ): Html {
-  const json = printableJson(JSON.stringify(record, null, 2), { lines: true });
+  const json = escapeJson(JSON.stringify(record, null, 2), { lines: true });
   const isDerived = collection !== source && source.exactSearches[collection.singular] !== undefined;
   const link = pageLink('browse', { collection: source.name, [collection.singular]: id, version });
   return html`<p class="name">${shownText(collection.nameOf(record), sentenceLength)}</p>

@@ -5,11 +5,11 @@ import Boom from '@hapi/boom';
 import type { Plugin, Request, Server } from '@hapi/hapi';
 import { html } from 'hono/html';
 import { damageIn } from '../../../shared/redis/damage.ts';
-import { fixedAnswer } from '../../answers/fixed-answer.ts';
+import { TimeoutError, withTimeout } from '../../../shared/with-timeout.ts';
 import { VersionGoneError } from '../../read/versions.ts';
-import { late, troubleOf } from '../../reads/trouble.ts';
-import { LateError, within } from '../../reads/within.ts';
+import { fixedAnswer } from '../../reply/fixed-answer.ts';
 import { unreadBody } from '../../requests/unread-body.ts';
+import { late, serviceErrorOf } from '../../service-error.ts';
 import { adminAccess } from '../access.ts';
 import { layout, sentenceLength, shownText } from './html.ts';
 import { importPage, importsPage } from './imports.ts';
@@ -88,7 +88,7 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly openPath: str
         options: { payload: unreadBody },
         handler: async (request, h) => {
           if (!['get', 'head'].includes(request.method)) throw notAllowed(request.method);
-          const { status, text } = await within(renderPage(sources, request), withinMs);
+          const { status, text } = await withTimeout(renderPage(sources, request), withinMs);
           return h.response(text).code(status).type('text/html');
         },
       },
@@ -151,9 +151,9 @@ async function errorFacts({ redis }: DashboardSources, error: Boom.Boom): Promis
       status: 503,
       sentences: [`${damage.message} Run medref verify, or see docs/OPERATIONS.md, "A damaged key".`],
     };
-  const trouble = error instanceof LateError ? late : troubleOf(error);
-  if (trouble) {
-    const { cause, status, message, reason, retryAfter } = trouble;
+  const serviceError = error instanceof TimeoutError ? late : serviceErrorOf(error);
+  if (serviceError) {
+    const { cause, status, message, reason, retryAfter } = serviceError;
     const sentences = [...new Set([message, reason])].filter((it) => it !== null);
     // To retry does not help: somebody has to import.
     if (cause === 'nothing-published') return { status: 404, sentences };

@@ -77,7 +77,7 @@ async function until(
 const succeeded = ({ status }: WireAnswer) => status === 200;
 
 /** Bounds how long something takes, but for what the machine kept this process, and so its API, waiting for a processor. */
-async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+async function withTimeout<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
   const started = Date.now();
   const keptBefore = keptWaitingMs();
   const result = await promise;
@@ -218,7 +218,7 @@ describe('while Redis is away', () => {
     await redis().kill();
     for (let round = 1; round <= 3; round++) {
       for (const path of paths) {
-        expectUnavailable(await within(2_000, path, send(api(), path)), `${path}, round ${round}`);
+        expectUnavailable(await withTimeout(2_000, path, send(api(), path)), `${path}, round ${round}`);
       }
     }
     await redis().restart();
@@ -232,7 +232,7 @@ describe('while Redis is away', () => {
   it('is live and not ready meanwhile, and judges what needs no data', async () => {
     await redis().kill();
     expect((await health(api(), 'live')).status).to.equal(200);
-    expectUnavailable(await within(2_000, 'ready', health(api(), 'ready')), 'ready');
+    expectUnavailable(await withTimeout(2_000, 'ready', health(api(), 'ready')), 'ready');
     expect((await sendWithoutKey(api(), '/products')).status).to.equal(401);
     expect((await send(api(), '/x')).status).to.equal(404);
     expect((await sendWithoutKey(api(), '/health/live', { method: 'POST' })).status).to.equal(405);
@@ -246,13 +246,13 @@ describe('while Redis is away', () => {
       await sleep(1_000); // A page in memory is served until Redis has not confirmed the live version for a second.
       for (let round = 1; round <= 2; round++) {
         const asked = [...dataPaths, '/companies'].map(async (path) =>
-          expectUnavailable(await within(2_500, path, send(api(), path)), path),
+          expectUnavailable(await withTimeout(2_500, path, send(api(), path)), path),
         );
         asked.push(
-          within(2_500, 'ready', health(api(), 'ready')).then((it) => expectUnavailable(it, 'ready')),
+          withTimeout(2_500, 'ready', health(api(), 'ready')).then((it) => expectUnavailable(it, 'ready')),
         );
         asked.push(
-          within(500, 'live', health(api(), 'live'))
+          withTimeout(500, 'live', health(api(), 'live'))
             .then(({ status }) => expect(status).to.equal(200))
             .then(),
         );
@@ -270,7 +270,7 @@ describe('while Redis is away', () => {
     const answers: WireAnswer[] = [];
     const ask = async (delay: number) => {
       await sleep(delay);
-      answers.push(await within(2_500, 'a request', send(api(), '/products/1')));
+      answers.push(await withTimeout(2_500, 'a request', send(api(), '/products/1')));
     };
     const asked = Array.from({ length: 30 }, (_, i) => ask(i * 4));
     while (answers.length === 0) await sleep(1);
@@ -445,14 +445,14 @@ describe('an API started while Redis is away', () => {
     try {
       live.start();
       await apiKeys.start(listener);
-      await within(1_000, 'the start', server.start());
+      await withTimeout(1_000, 'the start', server.start());
       const { port } = server.listener.address() as AddressInfo;
       const api = { origin: `http://127.0.0.1:${port}`, port, key };
       for (let round = 1; round <= 2; round++) {
         expect((await health(api, 'live')).status).to.equal(200);
-        expectUnavailable(await within(2_000, 'ready', health(api, 'ready')), 'ready');
+        expectUnavailable(await withTimeout(2_000, 'ready', health(api, 'ready')), 'ready');
         for (const path of dataPaths) {
-          expectUnavailable(await within(2_000, path, send(api, path)), path);
+          expectUnavailable(await withTimeout(2_000, path, send(api, path)), path);
         }
         await sleep(300);
       }
@@ -498,7 +498,7 @@ async function startLateApi({ port }: { readonly port: number }): Promise<LateAp
   const api = await startApi({
     redisUrl: proxy.url,
     logger: pino({}, { write: (line: string) => void logged.push(line) }),
-    onTrouble: ({ cause }) => void causes.push(cause),
+    onServiceError: ({ cause }) => void causes.push(cause),
   });
   const stop = async () => {
     await api.stop();
@@ -542,7 +542,7 @@ describe('when each reply of Redis comes late', function () {
         const late = apis[n] as LateApi;
         const path = template.replaceAll('N', String(version));
         late.lateMs = 1_200;
-        const answer = await within(2_100, path, send(late.api, path, { headers }));
+        const answer = await withTimeout(2_100, path, send(late.api, path, { headers }));
         late.lateMs = 0;
         expectUnavailable(answer, what);
         expect(late.causes[0], `what is told of ${what}`).to.equal('late');
@@ -555,7 +555,7 @@ describe('when each reply of Redis comes late', function () {
   it('answers as ever where all replies together come within 2 s, and counts nobody late after that', async () => {
     const { api } = Object.assign(apis[0] as LateApi, { lateMs: 300 });
     for (const path of ['/products/1', '/health/ready']) {
-      expect((await within(2_000, path, send(api, path))).status, path).to.equal(200);
+      expect((await withTimeout(2_000, path, send(api, path))).status, path).to.equal(200);
     }
   });
 

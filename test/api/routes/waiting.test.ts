@@ -41,7 +41,7 @@ describe('a request that waits for a publication', () => {
         // What is told is looked up as it is asked.
         onAnswered: ({ status, beganMs, ms, waitedMs, route, client }) =>
           void answered.push({ status, beganMs, ms, waitedMs, route, client }),
-        onTrouble: ({ cause }) => void causes.push(cause),
+        onServiceError: ({ cause }) => void causes.push(cause),
       });
     [api, other] = [await start(), await start()];
     const { version } = await importRecords([company(1)], companyCollection, { redisUrl: server().url });

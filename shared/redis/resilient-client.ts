@@ -10,7 +10,7 @@ const askAgainMs = { first: 50, longest: 500 };
  * A client of one server. Its errors reach the commands that fail by them; without a listener they would end the process. One whose
  * handshake Redis refused, such as to a database that it does not have, is made anew: ioredis would go on with database 0.
  */
-export function lasting(redis: OneServer): OneServer {
+export function resilient(redis: OneServer): OneServer {
   heeded(redis, 'subscribe');
   return redis.on('error', ({ name }) => {
     if (name === 'ReplyError' && redis.status === 'connect') redis.disconnect(true);
@@ -21,7 +21,7 @@ export function lasting(redis: OneServer): OneServer {
  * A client of a Cluster, whose nodes tell their errors to it alone. A command that waits for the Cluster to come back is
  * bounded as one that waits for a node's reply. Once it has ended it looks for nodes no more, so that its process can end.
  */
-export function lastingByCluster(redis: Cluster): Cluster {
+export function resilientCluster(redis: Cluster): Cluster {
   const send = redis.sendCommand.bind(redis);
   redis.sendCommand = (command, stream, node) => {
     const { commandTimeout } = redis.options.redisOptions ?? {};
@@ -40,7 +40,7 @@ export function lastingByCluster(redis: Cluster): Cluster {
  * asking, and would end the client for ever; what they answer is of before, so they are asked again. That is done here also
  * where none of them answers: ioredis would remember each time that it did.
  */
-export function lastingBySentinels(redis: OneServer): OneServer {
+export function resilientSentinels(redis: OneServer): OneServer {
   const inside = redis as unknown as { connector: SentinelConnector; manuallyClosing: boolean };
   const { connector } = inside;
   quietAboutSentinels(redis, connector);

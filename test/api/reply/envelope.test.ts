@@ -1,15 +1,15 @@
 // The bytes around records.
 
 import { expect } from 'chai';
-import { listBody } from '../../../api/answers/body.ts';
+import { listBody } from '../../../api/reply/body.ts';
 import {
   changeElement,
   errorEnvelope,
   listEnd,
   listStart,
   singleEnvelope,
-} from '../../../api/answers/envelope.ts';
-import { pageLinks, pageMeta } from '../../../api/answers/page-links.ts';
+} from '../../../api/reply/envelope.ts';
+import { pageLinks, pageMeta } from '../../../api/reply/page-links.ts';
 
 describe('envelope', () => {
   const meta = pageMeta(2, { page: 1, perPage: 200 });

@@ -6,13 +6,13 @@ import type { Version } from './store/versions.ts';
 const wrongClockMs = 600_000;
 
 /** Returns whether the date of a version is so far in the future that a clock is or was wrong. */
-export function isDatedAhead({ publishedAt }: Pick<Version, 'publishedAt'>, now: Date): boolean {
+export function isInFuture({ publishedAt }: Pick<Version, 'publishedAt'>, now: Date): boolean {
   return Date.parse(publishedAt) - now.getTime() > wrongClockMs;
 }
 
 /** Returns the warning about a version that is dated in the future; none about others. */
-export function datedAheadWarning({ version, publishedAt }: Version): string[] {
-  if (!isDatedAhead({ publishedAt }, new Date())) return [];
+export function futureVersionWarning({ version, publishedAt }: Version): string[] {
+  if (!isInFuture({ publishedAt }, new Date())) return [];
   return [
     `Version ${version} is dated ${publishedAt}, which lies ahead: the clock was wrong as it was published, or is wrong now. The next version is dated by the clock again.`,
   ];
@@ -20,11 +20,11 @@ export function datedAheadWarning({ version, publishedAt }: Version): string[] {
 
 /** Returns a time of ISO 8601, or `null` if it lies so far in the future that it is not known. */
 export function knownTime(time: string | null): string | null {
-  return time !== null && isDatedAhead({ publishedAt: time }, new Date()) ? null : time;
+  return time !== null && isInFuture({ publishedAt: time }, new Date()) ? null : time;
 }
 
 /** Returns the warning about a check of upstream that is dated in the future; none about others. */
-export function checkedAheadWarning(checkedAt: string | null): string[] {
+export function futureCheckWarning(checkedAt: string | null): string[] {
   if (checkedAt === knownTime(checkedAt)) return [];
   return [
     `The last upstream check is dated ${checkedAt}, which is in the future: a clock was wrong then, or is wrong now. Its time counts as unknown until the next import.`,

@@ -1,14 +1,13 @@
-// In: an error of a read. Out: why there is no answer: what the client is told, whether to come again, and the cause, which
-// is counted and told to operators.
+// Turns an error of a read into a service error: the response to the client, and the cause, which is counted and logged.
 
-import { isRedisUnavailable, plainReason, refusalKind } from '../../shared/redis/failures.ts';
-import { TooManyJoinsError } from '../read/changes.ts';
-import { TooManyWaitingError } from '../read/publication-waits.ts';
-import { DamagedError, NoVersionError } from '../read/versions.ts';
-import { LateError } from './within.ts';
+import { isRedisUnavailable, plainReason, refusalKind } from '../shared/redis/failures.ts';
+import { TimeoutError } from '../shared/with-timeout.ts';
+import { TooManyJoinsError } from './read/changes.ts';
+import { TooManyWaitingError } from './read/publication-waits.ts';
+import { DamagedError, NoVersionError } from './read/versions.ts';
 
-/** Why requests are not answered, each as the metrics name it. */
-export const troubleCauses = [
+/** Causes of service errors, as the metrics name them. */
+export const serviceErrorCauses = [
   'away',
   'late',
   'busy',
@@ -21,22 +20,22 @@ export const troubleCauses = [
   'fault',
 ] as const;
 
-export type TroubleCause = (typeof troubleCauses)[number];
+export type ServiceErrorCause = (typeof serviceErrorCauses)[number];
 
-/** What keeps a request from being answered. */
-export interface Trouble {
-  readonly cause: TroubleCause;
-  /** 503 where asking again may help, 500 where somebody has to mend something first. */
+/** Why the API cannot respond with data. */
+export interface ServiceError {
+  readonly cause: ServiceErrorCause;
+  /** 503 if a retry may help, 500 if somebody must repair something first. */
   readonly status: 500 | 503;
-  /** What the client is told. */
+  /** The message for the client. */
   readonly message: string;
   /** Seconds after which the client may ask again; `null` with 500. */
   readonly retryAfter: number | null;
-  /** What operators are told, as a sentence; `null` where that is done as it happens. */
+  /** The sentence for the log; `null` if it is logged where it happens. */
   readonly reason: string | null;
 }
 
-/** `/health/ready` says no, by a sentence for all who ask. Who asks takes 503 for that, whatever the cause is. */
+/** `/health/ready` is 503 with this message, whatever the cause is. */
 export class NotReadyError extends Error {
   readonly because: unknown;
 
@@ -46,31 +45,31 @@ export class NotReadyError extends Error {
   }
 }
 
-/** An answer that has not begun in time. */
-export const late: Trouble = Object.freeze({
+/** A response that did not begin in time. */
+export const late: ServiceError = Object.freeze({
   ...{ cause: 'late', status: 503, retryAfter: 1 },
   message: 'The data cannot be read quickly enough at the moment. Try again shortly.',
   reason: 'An answer did not begin within 2 s.',
 });
 
-/** More requests are under way than are answered quickly. */
-export const overloaded: Trouble = Object.freeze({
+/** The event loop is late. */
+export const overloaded: ServiceError = Object.freeze({
   ...{ cause: 'overload', status: 503, retryAfter: 1 },
   message: 'More requests come than can be answered quickly. Try again shortly.',
   reason: 'Too many requests in flight; try again.',
 });
 
-/** A mistake of ours, which is logged where it happens. */
-export const fault: Trouble = Object.freeze({
+/** A mistake in the code, which is logged where it happens. */
+export const fault: ServiceError = Object.freeze({
   ...{ cause: 'fault', status: 500, retryAfter: null, reason: null },
   message: 'Something went wrong here; it has been logged.',
 });
 
-/** What an error of a read means; `null` for one that is no trouble of ours, or a mistake. */
-export function troubleOf(error: unknown): Trouble | null {
-  if (error instanceof LateError) return late;
+/** Returns what an error of a read means for the client; `null` for an error of the client, or a mistake in the code. */
+export function serviceErrorOf(error: unknown): ServiceError | null {
+  if (error instanceof TimeoutError) return late;
   if (error instanceof NotReadyError) {
-    const { cause, reason } = troubleOf(error.because) ?? {
+    const { cause, reason } = serviceErrorOf(error.because) ?? {
       cause: 'nothing-published',
       reason: error.message,
     };

@@ -2,7 +2,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import type { Trouble } from '../reads/trouble.ts';
+import type { ServiceError } from '../service-error.ts';
 
 /** What was not met for this long has ended: met again, it is told again. In ms. */
 const endedAfterMs = 60_000;
@@ -10,8 +10,8 @@ const endedAfterMs = 60_000;
 /** How many of them are remembered. */
 const maxRemembered = 1_000;
 
-/** Tells operators of trouble. Tests shorten the time after which it has ended. */
-export class TroubleLog {
+/** Logs when a service error begins and ends. Tests shorten the time after which it has ended. */
+export class ServiceErrorLog {
   readonly #logger: Logger;
   readonly #goingOn: LRUCache<string, true>;
 
@@ -24,7 +24,7 @@ export class TroubleLog {
    * Takes what has kept a request from being answered, with the id of that request; what is told elsewhere as it happens is
    * not told here.
    */
-  meet({ cause, status, reason }: Trouble, requestId: string): void {
+  meet({ cause, status, reason }: ServiceError, requestId: string): void {
     if (reason === null || !this.#begins(cause)) return;
     this.#logger[status === 500 ? 'error' : 'warn'](
       { cause, reason, requestId },

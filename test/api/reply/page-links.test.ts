@@ -1,7 +1,7 @@
 // The arithmetic of pages, at its edges.
 
 import { expect } from 'chai';
-import { pageLinks, pageMeta } from '../../../api/answers/page-links.ts';
+import { pageLinks, pageMeta } from '../../../api/reply/page-links.ts';
 
 const max = Number.MAX_SAFE_INTEGER;
 

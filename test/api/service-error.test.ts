@@ -1,22 +1,22 @@
 // Why there is no answer: 503 where asking again may help, 500 where an operator has to mend something; all are told of.
 
 import { expect } from 'chai';
-import { TooManyJoinsError } from '../../../api/read/changes.ts';
-import { type Trouble, troubleOf } from '../../../api/reads/trouble.ts';
-import { products as productCollection } from '../../../shared/collections/products.ts';
-import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { startApi, type TestApi } from '../../support/api.ts';
-import { importRecords } from '../../support/importing.ts';
-import { productKeys as keys } from '../../support/keys.ts';
-import { products } from '../../support/records.ts';
-import { useRedis } from '../../support/redis-server.ts';
+import { TooManyJoinsError } from '../../api/read/changes.ts';
+import { type ServiceError, serviceErrorOf } from '../../api/service-error.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
+import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { startApi, type TestApi } from '../support/api.ts';
+import { importRecords } from '../support/importing.ts';
+import { productKeys as keys } from '../support/keys.ts';
+import { products } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
 
 describe('what keeps a request from being answered', function () {
   this.timeout(60_000);
   const server = useRedis();
   let redis: Redis;
   let api: TestApi;
-  let troubles: Trouble[];
+  let troubles: ServiceError[];
   let unauthorized: number;
   before(async () => {
     redis = await connectForWriting(server().url);
@@ -34,7 +34,7 @@ describe('what keeps a request from being answered', function () {
     unauthorized = 0;
     api = await startApi({
       redisUrl,
-      onTrouble: (trouble) => void troubles.push(trouble),
+      onServiceError: (trouble) => void troubles.push(trouble),
       onUnauthorized: () => {
         unauthorized += 1;
       },
@@ -91,10 +91,14 @@ describe('what keeps a request from being answered', function () {
   });
 
   it('is 503 where too many lists of changes are waited for, and where Redis is away for a while', () => {
-    expect(troubleOf(new TooManyJoinsError())).to.deep.include({ cause: 'busy', status: 503, retryAfter: 1 });
+    expect(serviceErrorOf(new TooManyJoinsError())).to.deep.include({
+      cause: 'busy',
+      status: 503,
+      retryAfter: 1,
+    });
     for (const reply of ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY']) {
       const error = Object.assign(new Error(`${reply} x`), { name: 'ReplyError' });
-      expect(troubleOf(error), reply).to.deep.include({ cause: 'away', status: 503, retryAfter: 1 });
+      expect(serviceErrorOf(error), reply).to.deep.include({ cause: 'away', status: 503, retryAfter: 1 });
     }
   });
 

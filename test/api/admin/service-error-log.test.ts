@@ -3,11 +3,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { TroubleLog } from '../../../api/admin/trouble-log.ts';
-import { fault, late, type Trouble } from '../../../api/reads/trouble.ts';
+import { ServiceErrorLog } from '../../../api/admin/service-error-log.ts';
+import { fault, late, type ServiceError } from '../../../api/service-error.ts';
 
-const away: Trouble = { cause: 'away', status: 503, message: 'x', retryAfter: 1, reason: 'Redis is away.' };
-const forbidden: Trouble = {
+const away: ServiceError = {
+  cause: 'away',
+  status: 503,
+  message: 'x',
+  retryAfter: 1,
+  reason: 'Redis is away.',
+};
+const forbidden: ServiceError = {
   cause: 'forbidden',
   status: 500,
   message: 'x',
@@ -23,7 +29,7 @@ function logged(options?: { endsAfterMs: number }) {
       write: (line: string) => void lines.push(JSON.parse(line)),
     },
   );
-  return { lines, troubles: new TroubleLog(logger, options) };
+  return { lines, troubles: new ServiceErrorLog(logger, options) };
 }
 
 describe('the log of what keeps requests from being answered', () => {
