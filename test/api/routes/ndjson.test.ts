@@ -145,7 +145,9 @@ describe('GET /{collection} as lines', () => {
       const restore = await keepKeySpace(redis);
       for (const encoding of ['identity', 'gzip']) {
         await restore();
+        while ((await api().get('/products')).status !== 200) await sleep(20);
         const response = await open('/products', { 'accept-encoding': encoding });
+        expect(response.statusCode).to.equal(200);
         response.pause();
         await sleep(100);
         await redis.unlink(...contentKeys(productKeys, version));
