@@ -68,19 +68,30 @@ export interface MadeAnswer extends Answer {
   readonly body: () => Body;
 }
 
-/**
- * 304: the client holds the answer. It is written when all requests of this turn of the event loop were looked at: a
- * write that wakes a client costs more than the answer, and of several in a row only the first one does.
- */
+/** 304: the client has this response already. */
 export function notModified({ raw }: Request, h: ResponseToolkit, held: Answer): symbol {
-  setImmediate(() => writeNotModified(raw, held));
+  writeLater(raw.res, () => {
+    raw.res.writeHead(304, fieldsOf(held));
+    raw.res.end();
+  });
   return h.abandon;
 }
 
-function writeNotModified({ res }: Exchange['raw'], held: Answer): void {
-  if (res.headersSent) return; // It took too long, and was answered so.
-  res.writeHead(304, fieldsOf(held));
-  res.end();
+/**
+ * Writes a response after all requests of this turn of the event loop were read. A write wakes its client, which costs more
+ * than most responses; of several writes in a row, only the first one does.
+ */
+function writeLater(res: ServerResponse, write: () => void): void {
+  if (waiting.push({ res, write }) === 1) setImmediate(writeWaiting);
+}
+
+/** The responses of this turn. */
+let waiting: { readonly res: ServerResponse; readonly write: () => void }[] = [];
+
+function writeWaiting(): void {
+  const ready = waiting;
+  waiting = [];
+  for (const { res, write } of ready) if (!res.headersSent) write(); // Otherwise it took too long and was 503.
 }
 
 /**
@@ -104,9 +115,10 @@ async function writeBody({ req, res }: Exchange['raw'], { body, ...its }: MadeAn
   const fields = fieldsOf(its);
   fields.push('content-type', 'application/json', 'content-length', String(lengthOf(pieces)));
   if (isGzip) fields.push('content-encoding', 'gzip');
-  if (res.headersSent) return;
-  res.writeHead(200, fields);
-  endWith(res, pieces);
+  writeLater(res, () => {
+    res.writeHead(200, fields);
+    endWith(res, pieces);
+  });
 }
 
 function lengthOf(pieces: readonly Buffer[]): number {
