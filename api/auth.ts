@@ -3,8 +3,7 @@
 import Boom from '@hapi/boom';
 import type { Request, Server } from '@hapi/hapi';
 import { beside, type Redis } from '../shared/redis/connections.ts';
-import { damageIn, parseStored } from '../shared/redis/damage.ts';
-import { isRedisUnavailable } from '../shared/redis/failures.ts';
+import { damageIn, isRedisUnavailable, parseStored } from '../shared/redis/failures.ts';
 import { parseInfo } from '../shared/redis/server-setup.ts';
 import { type ApiKey, digestOf, generationField } from '../shared/store/api-keys.ts';
 import { type ApiKeyKeys, apiKeyKeys } from '../shared/store/keys.ts';

@@ -16,11 +16,9 @@ import { type BlockList, Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, Server } from '@hapi/hapi';
 import type { ApiKey } from '../shared/store/api-keys.ts';
-import { type AllowedOrigins, crossOriginFields } from './reply/cross-origin.ts';
-import { sendError } from './reply/error-response.ts';
-import { cameByTls, clientAddressOf } from './requests/client-address.ts';
-import { forwardedRequests } from './requests/forwarded.ts';
-import { overloaded, type ServiceError } from './service-error.ts';
+import { type AllowedOrigins, crossOriginFields } from './cors.ts';
+import { overloaded, type ServiceError, sendError } from './errors.ts';
+import { cameByTls, clientAddressOf, forwardedRequests } from './proxy.ts';
 
 /** A response begins within this time, in ms, or is 503 (hapi's `timeout.server`). */
 export const answerWithinMs = 2_000;
@@ -35,7 +33,7 @@ const maxPipelined = 10;
 const defaultLateMs = 1_000;
 
 /** What is known of a request when its answer has ended; to be read at once. */
-export interface AnsweredRequest {
+export interface CompletedRequest {
   readonly requestId: string;
   /** `null` where the request could not be parsed. */
   readonly method: string | null;
@@ -87,7 +85,7 @@ const pairsByTls = Object.entries(fieldsByTls).flat();
 type Routed = Pick<Request, 'route' | 'auth'>;
 
 /** A response that carries its request's id, whoever writes it, and knows what became of its request. */
-export class TracedResponse extends ServerResponse implements AnsweredRequest {
+export class TracedResponse extends ServerResponse implements CompletedRequest {
   readonly requestId: string;
   /** When the head of the request had arrived, in ms of the process. */
   readonly arrivedAt: number;
@@ -172,17 +170,17 @@ function lengthOf(chunk: unknown): number {
 
 /**
  * Makes the responses of a listener.
- * @param onAnswered told of each request as its answer ends
+ * @param onResponse told of each request as its answer ends
  * @param allowed the pages of browsers that may read them; none unless it is given
  */
 export function tracedResponses(
-  onAnswered: (it: AnsweredRequest) => void,
+  onResponse: (it: CompletedRequest) => void,
   allowed?: AllowedOrigins,
 ): typeof ServerResponse {
   function report(this: TracedResponse): void {
     const connection = connections.get(this.req.socket);
     if (connection) connection.inProgress -= 1;
-    onAnswered(this);
+    onResponse(this);
   }
   class ToldResponse extends TracedResponse {
     constructor(request: IncomingMessage, options: ServerOptions) {
@@ -239,7 +237,7 @@ export function lastInProgress(socket: Socket): ServerResponse | undefined {
 /** The options of the listener. */
 export interface ListenerOptions {
   /** Called for each request when its response has ended. */
-  readonly onAnswered: (request: AnsweredRequest) => void;
+  readonly onResponse: (request: CompletedRequest) => void;
   /** Origins of pages that may read responses; none by default. */
   readonly corsOrigins?: AllowedOrigins | undefined;
   /** Proxies whose forwarding headers are trusted; none by default. */
@@ -249,7 +247,7 @@ export interface ListenerOptions {
 
 /** Makes the listener of the data server. */
 export function createDataListener({
-  onAnswered,
+  onResponse,
   corsOrigins,
   trustedProxies,
   stallMs = defaultStallMs,
@@ -257,7 +255,7 @@ export function createDataListener({
   const listener = createListener({
     requireHostHeader: false, // A missing Host header gets an error in our own shape.
     ...(trustedProxies && { IncomingMessage: forwardedRequests(trustedProxies) }),
-    ServerResponse: tracedResponses(onAnswered, corsOrigins),
+    ServerResponse: tracedResponses(onResponse, corsOrigins),
   });
   listener.on('connection', (socket: Socket) => connections.set(socket, { inProgress: 0, last: undefined }));
   return listener.setTimeout(stallMs);

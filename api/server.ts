@@ -5,27 +5,26 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/define.ts';
 import { type KnownKeys, requireKeys } from './auth.ts';
+import type { AllowedOrigins } from './cors.ts';
+import { preflights } from './cors.ts';
+import { errors } from './error-responses.ts';
+import type { ServiceError } from './errors.ts';
 import {
-  type AnsweredRequest,
   answerWithinMs,
+  type CompletedRequest,
   createDataListener,
   drainOnStop,
   limitRequests,
 } from './http.ts';
-import { errors } from './plugins/errors.ts';
-import { readOnlyRoutes } from './plugins/methods.ts';
-import { preflights } from './plugins/preflights.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { ReadModel } from './read/read-model.ts';
-import type { AllowedOrigins } from './reply/cross-origin.ts';
 import { changesRoute } from './routes/changes.ts';
-import { docsRoutes, homeRoute } from './routes/docs.ts';
+import { docsRoutes, homeRoute, openApiRoute } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
 import { versionsRoute } from './routes/kept-versions.ts';
 import { listRoute } from './routes/list.ts';
-import { openApiRoute } from './routes/openapi.ts';
+import { readOnlyRoutes } from './routes/methods.ts';
 import { recordRoute } from './routes/record.ts';
-import type { ServiceError } from './service-error.ts';
 
 /** What the server answers from, and where. */
 export interface ServerDependencies {
@@ -50,7 +49,7 @@ export interface ServerDependencies {
   readonly trustedProxies?: BlockList | undefined;
   readonly logger: Logger;
   /** Told of each request as its answer ends; nobody is unless it is given. */
-  readonly onAnswered?: (request: AnsweredRequest) => void;
+  readonly onResponse?: (request: CompletedRequest) => void;
   /** Told of each answer of 500 and 503 with the id of its request, and of each 401; nobody is unless they are given. */
   readonly onServiceError?: (serviceError: ServiceError, requestId: string) => void;
   readonly onUnauthorized?: () => void;
@@ -80,14 +79,14 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     quietMs = 0,
   } = deps;
   const {
-    onAnswered = () => undefined,
+    onResponse = () => undefined,
     onServiceError = () => undefined,
     onUnauthorized = () => undefined,
   } = deps;
   const server = hapiServer({
     host,
     port,
-    listener: createDataListener({ onAnswered, corsOrigins, trustedProxies, stallMs }),
+    listener: createDataListener({ onResponse, corsOrigins, trustedProxies, stallMs }),
     load: { sampleInterval: 100 },
     // Bodies are compressed where their version is known, see answer.ts.
     compression: false,
@@ -101,7 +100,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
   });
   requireKeys(server, { apiKeys, rateLimiter });
   await server.register([
-    { plugin: errors, options: { logger, onAnswered, onServiceError, onUnauthorized } },
+    { plugin: errors, options: { logger, onResponse, onServiceError, onUnauthorized } },
     {
       plugin: readOnlyRoutes,
       options: {

@@ -11,9 +11,9 @@ import {
   connectToReplica,
   type Redis,
 } from '../shared/redis/connections.ts';
-import { AccessLog } from './admin/access-log.ts';
+import type { ServiceErrorLog } from './admin/logs.ts';
+import { AccessLog } from './admin/logs.ts';
 import type { Metrics } from './admin/metrics.ts';
-import type { ServiceErrorLog } from './admin/service-error-log.ts';
 import { ApiKeys } from './auth.ts';
 import { RateLimiter } from './rate-limit.ts';
 import { LiveVersions } from './read/live-versions.ts';
@@ -148,7 +148,7 @@ export async function startDataListener(
     corsOrigins,
     trustedProxies,
     logger,
-    onAnswered: (request) => {
+    onResponse: (request) => {
       metrics.countRequest(request);
       requests.write(request);
     },

@@ -159,7 +159,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     .option('--dry-run', 'print what would change, and change nothing')
     .action((name: string, options) =>
       perform(async (context) =>
-        (await import('./commands/rollback.ts')).rollbackCommand(context, name, options),
+        (await import('./commands/versions.ts')).rollbackCommand(context, name, options),
       ),
     );
 
@@ -169,7 +169,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     .argument('<collection>')
     .action((name: string, options) =>
       perform(async (context) =>
-        (await import('./commands/rollback.ts')).resumeCommand(context, name, options),
+        (await import('./commands/versions.ts')).resumeCommand(context, name, options),
       ),
     );
 
@@ -185,7 +185,9 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     )
     .option('--to <N>', 'the later version; default: the live one', parsed(parseVersion))
     .action((name: string, options) =>
-      perform(async (context) => (await import('./commands/diff.ts')).diffCommand(context, name, options)),
+      perform(async (context) =>
+        (await import('./commands/versions.ts')).diffCommand(context, name, options),
+      ),
     );
 
   command('rejects', 'records that the last import rejected', [
@@ -195,7 +197,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     .argument('<collection>')
     .action((name: string, options) =>
       perform(async (context) =>
-        (await import('./commands/rejects.ts')).rejectsCommand(context, name, options),
+        (await import('./commands/status.ts')).rejectsCommand(context, name, options),
       ),
     );
 

@@ -4,8 +4,8 @@ import { hostname, userInfo } from 'node:os';
 import type { Writable } from 'node:stream';
 import { type Logger, pino } from 'pino';
 import type { Settings } from '../config/settings.ts';
-import { escapeJson } from '../shared/escapes.ts';
 import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
+import { escapeJson } from '../shared/text.ts';
 
 /** The process that the command line runs in. */
 export interface CliContext {

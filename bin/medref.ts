@@ -7,7 +7,7 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { Writable } from 'node:stream';
 import { commandLine } from './command-line.ts';
 import { exitCodes } from './context.ts';
-import { eraseLine } from './progress.ts';
+import { eraseLine } from './output.ts';
 
 let staysUp = false;
 let mindsResults = false;

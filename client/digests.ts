@@ -1,7 +1,6 @@
-// By which a copy is proven: the digest of a list in its order, and of a set of records in any order.
+// Digests of records and lists; SHA-256 in parts, which Web Crypto does not offer.
 
-import type { AnyRecord } from './records.ts';
-import { startSha256 } from './sha256.ts';
+import type { AnyRecord } from './lists.ts';
 
 /** The digests of a version, in base64, as in `Medref-Digest`. */
 export interface Digest {
@@ -82,4 +81,111 @@ export function base64(bytes: Uint8Array): string {
 export function parseDigest(field: string | null): Digest | undefined {
   const [, list, set = null] = /^list=:([^:]+):(?:, *set=:([^:]+):)?/.exec(field ?? '') ?? [];
   return list === undefined ? undefined : { list, set };
+}
+
+/** A digest under way. */
+export interface Sha256 {
+  update(bytes: Uint8Array): Sha256;
+  /** The 32 bytes; nothing can be added afterwards. */
+  digest(): Uint8Array;
+}
+
+/** What of Node may be there. */
+interface NodeLike {
+  getBuiltinModule?(name: 'node:crypto'): { createHash(name: 'sha256'): Sha256 } | undefined;
+}
+
+const node = (globalThis as { process?: NodeLike }).process?.getBuiltinModule?.('node:crypto');
+
+/** Begins a digest. */
+export function startSha256(): Sha256 {
+  return node ? node.createHash('sha256') : new PortableSha256();
+}
+
+/** The first 32 bits of the fractions of roots of the first primes: square roots to begin with, cube roots for the rounds. */
+const [beginning, constants] = rootsOfPrimes();
+
+function rootsOfPrimes(): [square: Int32Array, cube: Int32Array] {
+  const primes: number[] = [];
+  for (let n = 2; primes.length < 64; n += 1) if (primes.every((prime) => n % prime)) primes.push(n);
+  const fraction = (root: number) => (root % 1) * 2 ** 32;
+  return [
+    Int32Array.from(primes.slice(0, 8), (prime) => fraction(prime ** 0.5)),
+    Int32Array.from(primes, (prime) => fraction(Math.cbrt(prime))),
+  ];
+}
+
+/** For browsers, and for a Node without `process.getBuiltinModule`. */
+export class PortableSha256 implements Sha256 {
+  readonly #state = beginning.slice();
+  readonly #words = new Int32Array(64);
+  /** What came and does not make a block yet. */
+  readonly #block = new Uint8Array(64);
+  #length = 0;
+
+  update(bytes: Uint8Array): this {
+    let used = this.#length % 64;
+    this.#length += bytes.length;
+    for (let at = 0; at < bytes.length; ) {
+      const part = bytes.subarray(at, at + 64 - used);
+      this.#block.set(part, used);
+      at += part.length;
+      used += part.length;
+      if (used < 64) return this;
+      this.#mix();
+      used = 0;
+    }
+    return this;
+  }
+
+  digest(): Uint8Array {
+    const length = this.#length;
+    const end = new Uint8Array(8 + ((119 - (length % 64)) % 64) + 1);
+    end[0] = 0x80;
+    const view = new DataView(end.buffer);
+    view.setUint32(end.length - 8, length / 2 ** 29);
+    view.setUint32(end.length - 4, length << 3);
+    this.update(end);
+    const digest = new DataView(new ArrayBuffer(32));
+    this.#state.forEach((word, n) => {
+      digest.setInt32(n * 4, word);
+    });
+    return new Uint8Array(digest.buffer);
+  }
+
+  #mix(): void {
+    const w = this.#words;
+    const view = new DataView(this.#block.buffer);
+    for (let n = 0; n < 16; n += 1) w[n] = view.getInt32(n * 4);
+    for (let n = 16; n < 64; n += 1) {
+      const [x, y] = [w[n - 15] as number, w[n - 2] as number];
+      const s0 = turned(x, 7) ^ turned(x, 18) ^ (x >>> 3);
+      const s1 = turned(y, 17) ^ turned(y, 19) ^ (y >>> 10);
+      w[n] = (w[n - 16] as number) + s0 + (w[n - 7] as number) + s1;
+    }
+    let [a, b, c, d, e, f, g, h] = this.#state as unknown as EightWords;
+    for (let n = 0; n < 64; n += 1) {
+      const s1 = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25);
+      const t1 = (h + s1 + ((e & f) ^ (~e & g)) + (constants[n] as number) + (w[n] as number)) | 0;
+      const t2 = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      h = g;
+      g = f;
+      f = e;
+      e = (d + t1) | 0;
+      d = c;
+      c = b;
+      b = a;
+      a = (t1 + t2) | 0;
+    }
+    [a, b, c, d, e, f, g, h].forEach((word, n) => {
+      this.#state[n] = (this.#state[n] as number) + word;
+    });
+  }
+}
+
+type EightWords = [number, number, number, number, number, number, number, number];
+
+/** A word turned to the right. */
+function turned(word: number, by: number): number {
+  return (word >>> by) | (word << (32 - by));
 }

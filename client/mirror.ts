@@ -1,12 +1,10 @@
 // A collection that is followed: a snapshot, then what changes, each step whole and proven before it is given.
 
-import type { Change, ReadVersion } from './answers.ts';
 import { type Connection, growing, type Patience } from './connection.ts';
 import { type Digest, numberOf, SetDigest } from './digests.ts';
-import { readLines, recordIn } from './lines.ts';
+import type { Change, ReadVersion } from './lists.ts';
+import { type AnyRecord, idOf, readLines, readPages, recordIn } from './lists.ts';
 import { MedrefError, mismatch, notTheVersion, otherContent } from './medref-error.ts';
-import { readPages } from './pages.ts';
-import { type AnyRecord, idOf } from './records.ts';
 
 export interface MirrorOptions {
   /** The version that you have a copy of: the first step is then what changed since. */

@@ -1,7 +1,7 @@
 // The keys that record which versions a collection has: whether they are intact, and how they are repaired.
 
 import { execute, type Redis } from '../shared/redis/connections.ts';
-import { DamagedKeyError, isWrongType, parseStored } from '../shared/redis/damage.ts';
+import { DamagedKeyError, isWrongType, parseStored } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
 import { type Held, type Leaving, retain, type Write, writeLocked } from '../shared/store/scripts.ts';
 import { parseVersion } from '../shared/store/versions.ts';

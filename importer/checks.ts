@@ -1,7 +1,7 @@
 // The checks that a staged version must pass before it is published, in the order in which they are reported.
 
-import { counted } from '../shared/format.ts';
 import type { LiveVersion } from '../shared/store/versions.ts';
+import { counted } from '../shared/text.ts';
 import type { DiffCounts } from './diff.ts';
 import type { StagedVersion } from './stage.ts';
 

@@ -1,12 +1,12 @@
 // The diff of two contents: which records differ, as counts and change sets for a publication, or record by record.
 
-import { differingMembers } from '../shared/differing-members.ts';
 import { execute, type Redis } from '../shared/redis/connections.ts';
+import { rangeIds } from '../shared/store/block.ts';
 import { type ChangeSetFacts, changeSetText, entrySum, factsField } from '../shared/store/change-sets.ts';
 import { type CollectionKeys, type ContentName, changeSetKeys, type PartKeys } from '../shared/store/keys.ts';
-import { rangeIds } from '../shared/store/packed-ids.ts';
 import { type BegunVersion, compare, NotPublishedError } from '../shared/store/scripts.ts';
 import type { StoredContent, Version } from '../shared/store/versions.ts';
+import { differingMembers } from '../shared/text.ts';
 
 /** How many ids one command compares: it takes Redis less than a millisecond even if all of their records differ. */
 const idsAtOnce = 100;

@@ -30,8 +30,7 @@ import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from
 import { type StagedVersion, VersionWriter } from './stage.ts';
 import type { UpstreamLimits } from './upstream/access.ts';
 import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
-import { createUpstream } from './upstream/upstream.ts';
-import { readValidators, storedValidators } from './validators.ts';
+import { createUpstream, readValidators, storedValidators } from './upstream/upstream.ts';
 
 /** What an import works with. */
 export interface ImportOptions {

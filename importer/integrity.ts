@@ -2,14 +2,12 @@
 
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { futureVersionWarning } from '../shared/clock-skew.ts';
 import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { isWrongType } from '../shared/redis/damage.ts';
-import { blockText, isBlockOf, openBlock } from '../shared/store/block.ts';
+import { isWrongType } from '../shared/redis/failures.ts';
+import { blockText, isBlockOf, openBlock, rangeIds, unpackIds } from '../shared/store/block.ts';
 import { countDamage, partsOf } from '../shared/store/completeness.ts';
 import type { CollectionKeys, ContentKeys } from '../shared/store/keys.ts';
-import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
 import { StagedLostError } from '../shared/store/scripts.ts';
 import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
 import {
@@ -20,6 +18,7 @@ import {
   type StoredContent,
   type Version,
 } from '../shared/store/versions.ts';
+import { futureVersionWarning } from '../shared/time.ts';
 
 /** How many ranges of a list are read at once, and how many names or values of an index. */
 const rangesAtOnce = 5;

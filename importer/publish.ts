@@ -1,13 +1,13 @@
 // Publishes a version: gives it a date and a document, decides what leaves the kept versions, and moves the live pointer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isInFuture } from '../shared/clock-skew.ts';
 import { beside, type Redis } from '../shared/redis/connections.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
 import { sizesOf } from '../shared/store/completeness.ts';
 import type { Hold } from '../shared/store/import-locks.ts';
 import { type Conclusion, type Held, type Leaving, publish, retain } from '../shared/store/scripts.ts';
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../shared/store/versions.ts';
+import { isInFuture } from '../shared/time.ts';
 
 /** How long a content that is not kept any more can still be read, in ms: longer than the longest request. */
 export const graceMs = 60_000;

@@ -1,6 +1,6 @@
 // The report of one import: how it is made, how it enters the import history, and what the history says later.
 
-import { knownTime } from '../shared/clock-skew.ts';
+import type { Reject, RejectsHeader } from '../shared/import-history.ts';
 import {
   type HistoryEntry,
   historyCap,
@@ -8,12 +8,12 @@ import {
   type ImportReport,
   readHistory,
 } from '../shared/import-history.ts';
-import type { Reject, RejectsHeader } from '../shared/last-rejects.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { isWrongType } from '../shared/redis/damage.ts';
+import { isWrongType } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
 import type { Conclusion } from '../shared/store/scripts.ts';
-import { truncate } from '../shared/truncate.ts';
+import { truncate } from '../shared/text.ts';
+import { knownTime } from '../shared/time.ts';
 import type { Validators } from './upstream/body.ts';
 
 export type { ImportOutcome, ImportReport } from '../shared/import-history.ts';

@@ -3,11 +3,10 @@
 
 import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { blockLines, openBlock } from '../shared/store/block.ts';
+import { blockLines, openBlock, rangeIds, unpackIds } from '../shared/store/block.ts';
 import { readChangeSet } from '../shared/store/change-sets.ts';
 import type { LockHolder } from '../shared/store/import-locks.ts';
 import { type CollectionKeys, changeSetKeys, collectionKeys, contentKeys } from '../shared/store/keys.ts';
-import { rangeIds, unpackIds } from '../shared/store/packed-ids.ts';
 import { discard, discardAll, retain, type Write, writeLocked } from '../shared/store/scripts.ts';
 import {
   currentFormat,

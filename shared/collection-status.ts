@@ -1,16 +1,16 @@
 // The status of collections: what Redis holds, what is wrong, and the commands that help.
 
-import { futureCheckWarning, futureVersionWarning, knownTime } from './clock-skew.ts';
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
-import { ageText, count, counted } from './format.ts';
 import { type PastImport, readHistory } from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
-import { damageIn } from './redis/damage.ts';
+import { damageIn } from './redis/failures.ts';
 import { countDamage } from './store/completeness.ts';
 import { type Hold, type LockHolder, readHold, readLockHolder } from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
 import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
+import { ageText, count, counted } from './text.ts';
+import { futureCheckWarning, futureVersionWarning, knownTime } from './time.ts';
 
 /** The state of the live version, by its document, the counts of its parts, and the marks of `verify`. */
 export type LiveStatus = 'ok' | 'missing' | 'incomplete' | 'damaged' | 'unknown format';

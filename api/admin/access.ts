@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import Boom from '@hapi/boom';
 import { LRUCache } from 'lru-cache';
-import { networkOf } from '../requests/client-address.ts';
+import { networkOf } from '../proxy.ts';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');

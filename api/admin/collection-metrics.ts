@@ -1,10 +1,9 @@
 // Gauges of the collections, which every scrape reads from Redis; if Redis is unavailable, there is only medref_redis_up.
 
 import { Gauge, type Registry } from 'prom-client';
-import { knownTime } from '../../shared/clock-skew.ts';
 import type { CollectionState } from '../../shared/collection-status.ts';
 import type { ImportOutcome, PastImport } from '../../shared/import-history.ts';
-import { withTimeout } from '../../shared/with-timeout.ts';
+import { knownTime, withTimeout } from '../../shared/time.ts';
 
 /** Reads the state of all served collections, each with its whole import history. */
 export type ReadStates = () => Promise<readonly CollectionState[]>;

@@ -10,8 +10,8 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client';
-import type { AnsweredRequest } from '../http.ts';
-import { type ServiceErrorCause, serviceErrorCauses } from '../service-error.ts';
+import { type ServiceErrorCause, serviceErrorCauses } from '../errors.ts';
+import type { CompletedRequest } from '../http.ts';
 import { collectionMetrics, type ReadStates } from './collection-metrics.ts';
 
 /** Upper ends of the buckets of round trips and of requests, in s. */
@@ -28,7 +28,7 @@ const none = 'none';
 export interface Metrics {
   readonly registry: Registry;
   /** Counts one request when its response ends. */
-  countRequest(request: AnsweredRequest): void;
+  countRequest(request: CompletedRequest): void;
   /** Records the round trip of a Redis command, in ms. */
   timeRedis(ms: number): void;
   /** Adds the gauges of the collections. */
@@ -102,7 +102,7 @@ export function createMetrics(): Metrics {
 }
 
 /** Registers the metrics of requests. @returns a function that counts a request when its response ends */
-export function requestMetrics(registry: Registry): (request: AnsweredRequest) => void {
+export function requestMetrics(registry: Registry): (request: CompletedRequest) => void {
   const registers = [registry];
   const requests = new Counter({
     name: 'medref_http_requests_total',

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { FixedBody } from '../reply/fixed-answer.ts';
+import type { FixedBody } from '../reply/reply.ts';
 
 /** Nothing but what this listener has; images are in the style sheet. Nobody may frame the page: keys are entered in it. */
 const policy = [

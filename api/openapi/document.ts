@@ -6,9 +6,9 @@ import {
   lineParameters,
   otherListParameters,
   recordParameters,
+  searchParameters,
   versionParameters,
-} from '../requests/route-parameters.ts';
-import { searchParameters } from '../requests/search-parameters.ts';
+} from '../query.ts';
 import {
   collectionSchemas,
   dataResponses,

@@ -2,10 +2,8 @@
 
 import { type Collection, exactTypes } from '../../shared/collections/define.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/collections/rules.ts';
-import { maxPerPage } from '../requests/paging.ts';
-import { maxWait } from '../requests/parameters.ts';
-import type { TakenParameters } from '../requests/route-parameters.ts';
-import { maxIds, maxNameLength } from '../requests/search-parameters.ts';
+import type { TakenParameters } from '../query.ts';
+import { maxIds, maxNameLength, maxPerPage, maxWait } from '../query.ts';
 
 /** A part of the document. */
 export type Part = Readonly<Record<string, unknown>>;

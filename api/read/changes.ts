@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { readChangeSet } from '../../shared/store/change-sets.ts';
 import type { CollectionKeys, PartKeys } from '../../shared/store/keys.ts';
-import type { ContentCache } from './content-cache.ts';
+import type { ContentCache } from './records.ts';
 import { type ReadTarget, VersionGoneError } from './versions.ts';
 
 /** What became of a record between two versions. */

@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { differingMembers } from '../../shared/differing-members.ts';
+import { differingMembers } from '../../shared/text.ts';
 import { type ChangeKind, changeKinds } from './changes.ts';
 import type { ReadModel } from './read-model.ts';
 import type { ReadTarget } from './versions.ts';

@@ -2,7 +2,7 @@
 
 import type { Collection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { damageIn } from '../../shared/redis/damage.ts';
+import { damageIn } from '../../shared/redis/failures.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/store/versions.ts';
 import type { Replica } from './replica.ts';

@@ -6,11 +6,9 @@ import { type Block, blockRecords } from '../../shared/store/block.ts';
 import type { Search } from '../../shared/store/search-index.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { type ChangeKind, type ChangeList, Changes, changeKinds } from './changes.ts';
-import { ContentCache } from './content-cache.ts';
-import { HmgetBatcher } from './hmget-batcher.ts';
 import type { LiveVersions } from './live-versions.ts';
 import { PublicationWaits } from './publication-waits.ts';
-import { Records, type Span } from './records.ts';
+import { ContentCache, HmgetBatcher, Records, type Span } from './records.ts';
 import { SearchIndex } from './search.ts';
 import { DamagedError, MissingPartError, type ReadTarget, Versions } from './versions.ts';
 

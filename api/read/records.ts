@@ -1,9 +1,15 @@
-// Reads the records of a content as they are stored: in blocks, by their places in the list, or by their ids.
+// Reads records of a content: blocks by position, records by id; batched into one HMGET, and kept in one cache.
 
-import { type Block, blockLines, blockRecords, openBlock } from '../../shared/store/block.ts';
-import { idBytes, unpackIds } from '../../shared/store/packed-ids.ts';
-import type { ContentCache } from './content-cache.ts';
-import type { HmgetBatcher } from './hmget-batcher.ts';
+import { LRUCache } from 'lru-cache';
+import type { Redis } from '../../shared/redis/connections.ts';
+import {
+  type Block,
+  blockLines,
+  blockRecords,
+  idBytes,
+  openBlock,
+  unpackIds,
+} from '../../shared/store/block.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
 
 /** Which part of a list is wanted: from an index, from 0, and how many elements at most. */
@@ -92,3 +98,109 @@ function ownCopy(bytes: Buffer): Buffer {
 }
 
 const newLine = Buffer.from('\n');
+
+/** A command is sent once it has this many fields: a longer one would hold up others in Redis. */
+const maxFields = 500;
+
+/** The fields of one hash that were asked for in this turn. */
+interface Batch {
+  readonly fields: string[];
+  readonly reply: Promise<(Buffer | null)[]>;
+  send(): void;
+}
+
+/** Reads fields of hashes by one connection, which is borrowed. */
+export class HmgetBatcher {
+  readonly #redis: Redis;
+  readonly #batches = new Map<string, Batch>();
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Returns the values of fields in their order; `null` for a field that is missing. Throws what the connection throws. */
+  async get(key: string, fields: readonly string[]): Promise<(Buffer | null)[]> {
+    if (fields.length === 0) return [];
+    const batch = this.#batches.get(key) ?? this.#begin(key);
+    const from = batch.fields.length;
+    for (const field of fields) batch.fields.push(field);
+    const until = batch.fields.length;
+    if (until >= maxFields) this.#send(key, batch);
+    const values = await batch.reply;
+    return values.length === fields.length ? values : values.slice(from, until);
+  }
+
+  #begin(key: string): Batch {
+    // The first batch of a turn sends all batches of that turn, so that they leave in one write.
+    if (this.#batches.size === 0) atEndOfTurn(() => this.#sendAll());
+    const fields: string[] = [];
+    let send = () => {};
+    const reply = new Promise<(Buffer | null)[]>((resolve, reject) => {
+      send = () => void this.#redis.hmgetBuffer(key, ...fields).then(resolve, reject);
+    });
+    const batch: Batch = { fields, reply, send };
+    this.#batches.set(key, batch);
+    return batch;
+  }
+
+  #send(key: string, batch: Batch): void {
+    this.#batches.delete(key);
+    batch.send();
+  }
+
+  #sendAll(): void {
+    for (const [key, batch] of this.#batches) this.#send(key, batch);
+  }
+}
+
+let waiting: (() => void)[] = [];
+
+/** Acts at the end of this turn of the event loop, after all requests of the turn, in the order of the calls. */
+export function atEndOfTurn(act: () => void): void {
+  if (waiting.length === 0) setImmediate(endTurn);
+  waiting.push(act);
+}
+
+function endTurn(): void {
+  const acts = waiting;
+  waiting = [];
+  for (const act of acts) act();
+}
+
+/** How many bytes are remembered in one process. */
+const defaultBytes = 64_000_000;
+
+/** A value with the memory that it takes. */
+interface Sized<Value> {
+  readonly value: Value;
+  /** In bytes; a value of 0 is not remembered. */
+  readonly size: number;
+}
+
+/** A cache of blocks, orders of lists and lists of changes, by names that begin with a content's. */
+export class ContentCache {
+  readonly #known: LRUCache<string, Sized<unknown>>;
+  readonly #reading = new Map<string, Promise<Sized<unknown>>>();
+
+  constructor(bytes = defaultBytes) {
+    this.#known = new LRUCache({ maxSize: bytes, sizeCalculation: ({ size }) => size });
+  }
+
+  /** Returns the value of a name, which always has the same type. Reads it once for all who ask at the same time. */
+  async get<Value>(name: string, read: () => Promise<Sized<Value>>): Promise<Value> {
+    const known = this.#known.get(name) ?? (await (this.#reading.get(name) ?? this.#read(name, read)));
+    return known.value as Value;
+  }
+
+  async #read<Value>(name: string, read: () => Promise<Sized<Value>>): Promise<Sized<Value>> {
+    const reading = read();
+    this.#reading.set(name, reading);
+    try {
+      const found = await reading;
+      if (found.size > 0) this.#known.set(name, found);
+      return found;
+    } finally {
+      this.#reading.delete(name);
+    }
+  }
+}

@@ -10,9 +10,7 @@ import {
   prefixBounds,
   type Search,
 } from '../../shared/store/search-index.ts';
-import type { ContentCache } from './content-cache.ts';
-import type { HmgetBatcher } from './hmget-batcher.ts';
-import type { Span } from './records.ts';
+import type { ContentCache, HmgetBatcher, Span } from './records.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
 
 /** What a search found. */

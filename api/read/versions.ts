@@ -2,7 +2,7 @@
 
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { DamagedKeyError, damageIn } from '../../shared/redis/damage.ts';
+import { DamagedKeyError, damageIn } from '../../shared/redis/failures.ts';
 import { type CollectionKeys, type ContentKeys, type PartKeys, servedKeys } from '../../shared/store/keys.ts';
 import {
   currentFormat,

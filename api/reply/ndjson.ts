@@ -6,10 +6,10 @@ import { createGzip } from 'node:zlib';
 import type { Request, ResponseToolkit } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import { requestIdOf } from '../http.ts';
-import { prefersToJson } from '../requests/media-types.ts';
-import { type Answer, acceptsGzip, fieldsOf } from './answer.ts';
+import { prefersToJson } from '../query.ts';
 import { onTheFly } from './body.ts';
-import { digestFields } from './digests.ts';
+import { digestFields } from './envelope.ts';
+import { type Answer, acceptsGzip, fieldsOf } from './reply.ts';
 
 const mediaType = 'application/x-ndjson';
 

@@ -4,29 +4,27 @@ import Boom from '@hapi/boom';
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
-import { withTimeout } from '../../shared/with-timeout.ts';
+import { withTimeout } from '../../shared/time.ts';
 import { type KnownKeys, keyOf, unauthorized } from '../auth.ts';
 import { answerWithinMs, type TracedResponse } from '../http.ts';
-import type { ChangeRange, ReadModel } from '../read/read-model.ts';
-import type { ReadTarget } from '../read/versions.ts';
-import { type Answer, answer, isHeld, type MadeAnswer, notModified, validatorsOf } from '../reply/answer.ts';
-import { listBody, sharedBody } from '../reply/body.ts';
-import { digestFields } from '../reply/digests.ts';
-import { changeElement, listEnd, listStart } from '../reply/envelope.ts';
-import { pageLinks, pageMeta } from '../reply/page-links.ts';
-import { SharedWork } from '../reply/shared-work.ts';
-import { baseUrlOf } from '../requests/base-url.ts';
-import { type PageRequest, readPageRequest } from '../requests/paging.ts';
+import { baseUrlOf } from '../proxy.ts';
 import {
+  changeParameters,
   countTakes,
   maxWait,
   missingParameter,
+  type PageRequest,
   readCount,
+  readPageRequest,
   readParameters,
   readPin,
   readWait,
-} from '../requests/parameters.ts';
-import { changeParameters } from '../requests/route-parameters.ts';
+} from '../query.ts';
+import type { ChangeRange, ReadModel } from '../read/read-model.ts';
+import type { ReadTarget } from '../read/versions.ts';
+import { listBody, sharedBody } from '../reply/body.ts';
+import { changeElement, digestFields, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
+import { type Answer, answer, isHeld, type MadeAnswer, notModified, validatorsOf } from '../reply/reply.ts';
 
 /** What is asked for, but for the version that it ends at. */
 interface ChangesAsked extends PageRequest {
@@ -148,4 +146,18 @@ function answerOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeR
     ...headOf(asked, version),
     body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
   };
+}
+
+/** Shares work that is under way; nothing is remembered of what has ended. */
+export class SharedWork<Result> {
+  readonly #underWay = new Map<string, Promise<Result>>();
+
+  /** What comes of the work of this name, which is begun unless it is under way. */
+  get(name: string, begin: () => Promise<Result>): Promise<Result> {
+    const underWay = this.#underWay.get(name);
+    if (underWay) return underWay;
+    const work = begin().finally(() => this.#underWay.delete(name));
+    this.#underWay.set(name, work);
+    return work;
+  }
 }

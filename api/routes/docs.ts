@@ -2,9 +2,11 @@
 
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
+import type { ServedCollection } from '../../shared/collections/define.ts';
 import { docsFiles, docsPage } from '../openapi/docs-page.ts';
-import { fixedAnswer } from '../reply/fixed-answer.ts';
-import { prefersToJson } from '../requests/media-types.ts';
+import { openApiText } from '../openapi/document.ts';
+import { prefersToJson } from '../query.ts';
+import { fixedAnswer } from '../reply/reply.ts';
 
 export function docsRoutes(): ServerRoute[] {
   const answers = new Map(Object.entries(docsFiles()).map(([name, file]) => [name, fixedAnswer(file)]));
@@ -34,3 +36,21 @@ export const homeRoute: ServerRoute = {
     return h.redirect('docs').header('cache-control', 'no-cache').vary('Accept');
   },
 };
+
+export function openApiRoute(served: readonly ServedCollection[]): ServerRoute {
+  // Made for the first who asks: it takes a third of what the start of an API does, and few ask.
+  let answer: ReturnType<typeof fixedAnswer> | undefined;
+  const made = () => {
+    const text = openApiText(served.map(({ collection }) => collection));
+    return fixedAnswer({ type: 'application/json', bytes: Buffer.from(text) });
+  };
+  return {
+    method: 'GET',
+    path: '/openapi.json',
+    options: { auth: false },
+    handler: (request, h) => {
+      answer ??= made();
+      return answer(request, h);
+    },
+  };
+}

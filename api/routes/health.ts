@@ -3,11 +3,10 @@
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import { plainReason, refusalKind } from '../../shared/redis/failures.ts';
+import { NotReadyError } from '../errors.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { NoVersionError } from '../read/versions.ts';
-import { singleEnvelope } from '../reply/envelope.ts';
-import { jsonResponse } from '../reply/json-response.ts';
-import { NotReadyError } from '../service-error.ts';
+import { jsonResponse, singleEnvelope } from '../reply/envelope.ts';
 
 /** What is known of Redis. */
 interface RedisHealth {

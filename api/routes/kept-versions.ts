@@ -3,16 +3,12 @@
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
+import { baseUrlOf } from '../proxy.ts';
+import { readPageRequest, readParameters, versionParameters } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
-import { answer, validatorsOf } from '../reply/answer.ts';
 import { listBody } from '../reply/body.ts';
-import { digestFields, digestsOf } from '../reply/digests.ts';
-import { listEnd, listStart } from '../reply/envelope.ts';
-import { pageLinks, pageMeta } from '../reply/page-links.ts';
-import { baseUrlOf } from '../requests/base-url.ts';
-import { readPageRequest } from '../requests/paging.ts';
-import { readParameters } from '../requests/parameters.ts';
-import { versionParameters } from '../requests/route-parameters.ts';
+import { digestFields, digestsOf, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
+import { answer, validatorsOf } from '../reply/reply.ts';
 
 export function versionsRoute(
   served: ServedCollection,

@@ -3,18 +3,23 @@
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../../shared/collections/define.ts';
+import { baseUrlOf } from '../proxy.ts';
+import {
+  lineParameters,
+  listParameters,
+  otherParameters,
+  pagingParameters,
+  readIds,
+  readPageRequest,
+  readParameters,
+  readPin,
+  readSearch,
+} from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
-import { answer, isHeld, notModified, validatorsOf } from '../reply/answer.ts';
 import { listBody } from '../reply/body.ts';
-import { digestFields } from '../reply/digests.ts';
-import { listEnd, listStart } from '../reply/envelope.ts';
+import { digestFields, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
 import { answerLines, prefersNdjson } from '../reply/ndjson.ts';
-import { pageLinks, pageMeta } from '../reply/page-links.ts';
-import { baseUrlOf } from '../requests/base-url.ts';
-import { pagingParameters, readPageRequest } from '../requests/paging.ts';
-import { otherParameters, readParameters, readPin } from '../requests/parameters.ts';
-import { lineParameters, listParameters } from '../requests/route-parameters.ts';
-import { readIds, readSearch } from '../requests/search-parameters.ts';
+import { answer, isHeld, notModified, validatorsOf } from '../reply/reply.ts';
 
 export function listRoute(
   served: ServedCollection,

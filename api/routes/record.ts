@@ -3,12 +3,11 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
+import { quoted, readId, readParameters, readPin, recordParameters } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
-import { answer, validatorsOf } from '../reply/answer.ts';
 import { plainBody } from '../reply/body.ts';
 import { singleEnvelope } from '../reply/envelope.ts';
-import { quoted, readId, readParameters, readPin } from '../requests/parameters.ts';
-import { recordParameters } from '../requests/route-parameters.ts';
+import { answer, validatorsOf } from '../reply/reply.ts';
 
 export function recordRoute(served: ServedCollection, readModel: ReadModel): ServerRoute {
   const { name } = served.collection;

@@ -8,8 +8,6 @@ import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { type Collection, urlSetting } from '../../shared/collections/define.ts';
-import { escapeControls } from '../../shared/escapes.ts';
-import { count } from '../../shared/format.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import {
   isRedisUnavailable,
@@ -17,10 +15,10 @@ import {
   RedisUnavailableError,
   refusalKind,
 } from '../../shared/redis/failures.ts';
+import { count, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, createLogger, exitCodes, operator, UsageError } from '../context.ts';
-import { type OutputOptions, print, wrapped } from '../output.ts';
-import { createProgress } from '../progress.ts';
+import { createProgress, type OutputOptions, print, wrapped } from '../output.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(

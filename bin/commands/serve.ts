@@ -1,6 +1,7 @@
 // medref serve: runs the API in this process or in several, and the admin listener.
 
 import type { AddressInfo } from 'node:net';
+import { ServiceErrorLog } from '../../api/admin/logs.ts';
 import { createMetrics, type MetricValues, WorkerMetrics } from '../../api/admin/metrics.ts';
 import {
   type AdminServer,
@@ -8,7 +9,6 @@ import {
   type DashboardSources,
   type ScrapedMetrics,
 } from '../../api/admin/server.ts';
-import { ServiceErrorLog } from '../../api/admin/service-error-log.ts';
 import { VersionComparison } from '../../api/read/compared-versions.ts';
 import {
   addressOf,
@@ -19,8 +19,8 @@ import {
   type Watchers,
 } from '../../api/service.ts';
 import { isWorker, joinPrimary, WorkerPool } from '../../api/workers.ts';
-import { settingWarnings } from '../../config/setting-warnings.ts';
 import type { Settings } from '../../config/settings.ts';
+import { settingWarnings } from '../../config/settings.ts';
 import { readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { historyCap } from '../../shared/import-history.ts';

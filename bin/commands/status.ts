@@ -1,13 +1,15 @@
-// medref status: live versions, their age, the last imports, who imports now, and what to do next.
+// The commands status and rejects.
 
-import { settingWarnings } from '../../config/setting-warnings.ts';
+import { settingWarnings } from '../../config/settings.ts';
 import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
 import { type CollectionStatus, evaluate, readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
-import { escapeControls } from '../../shared/escapes.ts';
-import { age, count } from '../../shared/format.ts';
+import { type LastRejects, readLastRejects } from '../../shared/import-history.ts';
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
+import { collectionKeys } from '../../shared/store/keys.ts';
+import { age, count, counted, escapeControls } from '../../shared/text.ts';
+import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, withRedis } from '../context.ts';
 import { type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
 
@@ -110,4 +112,29 @@ function imports({ collection, derivedFrom, lastImports }: CollectionStatus): st
       ]),
     ),
   ];
+}
+
+/** Prints the rejects of a collection's last import. @returns the exit code */
+export async function rejectsCommand(
+  context: CommandContext,
+  name: string,
+  options: OutputOptions,
+): Promise<number> {
+  const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'rejects'));
+  const last = await withRedis(context.settings, (redis) => readLastRejects(redis, keys));
+  const { total, rejects } = last;
+  print(context, { total, rejects }, options, () => describe(name, last));
+  return exitCodes.done;
+}
+
+function describe(name: string, { total, endedAt, rejects }: LastRejects): string {
+  if (endedAt === null) return `No import of ${name} has read anything yet.`;
+  const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
+  const lines = rejects.map(({ position, path, reason, raw }) => `${position}: ${path} ${reason}: ${raw}`);
+  return [
+    `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}${shown}.`,
+    ...lines,
+  ]
+    .map(escapeControls)
+    .join('\n');
 }

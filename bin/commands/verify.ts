@@ -3,9 +3,9 @@
 import { isDamaged, repair, type Verification, verify } from '../../importer/verify.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Collection } from '../../shared/collections/define.ts';
-import { counted } from '../../shared/format.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
+import { counted } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, LockedError, withRedis } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';

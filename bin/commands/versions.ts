@@ -1,11 +1,31 @@
-// medref versions: the kept versions of a collection, latest first.
+// The commands versions, rollback and diff.
 
-import { count } from '../../shared/format.ts';
-import { servedKeys } from '../../shared/store/keys.ts';
-import { contentOf, readKeptVersions, readLiveVersion, versionOf } from '../../shared/store/versions.ts';
-import { collectionNamed } from '../arguments.ts';
-import { type CommandContext, exitCodes, withRedis } from '../context.ts';
-import { type OutputOptions, print, table } from '../output.ts';
+import { once } from 'node:events';
+import { diffVersions, type VersionDiff } from '../../importer/diff.ts';
+import { liftHold, type RolledBack, rollBack, VersionRequiredError } from '../../importer/rollback.ts';
+import { createWebhook } from '../../importer/webhook.ts';
+import type { ServedCollection } from '../../shared/collections/define.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { type CollectionKeys, collectionKeys, servedKeys } from '../../shared/store/keys.ts';
+import {
+  contentOf,
+  readKeptVersions,
+  readLiveVersion,
+  type Version,
+  versionOf,
+} from '../../shared/store/versions.ts';
+import { count, escapeControls, escapeJson } from '../../shared/text.ts';
+import { collectionNamed, importedCollectionNamed } from '../arguments.ts';
+import {
+  type CommandContext,
+  createLogger,
+  exitCodes,
+  LockedError,
+  operator,
+  UsageError,
+  withRedis,
+} from '../context.ts';
+import { type OutputOptions, print, table, wrapped } from '../output.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */
 export async function versionsCommand(
@@ -41,4 +61,181 @@ export async function versionsCommand(
     ),
   );
   return exitCodes.done;
+}
+
+/** Publishes the content of a kept version again. @returns the exit code */
+export async function rollbackCommand(
+  context: CommandContext,
+  name: string,
+  { to, dryRun = false, ...options }: OutputOptions & { to?: number; dryRun?: boolean },
+): Promise<number> {
+  const collection = importedCollectionNamed(name, 'rollback');
+  const { settings } = context;
+  const logger = createLogger(context).child({ by: operator(), collection: name });
+  logger.info({ to: to ?? null, dryRun }, 'A rollback begins.');
+  const result = await withRedis(settings, (redis) =>
+    rollBack(collection, { redis, keyPrefix: settings.keyPrefix, to: to ?? null, dryRun }),
+  ).catch((error: Error) => {
+    throw error instanceof VersionRequiredError ? new UsageError(error.message) : error;
+  });
+  const { outcome } = result;
+  if (result.outcome === 'locked') {
+    logger.info({ outcome }, 'The rollback has ended.');
+    const { holder, since } = result.lock;
+    throw new LockedError(
+      `The lock of ${name} is held by ${holder} since ${since}. Try again when it has ended.`,
+    );
+  }
+  if (result.outcome === 'unchanged') {
+    const { version } = result;
+    logger.info({ outcome, version }, 'The rollback has ended.');
+    print(
+      context,
+      { collection: name, outcome, version },
+      options,
+      () => `${name}: version ${version} is live and has that content already; nothing was done`,
+    );
+    return exitCodes.done;
+  }
+  const { report, contentOf, totalCount, previousTotalCount } = result;
+  const { version, previousVersion, added, changed, removed, warnings } = report;
+  logger.info({ outcome, version, previousVersion, contentOf }, 'The rollback has ended.');
+  for (const warning of warnings) logger.warn(warning);
+  const webhook = createWebhook(settings, logger);
+  if (!dryRun) webhook.tell(report);
+  const versions = { version, contentOf, previousVersion };
+  const counts = { previousTotalCount, totalCount, added, changed, removed };
+  print(context, { collection: name, outcome, ...versions, ...counts }, options, () =>
+    rollbackText(name, result),
+  );
+  await webhook.finish();
+  return exitCodes.done;
+}
+
+/** Returns from what to what it went, what changed, and how the pause ends, as lines for people. */
+function rollbackText(
+  name: string,
+  { report, contentOf, totalCount, previousTotalCount }: RolledBack,
+): string {
+  const { version, previousVersion, added, changed, removed, warnings } = report;
+  const diff = `${count(added)} added, ${count(changed)} changed, ${count(removed)} removed`;
+  const from = `from ${previousVersion} (${count(previousTotalCount)} records)`;
+  const to = `to the content of ${contentOf} (${count(totalCount)} records)`;
+  const sentences =
+    version === null
+      ? [`dry run: would roll back ${from} ${to}: ${diff}. Nothing was changed.`]
+      : [
+          `rolled back ${from} ${to}, now served as ${version}: ${diff}.`,
+          ...warnings.map((warning) => `warning: ${warning}`),
+          `Scheduled imports are paused; "medref resume ${name}" resumes them.`,
+        ];
+  return sentences.map((sentence) => wrapped(`${name}: ${sentence}`, '  ', '')).join('\n');
+}
+
+/** Resumes the scheduled imports of a collection. @returns the exit code */
+export async function resumeCommand(
+  context: CommandContext,
+  name: string,
+  options: OutputOptions,
+): Promise<number> {
+  const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'resume'));
+  const wasPaused = await withRedis(context.settings, (redis) => liftHold(redis, keys));
+  createLogger(context).info({ by: operator(), collection: name, wasPaused }, 'The schedule was resumed.');
+  print(context, { collection: name, wasPaused }, options, () =>
+    wasPaused ? `${name}: scheduled imports are resumed` : `${name}: scheduled imports were not paused`,
+  );
+  return exitCodes.done;
+}
+
+/** Prints the difference as it is found, however large it is. @returns the exit code */
+export async function diffCommand(
+  context: CommandContext,
+  name: string,
+  options: OutputOptions & { from?: number; to?: number },
+): Promise<number> {
+  const served = collectionNamed(name);
+  const { keys, part } = servedKeys(context.settings.keyPrefix, served);
+  await withRedis(context.settings, async (redis) => {
+    const { from, to } = await chooseVersions(redis, keys, { name, served, ...options });
+    const diff = diffVersions(redis, part, from, to);
+    if (options.json) await printJson(writer(context), diff, { from, to });
+    else await printText(writer(context), diff, { from, to });
+  });
+  return exitCodes.done;
+}
+
+/** Two kept versions. */
+interface Compared {
+  readonly from: Version;
+  readonly to: Version;
+}
+
+/** Returns the versions to compare: by default the live one, and the one kept before it. */
+async function chooseVersions(
+  redis: Redis,
+  keys: CollectionKeys,
+  asked: { name: string; served: ServedCollection; from?: number; to?: number },
+): Promise<Compared> {
+  const [kept, live] = await Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]);
+  const numbers = kept.map(({ version }) => version).join(', ') || 'none';
+  const keptVersion = (number: number) => {
+    const found = kept.find(({ version }) => version === number);
+    const its = found && versionOf(asked.served, found);
+    if (its) return its;
+    throw new Error(`Version ${number} of ${asked.name} is not kept; these are: ${numbers}.`);
+  };
+  if (!live) throw new Error(`Nothing of ${asked.name} is live, so there is nothing to compare.`);
+  const to = keptVersion(asked.to ?? live.version);
+  if (asked.from !== undefined) return { from: keptVersion(asked.from), to };
+  const before = kept.findLast(({ version }) => version < to.version);
+  if (before) return { from: keptVersion(before.version), to };
+  throw new Error(
+    `No version of ${asked.name} before version ${to.version} is kept; name one with --from. Kept: ${numbers}.`,
+  );
+}
+
+async function printJson(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
+  await write(`{"from":${from.version},"to":${to.version}`);
+  for (const part of ['added', 'changed', 'removed'] as const) {
+    await write(`,"${part}":[`);
+    let separator = '';
+    for await (const item of diff[part]()) {
+      await write(separator + escapeJson(JSON.stringify(item)));
+      separator = ',';
+    }
+    await write(']');
+  }
+  await write('}\n');
+}
+
+async function printText(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
+  const writeLine = (line: string) => write(`${escapeControls(line)}\n`);
+  await write(`From version ${from.version} to version ${to.version}\n`);
+  const counts = { added: 0, changed: 0, removed: 0 };
+  for await (const record of diff.added()) {
+    counts.added += 1;
+    await writeLine(`+ ${JSON.stringify(record)}`);
+  }
+  for await (const { id, fields, before, after } of diff.changed()) {
+    counts.changed += 1;
+    await writeLine(`~ ${id} (${fields.join(', ')})`);
+    await writeLine(`  - ${JSON.stringify(before)}`);
+    await writeLine(`  + ${JSON.stringify(after)}`);
+  }
+  for await (const record of diff.removed()) {
+    counts.removed += 1;
+    await writeLine(`- ${JSON.stringify(record)}`);
+  }
+  await write(
+    `${count(counts.added)} added, ${count(counts.changed)} changed, ${count(counts.removed)} removed\n`,
+  );
+}
+
+type Write = (text: string) => Promise<void>;
+
+/** Writes to stdout, and waits for a slow reader, so that a large difference is not kept in memory. */
+function writer({ stdout }: CommandContext): Write {
+  return async (text) => {
+    if (!stdout.write(text)) await once(stdout, 'drain');
+  };
 }

@@ -1,10 +1,9 @@
 // Reads all records of a list in batches, page by page, and fails if the list changed, loops or is cut off.
 
 import { isDeepStrictEqual } from 'node:util';
-import { counted } from '../../shared/format.ts';
-import { truncate } from '../../shared/truncate.ts';
+import { counted, truncate } from '../../shared/text.ts';
+import { maxUrlLength, namedUrl, quoted, UpstreamError, urlText } from '../upstream/access.ts';
 import type { Arrival, UpstreamDocument, Validators } from '../upstream/body.ts';
-import { maxUrlLength, namedUrl, quoted, UpstreamError, urlText } from '../upstream/error.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } from './records.ts';
 

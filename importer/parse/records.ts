@@ -1,6 +1,6 @@
 // Finds the records in the text of one document: an array, an envelope with a `data` array, or JSON Lines.
 
-import { quoted } from '../upstream/error.ts';
+import { quoted } from '../upstream/access.ts';
 import { createTokenizer, type Flaw, type Token, ValueBuilder, writeTokens } from './values.ts';
 
 /** One element of the upstream's list, as it came. */

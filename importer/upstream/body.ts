@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
-import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './error.ts';
+import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './access.ts';
 
 /** What lets a later import ask whether a document has changed. */
 export interface Validators {

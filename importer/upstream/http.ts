@@ -6,18 +6,19 @@ import { PassThrough, pipeline, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 import type { Access, UpstreamLimits } from './access.ts';
-import { documentOf, type Found, hasLinesExtension, type Validators } from './body.ts';
 import {
   codeOf,
+  isLinkLocal,
   maxUrlLength,
   namedUrl,
   quoted,
+  refusingLinkLocal,
   seconds,
   slowAdvice,
   UpstreamError,
   urlText,
-} from './error.ts';
-import { isLinkLocal, refusingLinkLocal } from './link-local.ts';
+} from './access.ts';
+import { documentOf, type Found, hasLinesExtension, type Validators } from './body.ts';
 
 /** Sends requests to http(s) servers, over connections that it keeps until it is closed. */
 export interface HttpClient {

@@ -1,9 +1,8 @@
 // In: the URL of a list, and the version of it that is known. Out: what its upstream, if it is a medref, says of later ones;
 // it is asked to wait for one.
 
-import { upstreamLimits } from './access.ts';
+import { UpstreamError, upstreamLimits, urlText } from './access.ts';
 import { medrefVersion } from './body.ts';
-import { UpstreamError, urlText } from './error.ts';
 import { createHttpClient } from './http.ts';
 
 /** How long upstream is asked to wait, in s: proxies usually give up an answer after 60. */

@@ -1,9 +1,9 @@
 // API keys as they are stored, by their SHA-256 alone: made, listed, rotated and revoked by operators.
 
-import { hash, randomBytes } from 'node:crypto';
+import { hash, randomBytes, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { execute, type Redis } from '../redis/connections.ts';
-import { parseStored } from '../redis/damage.ts';
-import { makeKeyText } from './api-key-text.ts';
+import { parseStored } from '../redis/failures.ts';
 import { apiKeyKeys } from './keys.ts';
 import { type KeyReplacement, replaceKey } from './scripts.ts';
 
@@ -224,4 +224,26 @@ async function announce(redis: Redis, keyPrefix: string, id: string): Promise<vo
 /** What a key is stored under: keys are random, so a quick hash will do. */
 export function digestOf(key: string): string {
   return hash('sha256', key);
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** 62^43 is more than 2^256. */
+const secretLength = 43;
+
+/** 62^6 is more than 2^32. */
+const checkLength = 6;
+
+/** Makes a key: `medref_`, 43 random characters, and their CRC-32 in 6 characters. */
+export function makeKeyText(): string {
+  const secret = Array.from({ length: secretLength }, () => digits[randomInt(digits.length)]).join('');
+  return `medref_${secret}${checkOf(secret)}`;
+}
+
+/** Returns the CRC-32 of a text in base 62. */
+function checkOf(secret: string): string {
+  let check = '';
+  for (let rest = crc32(secret); check.length < checkLength; rest = Math.floor(rest / digits.length))
+    check = digits[rest % digits.length] + check;
+  return check;
 }

@@ -3,7 +3,6 @@
 
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
-import { combineCrc32, crcShift } from './crc32.ts';
 
 /** How many records a block has, and a quarter of it; only the last ones of a list have fewer. */
 export const blockRecords = 200;
@@ -236,4 +235,65 @@ function factsIn(piece: Block): Buffer {
   facts.writeUInt32LE(piece.textLength, 16);
   facts.writeUInt32LE(piece.deflatedLength, 20);
   return facts;
+}
+
+/** How many ids a range has; only the last range of a list has fewer. */
+export const rangeIds = blockRecords;
+
+/** How many bytes an id takes. */
+export const idBytes = 8;
+
+/** Packs ids as they are stored. */
+export function packIds(ids: readonly number[]): Buffer {
+  const packed = Buffer.allocUnsafe(ids.length * idBytes);
+  for (const [n, id] of ids.entries()) packed.writeBigUInt64BE(BigInt(id), n * idBytes);
+  return packed;
+}
+
+/** Returns the id at an index of a range, as decimal digits; ids have at most 53 bits. */
+export function unpackId(packed: Buffer, index: number): string {
+  const at = index * idBytes;
+  return String(packed.readUInt32BE(at) * 2 ** 32 + packed.readUInt32BE(at + 4));
+}
+
+/** Returns all ids of a range, as decimal digits. */
+export function unpackIds(packed: Buffer): string[] {
+  return Array.from({ length: Math.floor(packed.length / idBytes) }, (_, index) => unpackId(packed, index));
+}
+
+const polynomial = 0xedb88320 | 0;
+
+/** x^0; all arithmetic is on 32-bit integers with a sign, the fastest numbers there are. */
+const one = 0x80000000 | 0;
+
+/** a · b */
+function multiply(a: number, b: number): number {
+  let product = 0;
+  let power = b;
+  for (let n = 0; n < 32; n += 1) {
+    product ^= power & ((a << n) >> 31);
+    power = (power >>> 1) ^ (polynomial & -(power & 1));
+  }
+  return product;
+}
+
+/** x^(8·2^n), by n. */
+const powers: number[] = [multiply(0x08000000, 0x08000000)];
+for (let n = 1; n < 32; n += 1) powers.push(multiply(powers[n - 1] as number, powers[n - 1] as number));
+
+/** What moves a CRC past a text of this many bytes: x^(8·length). */
+export function crcShift(length: number): number {
+  let factor = one;
+  for (let n = 0, left = length; left > 0; n += 1, left = Math.floor(left / 2)) {
+    if (left % 2 === 1) factor = multiply(factor, powers[n] as number);
+  }
+  return factor;
+}
+
+/**
+ * The CRC-32 of two texts, one after the other.
+ * @param shift {@link crcShift} of the second one's length
+ */
+export function combineCrc32(first: number, second: number, shift: number): number {
+  return (multiply(first, shift) ^ second) >>> 0;
 }

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import type { Redis } from '../redis/connections.ts';
-import { isWrongType } from '../redis/damage.ts';
+import { isWrongType } from '../redis/failures.ts';
 
 /** The field of a change set that holds its facts. */
 export const factsField = '#';

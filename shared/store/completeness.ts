@@ -1,9 +1,9 @@
 // Whether Redis holds every part of a content: each key has the size that the document of the version names.
 
 import type { Redis } from '../redis/connections.ts';
-import { isWrongType } from '../redis/damage.ts';
+import { isWrongType } from '../redis/failures.ts';
+import { rangeIds } from './block.ts';
 import type { CollectionKeys, PartKeys } from './keys.ts';
-import { rangeIds } from './packed-ids.ts';
 import type { KeySize } from './scripts.ts';
 import type { ContentFacts, StoredContent } from './versions.ts';
 

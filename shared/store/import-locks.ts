@@ -1,7 +1,7 @@
 // What keeps imports of a collection away: the lock of another import, and the pause that a rollback leaves.
 
 import type { Redis } from '../redis/connections.ts';
-import { parseStored } from '../redis/damage.ts';
+import { parseStored } from '../redis/failures.ts';
 import type { CollectionKeys } from './keys.ts';
 
 /** Who holds a lock, and since when. */

@@ -2,7 +2,7 @@
 
 import type { ServedCollection } from '../collections/define.ts';
 import type { Redis } from '../redis/connections.ts';
-import { DamagedKeyError, parseStored } from '../redis/damage.ts';
+import { DamagedKeyError, parseStored } from '../redis/failures.ts';
 import type { CollectionKeys } from './keys.ts';
 
 /** How full a content is: records by JSON path of a member that is filled in them, and elements of arrays by theirs. */

@@ -5,8 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
-import { makeKeyText } from '../../shared/store/api-key-text.ts';
-import { listApiKeys, type MadeApiKey, revokeApiKey, rotateApiKey } from '../../shared/store/api-keys.ts';
+import {
+  listApiKeys,
+  type MadeApiKey,
+  makeKeyText,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../shared/store/api-keys.ts';
 import { startApi, useApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';
 import { companies } from '../support/records.ts';

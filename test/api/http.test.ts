@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { AnsweredRequest } from '../../api/http.ts';
+import type { CompletedRequest } from '../../api/http.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi, useApi } from '../support/api.ts';
@@ -17,7 +17,7 @@ import { useRedis } from '../support/redis-server.ts';
 import { exchange, send, sendWithoutKey } from '../support/wire.ts';
 
 /** What is told of a request, as it is when that is told. */
-function factsOf(it: AnsweredRequest): AnsweredRequest {
+function factsOf(it: CompletedRequest): CompletedRequest {
   const { requestId, method, target, route, status, beganMs, ms, waitedMs, bytes, isWhole, client, address } =
     it;
   const times = { beganMs, ms, waitedMs };
@@ -28,7 +28,7 @@ describe('a request that is answered', function () {
   this.timeout(30_000);
   const redis = useRedis();
   const logged: Record<string, unknown>[] = [];
-  const told: AnsweredRequest[] = [];
+  const told: CompletedRequest[] = [];
   const troubles: [cause: string, requestId: string][] = [];
   let api: TestApi;
   let version: number;
@@ -39,7 +39,7 @@ describe('a request that is answered', function () {
     api = await startApi({
       redisUrl: redis().url,
       logger: pino({}, { write: (line: string) => void logged.push(JSON.parse(line)) }),
-      onAnswered: (it) => void told.push(factsOf(it)),
+      onResponse: (it) => void told.push(factsOf(it)),
       onServiceError: ({ cause }, requestId) => void troubles.push([cause, requestId]),
     });
   });
@@ -49,10 +49,10 @@ describe('a request that is answered', function () {
   });
 
   /** What is told of the only request of a test. */
-  async function only(): Promise<AnsweredRequest> {
+  async function only(): Promise<CompletedRequest> {
     for (const deadline = Date.now() + 2_000; told.length === 0 && Date.now() < deadline; ) await sleep(5);
     expect(told).to.have.length(1);
-    return told[0] as AnsweredRequest;
+    return told[0] as CompletedRequest;
   }
 
   const ofOurs = /^[\w-]{12}-[0-9a-z]+$/;

@@ -23,7 +23,7 @@ describe('rates', () => {
     await importRecords(products(450), productCollection, { redisUrl: redis().url });
     api = await startApi({
       redisUrl: redis().url,
-      onAnswered: ({ status, client }) => void (status === 429 && clients.push(client)),
+      onResponse: ({ status, client }) => void (status === 429 && clients.push(client)),
     });
     other = await startApi({ redisUrl: redis().url, defaultRate: '2/s' });
   });

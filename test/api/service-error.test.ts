@@ -1,8 +1,8 @@
 // Why there is no answer: 503 where asking again may help, 500 where an operator has to mend something; all are told of.
 
 import { expect } from 'chai';
+import { type ServiceError, serviceErrorOf } from '../../api/errors.ts';
 import { TooManyJoinsError } from '../../api/read/changes.ts';
-import { type ServiceError, serviceErrorOf } from '../../api/service-error.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';

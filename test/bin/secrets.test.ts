@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { connectForWriting } from '../../shared/redis/connections.ts';
-import { makeKeyText } from '../../shared/store/api-key-text.ts';
+import { makeKeyText } from '../../shared/store/api-keys.ts';
 import { beginMedref, medref, startMedref, withoutSecrets } from '../support/medref.ts';
 import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';

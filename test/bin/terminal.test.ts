@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { onPath } from '../../bench/installed.ts';
-import { eraseLine } from '../../bin/progress.ts';
+import { eraseLine } from '../../bin/output.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { settingWarnings } from '../../config/setting-warnings.ts';
-import { readSettings } from '../../config/settings.ts';
+import { readSettings, settingWarnings } from '../../config/settings.ts';
 
 describe('settings, as an operator is warned of them', () => {
   const warnings = (environment: Record<string, string>) => settingWarnings(readSettings(environment));

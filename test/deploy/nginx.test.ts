@@ -6,7 +6,7 @@ import { BlockList } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { AnsweredRequest } from '../../api/http.ts';
+import type { CompletedRequest } from '../../api/http.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { startApi, type TestApi } from '../support/api.ts';
@@ -171,8 +171,8 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
       await publish(products(12));
       const trustedProxies = new BlockList();
       trustedProxies.addAddress('127.0.0.1');
-      const onAnswered = ({ address }: AnsweredRequest) => void answered.push(address);
-      trusting = await startApi({ redisUrl: server().url, trustedProxies, onAnswered });
+      const onResponse = ({ address }: CompletedRequest) => void answered.push(address);
+      trusting = await startApi({ redisUrl: server().url, trustedProxies, onResponse });
       front = await startProxy({ port: await freePort(), apiPort: trusting.port });
     });
     after(async () => {

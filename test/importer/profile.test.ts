@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createProfiler } from '../../importer/profile.ts';
+import { createProfiler } from '../../importer/stage.ts';
 import { companies } from '../../shared/collections/companies.ts';
 import { products } from '../../shared/collections/products.ts';
 import { company, product } from '../support/records.ts';

@@ -7,9 +7,9 @@ import {
   timeOf,
   untilPast,
 } from '../../importer/publish.ts';
-import { isInFuture } from '../../shared/clock-skew.ts';
 import type { Product } from '../../shared/collections/products.ts';
 import type { Version } from '../../shared/store/versions.ts';
+import { isInFuture } from '../../shared/time.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { product, products } from '../support/records.ts';
 import { useService } from '../support/service.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { SetDigest } from '../../importer/set-digest.ts';
+import { SetDigest } from '../../importer/content-writer.ts';
 
 describe('the digest of a set of records', () => {
   const sumOf = (digests: readonly Buffer[]) => {

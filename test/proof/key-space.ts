@@ -3,9 +3,9 @@
 import { expect } from 'chai';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { rangeIds } from '../../shared/store/block.ts';
 import { countDamage, sizesOf } from '../../shared/store/completeness.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
-import { rangeIds } from '../../shared/store/packed-ids.ts';
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { masters } from '../support/one-server.ts';
 

@@ -21,7 +21,7 @@ import {
   uint8Array,
 } from 'fast-check';
 import { products as productCollection } from '../../shared/collections/products.ts';
-import { makeKeyText } from '../../shared/store/api-key-text.ts';
+import { makeKeyText } from '../../shared/store/api-keys.ts';
 import { importRecords } from '../support/importing.ts';
 import { createKey, startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { truncate } from '../../shared/truncate.ts';
+import { truncate } from '../../shared/text.ts';
 
 describe('a text that is shortened', () => {
   it('stays as it is up to the length, and is cut there and marked beyond', () => {

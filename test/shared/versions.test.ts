@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DamagedKeyError } from '../../shared/redis/damage.ts';
+import { DamagedKeyError } from '../../shared/redis/failures.ts';
 import { contentOf, documentOf, parseVersion, type Version } from '../../shared/store/versions.ts';
 
 describe("a version's document", () => {

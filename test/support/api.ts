@@ -70,7 +70,7 @@ export type ApiOptions = Partial<
     | 'stallMs'
     | 'quietMs'
     | 'lateMs'
-    | 'onAnswered'
+    | 'onResponse'
     | 'onServiceError'
     | 'onUnauthorized'
   >

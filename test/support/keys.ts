@@ -3,8 +3,8 @@
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { unpackIds } from '../../shared/store/block.ts';
 import { type ContentKeys, collectionKeys } from '../../shared/store/keys.ts';
-import { unpackIds } from '../../shared/store/packed-ids.ts';
 
 export const productKeys = collectionKeys('medref', productCollection);
 export const companyKeys = collectionKeys('medref', companyCollection);

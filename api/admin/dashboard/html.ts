@@ -1,7 +1,7 @@
 // The HTML that all pages share: text from outside, times, numbers, tables, links, and the layout.
 
 import { html, raw } from 'hono/html';
-import { ageText, age as largestUnit } from '../../../shared/format.ts';
+import { ageText, age as largestUnit } from '../../../shared/text.ts';
 
 /** A piece of a page. */
 export type Html = ReturnType<typeof html>;

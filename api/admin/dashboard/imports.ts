@@ -12,7 +12,7 @@ import {
   readImport,
 } from '../../../shared/import-history.ts';
 import { collectionKeys } from '../../../shared/store/keys.ts';
-import { badParameter } from '../../requests/parameters.ts';
+import { badParameter } from '../../query.ts';
 import {
   commands,
   facts,

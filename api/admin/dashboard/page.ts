@@ -2,8 +2,6 @@
 
 import type { ServedCollection } from '../../../shared/collections/define.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import type { VersionComparison } from '../../read/compared-versions.ts';
-import type { ReadModel } from '../../read/read-model.ts';
 import {
   badParameter,
   countTakes,
@@ -11,7 +9,9 @@ import {
   type Parameters,
   readCount,
   readParameters,
-} from '../../requests/parameters.ts';
+} from '../../query.ts';
+import type { VersionComparison } from '../../read/compared-versions.ts';
+import type { ReadModel } from '../../read/read-model.ts';
 import type { Html } from './html.ts';
 
 /** What the dashboard reads from, and the settings that it shows. */

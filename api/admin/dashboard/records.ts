@@ -3,15 +3,14 @@
 import { html } from 'hono/html';
 import { servedCollections } from '../../../shared/collections/collections.ts';
 import type { Collection, ServedCollection } from '../../../shared/collections/define.ts';
-import { escapeJson } from '../../../shared/escapes.ts';
 import { blockLines } from '../../../shared/store/block.ts';
 import { servedKeys } from '../../../shared/store/keys.ts';
 import type { Version } from '../../../shared/store/versions.ts';
+import { escapeJson } from '../../../shared/text.ts';
+import { pinParameter, readId, readPin, readSearch, searchParameters } from '../../query.ts';
 import { type RecordHistory, readRecordHistory } from '../../read/changes.ts';
 import type { ListRange } from '../../read/read-model.ts';
 import type { ReadTarget } from '../../read/versions.ts';
-import { pinParameter, readId, readPin } from '../../requests/parameters.ts';
-import { readSearch, searchParameters } from '../../requests/search-parameters.ts';
 import {
   facts,
   type Html,

@@ -3,11 +3,15 @@
 import { hash } from 'node:crypto';
 import { html } from 'hono/html';
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
-import { readHistory } from '../../../shared/import-history.ts';
-import { type LastRejects, type Reject, readLastRejects } from '../../../shared/last-rejects.ts';
+import {
+  type LastRejects,
+  type Reject,
+  readHistory,
+  readLastRejects,
+} from '../../../shared/import-history.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { type CollectionKeys, collectionKeys } from '../../../shared/store/keys.ts';
-import { badParameter } from '../../requests/parameters.ts';
+import { badParameter } from '../../query.ts';
 import {
   type Html,
   numbers,

@@ -2,11 +2,11 @@
 
 import { html } from 'hono/html';
 import { type ServedCollection, valueAt } from '../../../shared/collections/define.ts';
-import { differingMembers } from '../../../shared/differing-members.ts';
 import { contentOf, type Version } from '../../../shared/store/versions.ts';
+import { differingMembers } from '../../../shared/text.ts';
+import { badParameter, countTakes, missingParameter, readCount } from '../../query.ts';
 import { type ChangeKind, changeKinds } from '../../read/changes.ts';
 import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../read/compared-versions.ts';
-import { badParameter, countTakes, missingParameter, readCount } from '../../requests/parameters.ts';
 import {
   type Html,
   none,

@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { AccessLog, type AccessLogLevel } from '../../../api/admin/access-log.ts';
-import type { AnsweredRequest } from '../../../api/http.ts';
+import { AccessLog, type AccessLogLevel } from '../../../api/admin/logs.ts';
+import type { CompletedRequest } from '../../../api/http.ts';
 
-const answered: AnsweredRequest = {
+const answered: CompletedRequest = {
   ...{ requestId: 'r', method: 'GET', target: '/products?page=2', route: '/products', status: 200 },
   ...{
     beganMs: 1,

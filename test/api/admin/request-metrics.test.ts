@@ -3,9 +3,9 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { requestMetrics } from '../../../api/admin/metrics.ts';
-import type { AnsweredRequest } from '../../../api/http.ts';
+import type { CompletedRequest } from '../../../api/http.ts';
 
-const answered: AnsweredRequest = {
+const answered: CompletedRequest = {
   ...{ requestId: 'r', method: 'GET', target: '/products?page=2', route: '/products', status: 200 },
   ...{
     beganMs: 4,
@@ -18,7 +18,7 @@ const answered: AnsweredRequest = {
   },
 };
 
-async function counted(...requests: AnsweredRequest[]) {
+async function counted(...requests: CompletedRequest[]) {
   const registry = new Registry();
   const count = requestMetrics(registry);
   for (const request of requests) count(request);

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { ServiceErrorLog } from '../../../api/admin/service-error-log.ts';
-import { fault, late, type ServiceError } from '../../../api/service-error.ts';
+import { ServiceErrorLog } from '../../../api/admin/logs.ts';
+import { fault, late, type ServiceError } from '../../../api/errors.ts';
 
 const away: ServiceError = {
   cause: 'away',

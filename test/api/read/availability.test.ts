@@ -19,7 +19,7 @@ import {
   type Redis,
 } from '../../../shared/redis/connections.ts';
 import { createApiKey } from '../../../shared/store/api-keys.ts';
-import { packIds } from '../../../shared/store/packed-ids.ts';
+import { packIds } from '../../../shared/store/block.ts';
 import { startApi, type TestApi, useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { companies, product, products } from '../../support/records.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Changes, TooManyJoinsError } from '../../../api/read/changes.ts';
-import { ContentCache } from '../../../api/read/content-cache.ts';
+import { ContentCache } from '../../../api/read/records.ts';
 import type { ReadTarget } from '../../../api/read/versions.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';

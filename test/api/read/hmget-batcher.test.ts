@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { HmgetBatcher } from '../../../api/read/hmget-batcher.ts';
+import { HmgetBatcher } from '../../../api/read/records.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { useRedis } from '../../support/redis-server.ts';
 

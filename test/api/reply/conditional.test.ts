@@ -1,7 +1,7 @@
 // Conditional requests: when an answer is 304.
 
 import { expect } from 'chai';
-import { isNotModified } from '../../../api/reply/conditional.ts';
+import { isNotModified } from '../../../api/reply/reply.ts';
 
 describe('conditional requests', () => {
   const lastModified = 'Wed, 04 Mar 2026 03:00:01 GMT';

@@ -7,9 +7,10 @@ import {
   errorEnvelope,
   listEnd,
   listStart,
+  pageLinks,
+  pageMeta,
   singleEnvelope,
 } from '../../../api/reply/envelope.ts';
-import { pageLinks, pageMeta } from '../../../api/reply/page-links.ts';
 
 describe('envelope', () => {
   const meta = pageMeta(2, { page: 1, perPage: 200 });

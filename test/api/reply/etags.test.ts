@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { validatorsOf } from '../../../api/reply/answer.ts';
+import { validatorsOf } from '../../../api/reply/reply.ts';
 import type { Version } from '../../../shared/store/versions.ts';
 import { product } from '../../support/records.ts';
 import { useService } from '../../support/service.ts';

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { gzipMember, type ListPart, textLength } from '../../../api/reply/gzip-member.ts';
+import { gzipMember, type ListPart, textLength } from '../../../api/reply/body.ts';
 import { type Block, blockText, openBlock, packBlock } from '../../../shared/store/block.ts';
 
 const textOf = (part: ListPart) => (Buffer.isBuffer(part) ? part : blockText(part));

@@ -1,7 +1,7 @@
 // The arithmetic of pages, at its edges.
 
 import { expect } from 'chai';
-import { pageLinks, pageMeta } from '../../../api/reply/page-links.ts';
+import { pageLinks, pageMeta } from '../../../api/reply/envelope.ts';
 
 const max = Number.MAX_SAFE_INTEGER;
 

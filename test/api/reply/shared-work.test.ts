@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { SharedWork } from '../../../api/reply/shared-work.ts';
+import { SharedWork } from '../../../api/routes/changes.ts';
 
 describe('shared work', () => {
   it('is done once for all who ask while it is under way, by its name', async () => {

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
 import { type Product, products as productCollection } from '../../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
-import { fold } from '../../../shared/store/fold.ts';
+import { fold } from '../../../shared/store/search-index.ts';
 import { useApi } from '../../support/api.ts';
 import { importRecords } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';

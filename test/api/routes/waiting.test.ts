@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { AnsweredRequest } from '../../../api/http.ts';
+import type { CompletedRequest } from '../../../api/http.ts';
 import { LiveVersions } from '../../../api/read/live-versions.ts';
 import { ReadModel } from '../../../api/read/read-model.ts';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -22,7 +22,7 @@ const toldOf = ['status', 'beganMs', 'ms', 'waitedMs', 'route', 'client'] as con
 
 describe('a request that waits for a publication', () => {
   const server = useRedis();
-  const answered: Pick<AnsweredRequest, (typeof toldOf)[number]>[] = [];
+  const answered: Pick<CompletedRequest, (typeof toldOf)[number]>[] = [];
   const causes: string[] = [];
   const list = products(9);
   let redis: Redis;
@@ -39,7 +39,7 @@ describe('a request that waits for a publication', () => {
       startApi({
         ...{ redisUrl: server().url, maxWaiting },
         // What is told is looked up as it is asked.
-        onAnswered: ({ status, beganMs, ms, waitedMs, route, client }) =>
+        onResponse: ({ status, beganMs, ms, waitedMs, route, client }) =>
           void answered.push({ status, beganMs, ms, waitedMs, route, client }),
         onServiceError: ({ cause }) => void causes.push(cause),
       });

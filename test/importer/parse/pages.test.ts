@@ -11,8 +11,8 @@ import {
   UpstreamChangedError,
   type Walk,
 } from '../../../importer/parse/pages.ts';
+import { UpstreamError } from '../../../importer/upstream/access.ts';
 import type { UpstreamDocument } from '../../../importer/upstream/body.ts';
-import { UpstreamError } from '../../../importer/upstream/error.ts';
 import { createUpstream, type Upstream } from '../../../importer/upstream/upstream.ts';
 import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
 import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';

@@ -2,7 +2,7 @@
 
 import type { LookupFunction } from 'node:net';
 import { expect } from 'chai';
-import { isLinkLocal } from '../../../importer/upstream/link-local.ts';
+import { isLinkLocal } from '../../../importer/upstream/access.ts';
 import { createUpstream, type UpstreamOptions } from '../../../importer/upstream/upstream.ts';
 import { refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
 

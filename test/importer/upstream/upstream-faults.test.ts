@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { ImportOutcome } from '../../../importer/report.ts';
 import type { UpstreamLimits } from '../../../importer/upstream/access.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
-import { readLastRejects } from '../../../shared/last-rejects.ts';
+import { readLastRejects } from '../../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { readLiveVersion } from '../../../shared/store/versions.ts';
 import { importFrom, importRecords } from '../../support/importing.ts';

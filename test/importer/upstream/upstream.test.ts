@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { UpstreamError, urlText } from '../../../importer/upstream/access.ts';
 import type { UpstreamDocument, Validators } from '../../../importer/upstream/body.ts';
-import { UpstreamError, urlText } from '../../../importer/upstream/error.ts';
 import { createUpstream, type Upstream, type UpstreamOptions } from '../../../importer/upstream/upstream.ts';
 import {
   type Answer,

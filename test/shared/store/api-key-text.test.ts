@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
-import { makeKeyText } from '../../../shared/store/api-key-text.ts';
+import { makeKeyText } from '../../../shared/store/api-keys.ts';
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { combineCrc32, crcShift } from '../../../shared/store/crc32.ts';
+import { combineCrc32, crcShift } from '../../../shared/store/block.ts';
 
 const bytes = (maxLength: number) =>
   fc.uint8Array({ maxLength, size: 'max' }).map((found) => Buffer.from(found));

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { fold } from '../../../shared/store/fold.ts';
+import { fold } from '../../../shared/store/search-index.ts';
 import { codePoint } from '../../support/code-points.ts';
 
 describe('folding', () => {

@@ -1,0 +1,49 @@
+// 405 for any other method than GET and HEAD on the paths that exist, 404 for any on all others.
+
+import Boom from '@hapi/boom';
+import type { Plugin, Server, ServerRoute } from '@hapi/hapi';
+
+/** Registers read-only routes, each with its 405 for other methods under the same authentication. */
+export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
+  name: 'read-only-routes',
+  register(server: Server, { routes }: { routes: readonly ServerRoute[] }) {
+    for (const route of routes) {
+      server.route(route);
+      server.route({
+        method: '*',
+        path: route.path,
+        options: {
+          ...authOf(route),
+          payload: unreadBody,
+        },
+        handler: (request) => {
+          const error = Boom.methodNotAllowed(
+            `${request.method.toUpperCase()} is not possible here; GET and HEAD are.`,
+          );
+          error.output.headers['Allow'] = 'GET, HEAD';
+          throw error;
+        },
+      });
+    }
+    server.route({
+      method: '*',
+      path: '/{any*}',
+      options: { auth: false, payload: unreadBody },
+      handler: () => {
+        throw Boom.notFound();
+      },
+    });
+  },
+};
+
+function authOf({ options }: ServerRoute) {
+  return typeof options === 'object' && options.auth === false ? { auth: false as const } : {};
+}
+
+/** What a route takes of a body. */
+export const unreadBody = {
+  parse: false,
+  output: 'stream',
+  maxBytes: Number.MAX_SAFE_INTEGER,
+  override: 'application/octet-stream',
+} as const;

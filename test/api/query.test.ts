@@ -1,0 +1,177 @@
+// Parameters, strictly read: what is malformed is refused, named, and told what it takes.
+
+import { expect } from 'chai';
+import { companies as companyCollection } from '../../shared/collections/companies.ts';
+import { useApi } from '../support/api.ts';
+import { importRecords } from '../support/importing.ts';
+import { companies } from '../support/records.ts';
+import { useRedis } from '../support/redis-server.ts';
+import { exchange, send } from '../support/wire.ts';
+
+const takes = 'it takes digits 0-9 alone, from 1 to 9007199254740991.';
+
+/** Values that are not written in digits 0-9 alone, zero, or over 2^53−1. */
+const notCounts: [what: string, value: string][] = [
+  ['zero', '0'],
+  ['zeros', '000'],
+  ['a minus', '-1'],
+  ['a plus, which stands for a space', '+1'],
+  ['an encoded plus', '%2B1'],
+  ['a decimal point', '1.5'],
+  ['a whole decimal', '1.0'],
+  ['a trailing point', '1.'],
+  ['a comma', '1,000'],
+  ['an underscore', '1_000'],
+  ['an exponent', '1e2'],
+  ['a hexadecimal', '0x10'],
+  ['a big integer', '1n'],
+  ['letters', 'abc'],
+  ['NaN', 'NaN'],
+  ['Infinity', 'Infinity'],
+  ['null', 'null'],
+  ['a space', '%20'],
+  ['a space before', '%201'],
+  ['a space after', '1%20'],
+  ['a plus after', '1+'],
+  ['a tab', '%091'],
+  ['a line break after', '1%0A'],
+  ['a zero byte', '1%00'],
+  ['full-width digits', '%EF%BC%91'],
+  ['Arabic digits', '%D9%A1'],
+  ['Devanagari digits', '%E0%A5%A7'],
+  ['a superscript', '%C2%B2'],
+  ['a non-breaking space', '1%C2%A0'],
+  ['a second equals sign', '=1'],
+  ['another value behind', '1=1'],
+  ['a question mark', '1?page=2'],
+  ['a semicolon', '1;page=2'],
+  ['a list', '1,2'],
+  ['brackets', '[1]'],
+  ['2^53', '9007199254740992'],
+  ['2^53 + 1, which would be rounded', '9007199254740993'],
+  ['a number of 400 digits', '9'.repeat(400)],
+];
+
+describe('parameters', () => {
+  const redis = useRedis();
+  const api = useApi(redis);
+  before(() => importRecords(companies(3), companyCollection, { redisUrl: redis().url }));
+
+  async function refusal(path: string): Promise<string> {
+    const { status, headers, body } = await send(api(), path);
+    expect(status, body.toString()).to.equal(400);
+    expect(headers['content-type']).to.equal('application/json');
+    const { message } = (JSON.parse(body.toString()) as { data: { message: string } }).data;
+    expect(message).to.match(/^The parameter .*\.$/s);
+    expect(message.length).to.be.below(250);
+    return message;
+  }
+
+  for (const name of ['page', 'per-page']) {
+    for (const [what, value] of notCounts) {
+      it(`refuses ${what} as ${name}, names it and says what it takes`, async () => {
+        const message = await refusal(`/companies?${name}=${value}`);
+        expect(message).to.include(`The parameter ${name} is "`).and.include(takes);
+      });
+    }
+
+    for (const value of ['%', '%1', '%zz', '1%', '%FF', '%C3', '%C0%B1', '%ED%A0%80', '%F4%90%80%80']) {
+      it(`refuses ${value} as ${name}, which is not percent-encoded UTF-8`, async () => {
+        expect(await refusal(`/companies?${name}=${value}`)).to.equal(
+          `The parameter ${name} is not percent-encoded UTF-8; ${takes}`,
+        );
+      });
+    }
+
+    for (const query of [`${name}=`, name, `${name}=&x=1`, `${name}&${name}`]) {
+      it(`refuses ?${query}, where ${name} is empty`, async () => {
+        expect(await refusal(`/companies?${query}`)).to.match(
+          new RegExp(`^The parameter ${name} is empty; it takes digits`),
+        );
+      });
+    }
+
+    for (const query of [
+      `${name}=1&${name}=2`,
+      `${name}=1&${name}=1`,
+      `${name}=1&${name}`,
+      `${name}=1&${name.replace('p', '%70')}=1`,
+    ]) {
+      it(`refuses ?${query}, where ${name} is given twice`, async () => {
+        expect(await refusal(`/companies?${query}`)).to.equal(
+          `The parameter ${name} is given twice; ${takes}`,
+        );
+      });
+    }
+
+    for (const value of ['1', '01', '00000000000000000000001', '9007199254740991', '%31']) {
+      it(`takes ${value} as ${name}`, async () => {
+        expect((await send(api(), `/companies?${name}=${value}`)).status).to.equal(200);
+      });
+    }
+  }
+
+  for (const name of [
+    'x',
+    'Page',
+    'PAGE',
+    'perPage',
+    'per_page',
+    'per-page[]',
+    'page[0]',
+    'limit',
+    'since',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    'page%20',
+    '%20page',
+    'page%00',
+    '+page',
+    '%C5%9F',
+    'x'.repeat(1_000),
+  ]) {
+    it(`refuses the unknown parameter ${name.slice(0, 20)} and says which there are`, async () => {
+      const message = await refusal(`/companies?${name}=1`);
+      const decoded = decodeURIComponent(name.replaceAll('+', ' '));
+      expect(message).to.include(JSON.stringify(decoded).slice(0, 40)).and.include('page and per-page');
+    });
+  }
+
+  for (const query of ['=1', '&', '&&', 'page=1&', '&page=1', 'page=1&&per-page=1', 'page=1&=', '=']) {
+    it(`refuses ?${query}, which has a parameter without a name`, async () => {
+      expect(await refusal(`/companies?${query}`)).to.equal(
+        'The parameter "" is not known here; it takes name, ids, version, page and per-page.',
+      );
+    });
+  }
+
+  it('refuses a name that is not percent-encoded UTF-8, and names it as it came', async () => {
+    expect(await refusal('/companies?%ZZ=1')).to.include('"%ZZ"');
+    expect(await refusal('/companies?pa%FFge=1')).to.include('"pa%FFge"');
+  });
+
+  it('refuses an unknown parameter beside good ones, wherever it stands', async () => {
+    for (const query of ['x=1&page=1', 'page=1&x=1', 'page=1&x=1&per-page=1']) {
+      expect(await refusal(`/companies?${query}`)).to.include('"x"');
+    }
+  });
+
+  it('takes both parameters in either order', async () => {
+    const { body } = await send(api(), '/companies?page=2&per-page=1');
+    expect((await send(api(), '/companies?per-page=1&page=2')).body.equals(body)).to.equal(true);
+  });
+
+  it('does not take a fragment for a part of the query', async () => {
+    const request = (target: string) =>
+      `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api().key}\r\nConnection: close\r\n\r\n`;
+    for (const [target, status] of [
+      ['/companies#?page=0', 200],
+      ['/companies?page=1#&x=1', 200],
+      ['/companies?page=0#1', 400],
+    ] as const) {
+      expect((await exchange(api(), request(target)))[0]?.status, target).to.equal(status);
+    }
+  });
+});
