@@ -1,7 +1,5 @@
 // Digests of records and lists; SHA-256 in parts, which Web Crypto does not offer.
 
-import type { AnyRecord } from './lists.ts';
-
 /** The digests of a version, in base64, as in `Medref-Digest`. */
 export interface Digest {
   /** SHA-256 of the list as lines, in its order. */
@@ -19,7 +17,7 @@ const encoder = new TextEncoder();
  * const { set } = digestOf([{ drug: { id: 3, name: 'NÖGEMRÜN' } }]);
  * console.log(set); // /vSANT/EU5dV97RFs3QjnNP1cWJwdFTw6Coa4J1NXdk=
  */
-export function digestOf(records: Iterable<AnyRecord>): { readonly list: string; readonly set: string } {
+export function digestOf(records: Iterable<object>): { readonly list: string; readonly set: string } {
   const list = startSha256();
   const set = new SetDigest();
   for (const record of records) {
@@ -41,12 +39,12 @@ export class SetDigest {
   #sum = 0n;
 
   /** A record has come. */
-  add(record: AnyRecord): void {
+  add(record: object): void {
     this.addNumber(numberOf(JSON.stringify(record)));
   }
 
   /** A record has gone: as it was when it came. */
-  remove(record: AnyRecord): void {
+  remove(record: object): void {
     this.addNumber(-numberOf(JSON.stringify(record)));
   }
 
