@@ -3,7 +3,7 @@
 import { execute, type Redis } from '../shared/redis/connections.ts';
 import { DamagedKeyError, isWrongType, parseStored } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
-import { type Held, type Leaving, retain, type Write, writeLocked } from '../shared/store/scripts.ts';
+import { type Leaving, type Lock, retain, type Write, writeLocked } from '../shared/store/scripts.ts';
 import { parseVersion } from '../shared/store/versions.ts';
 import { graceMs } from './publish.ts';
 
@@ -16,8 +16,8 @@ const types = {
   staged: 'set',
   imports: 'stream',
   rejects: 'list',
-  hold: 'string',
-  undone: 'set',
+  pause: 'string',
+  rolledBack: 'set',
   damaged: 'hash',
   checked: 'string',
   validators: 'string',
@@ -57,8 +57,8 @@ export async function requireIntactKeys(
  * @returns what was repaired, as sentences; none if everything was intact
  * @throws LockLostError
  */
-export async function repairKeys(redis: Redis, held: Held): Promise<string[]> {
-  const { keys } = held;
+export async function repairKeys(redis: Redis, lock: Lock): Promise<string[]> {
+  const { keys } = lock;
   const { damage, live, documents, dropped, lost } = await readKeyDamage(redis, keys);
   const latest = Math.max(0, ...documents.keys());
   const next = dropped.includes(keys.next) ? 0 : Number((await redis.get(keys.next)) ?? 0);
@@ -70,8 +70,8 @@ export async function repairKeys(redis: Redis, held: Held): Promise<string[]> {
     writes.push(['ZADD', keys.versions, number, number], ['HSET', keys.versionDocuments, number, text]);
   // A number that was given out must not be given out again.
   if (next < latest) writes.push(['SET', keys.next, latest]);
-  if (damage.length > 0) await writeLocked(redis, held, writes);
-  if (lost.versions.length > 0) await retain(redis, held, lost, graceMs);
+  if (damage.length > 0) await writeLocked(redis, lock, writes);
+  if (lost.versions.length > 0) await retain(redis, lock, lost, graceMs);
   return damage.map((it) => `${it} It was repaired.`);
 }
 
@@ -96,7 +96,7 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
     return false;
   };
   const textOf = async (name: TypedKey) => (dropped.has(keys[name]) ? null : redis.get(keys[name]));
-  for (const name of ['hold', 'validators'] as const) readable(name, await textOf(name));
+  for (const name of ['pause', 'validators'] as const) readable(name, await textOf(name));
   if (!/^\d*$/.test((await textOf('next')) ?? '')) drop(keys.next, 'holds something that is no number');
   const { pointer, stored, numbers } = await readTogether(redis, keys);
   const named = readable('live', pointer, parseVersion) ? parseVersion(keys.live, pointer) : null;
@@ -134,8 +134,8 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
 
 function lostOf(documents: ReadonlyMap<number, string>, named: readonly number[]): Leaving {
   const versions = [...new Set(named)].filter((number) => !documents.has(number));
-  const held = new Set([...documents.values()].map((text) => parseVersion('', text).content));
-  return { versions, contents: versions.map(String).filter((content) => !held.has(content)) };
+  const inUse = new Set([...documents.values()].map((text) => parseVersion('', text).content));
+  return { versions, contents: versions.map(String).filter((content) => !inUse.has(content)) };
 }
 
 /** Reads what says which versions there are in one step, so that no publication comes between. */

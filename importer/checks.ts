@@ -11,7 +11,7 @@ export interface Candidate {
   readonly live: LiveVersion | null;
   readonly diff: DiffCounts;
   /** Whether an operator rolled back from this content. */
-  readonly undone: boolean;
+  readonly wasRolledBack: boolean;
   readonly maxShrinkPercent: number;
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
@@ -108,8 +108,8 @@ export const checks: readonly Check[] = [
   {
     name: 'rolled-back',
     forceable: true,
-    refusal: ({ undone }) =>
-      undone
+    refusal: ({ wasRolledBack }) =>
+      wasRolledBack
         ? 'Upstream still has, or has again, the very content that was rolled back from; --force publishes it.'
         : null,
   },

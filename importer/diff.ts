@@ -4,7 +4,7 @@ import { execute, type Redis } from '../shared/redis/connections.ts';
 import { rangeIds } from '../shared/store/block.ts';
 import { type ChangeSetFacts, changeSetText, entrySum, factsField } from '../shared/store/change-sets.ts';
 import { type CollectionKeys, type ContentName, changeSetKeys, type PartKeys } from '../shared/store/keys.ts';
-import { type BegunVersion, compare, NotPublishedError } from '../shared/store/scripts.ts';
+import { compare, NotPublishedError, type StagingSession } from '../shared/store/scripts.ts';
 import type { StoredContent, Version } from '../shared/store/versions.ts';
 import { differingMembers } from '../shared/text.ts';
 
@@ -50,7 +50,7 @@ export interface VersionDiffCounts extends DiffCounts {
 }
 
 /** Where change sets are written. */
-interface ChangeSetPlace extends Pick<BegunVersion, 'keys' | 'name'> {
+interface ChangeSetPlace extends Pick<StagingSession, 'keys' | 'name'> {
   /** `null`: they never expire. */
   readonly lifetimeMs: number | null;
 }

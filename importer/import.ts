@@ -5,17 +5,17 @@ import type { Logger } from 'pino';
 import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
-import { type LockHolder, readHold } from '../shared/store/import-locks.ts';
+import { type LockHolder, readPause } from '../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import type { Conclusion } from '../shared/store/scripts.ts';
 import {
-  type BegunVersion,
   conclude,
   discard,
   discardAll,
   type KeptValidators,
   LockLostError,
   NotPublishedError,
+  type StagingSession,
 } from '../shared/store/scripts.ts';
 import { currentFormat, readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
 import { requireIntactKeys } from './bookkeeping.ts';
@@ -120,7 +120,7 @@ class Attempt {
   readonly #lease: Lease;
   readonly #startedAt: Date;
   readonly #report;
-  #begun: BegunVersion | null = null;
+  #begun: StagingSession | null = null;
   #writer: VersionWriter | null = null;
   #validators: Validators | null = null;
   /** The version of a medref that was read, `null` for any other upstream; `undefined` before that is known. */
@@ -143,10 +143,10 @@ class Attempt {
     const { redis, keepVersions, dryRun, scheduled, upstream, logger } = this.#options;
     const { keys } = this.#lease;
     await requireIntactKeys(redis, this.#collection.name, keys);
-    const pause = scheduled ? await readHold(redis, keys) : null;
+    const pause = scheduled ? await readPause(redis, keys) : null;
     if (pause) {
-      const reason = `Held since ${pause.since}, after a rollback to version ${pause.version}.`;
-      return this.#conclude('held', { reason }, { kind: 'keep' });
+      const reason = `Lock since ${pause.since}, after a rollback to version ${pause.version}.`;
+      return this.#conclude('paused', { reason }, { kind: 'keep' });
     }
     if (!dryRun) await retainVersions(redis, this.#lease, keepVersions);
     const found = await findLive(redis, keys);
@@ -158,7 +158,7 @@ class Attempt {
     await discardAll(redis, this.#lease);
     const staged = await this.#stage(found);
     if (!staged) return this.#conclude('unchanged', { version }, { kind: 'keep' });
-    const { isLive, changeSets, refusal } = await this.#judge(staged, found);
+    const { isLive, changeSets, refusal } = await this.#evaluate(staged, found);
     if (dryRun) return this.#endDryRun(refusal);
     if (refusal) return this.#conclude('refused', { reason: refusal }, { kind: 'delete' });
     const text = storedValidators(this.#validators, { url: upstream.url, collection: this.#collection });
@@ -211,7 +211,7 @@ class Attempt {
   }
 
   /** Compares what was staged with what is live, and runs the checks. */
-  async #judge(staged: StagedVersion, { live, intact }: FoundLive) {
+  async #evaluate(staged: StagedVersion, { live, intact }: FoundLive) {
     const { redis } = this.#options;
     const { read, written, rejected } = staged;
     const after = this.#contentOf(staged);
@@ -219,9 +219,9 @@ class Attempt {
     const { changeSets, ...diff } = await this.#compare(after, { live, intact });
     this.#report.note(diff);
     const { checksum } = after;
-    const undone =
-      checksum !== live?.checksum && (await redis.sismember(this.#lease.keys.undone, checksum)) === 1;
-    const refusals = refusalsOf({ ...this.#options, staged, live, diff, undone }, this.#options);
+    const wasRolledBack =
+      checksum !== live?.checksum && (await redis.sismember(this.#lease.keys.rolledBack, checksum)) === 1;
+    const refusals = refusalsOf({ ...this.#options, staged, live, diff, wasRolledBack }, this.#options);
     const isLive = intact !== null && isSame(intact, after);
     return { isLive, changeSets, refusal: refusals.join(' ') || null };
   }
@@ -257,8 +257,8 @@ class Attempt {
       profile: staged.profile,
       forced: force,
       keepVersions,
-      hold: null,
-      undone: null,
+      pause: null,
+      rolledBack: null,
       maxNumberWaitMs: this.#options.maxNumberWaitMs ?? maxNumberWaitMs,
     };
     await publishVersion(redis, this.#lease, version, this.#conclusion(report));
@@ -329,7 +329,7 @@ class Attempt {
     });
   }
 
-  get #staging(): BegunVersion {
+  get #staging(): StagingSession {
     if (!this.#begun) throw new Error('Nothing has been staged yet.');
     return this.#begun;
   }

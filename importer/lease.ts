@@ -6,12 +6,12 @@ import type { Redis } from '../shared/redis/connections.ts';
 import { holderOf, type LockHolder } from '../shared/store/import-locks.ts';
 import type { CollectionKeys, ContentName } from '../shared/store/keys.ts';
 import {
-  type BegunVersion,
   begin,
-  type Held,
+  type Lock,
   LockLostError,
   release,
   renew,
+  type StagingSession,
 } from '../shared/store/scripts.ts';
 
 /** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
@@ -25,7 +25,7 @@ export interface Lifetimes {
 export const lifetimes: Lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
 
 /** A lock that this process holds. */
-export class Lease implements Held {
+export class Lease implements Lock {
   readonly keys: CollectionKeys;
   /** Every write of the import shows it. */
   readonly token: string;
@@ -37,10 +37,10 @@ export class Lease implements Held {
   #name: ContentName = '';
   #renewedAt = Date.now();
 
-  private constructor(redis: Redis, held: Held, times: Lifetimes) {
+  private constructor(redis: Redis, lock: Lock, times: Lifetimes) {
     this.#redis = redis;
-    this.keys = held.keys;
-    this.token = held.token;
+    this.keys = lock.keys;
+    this.token = lock.token;
     this.#times = times;
     this.#timer = setInterval(() => this.#renew(), times.renewEveryMs);
   }
@@ -77,7 +77,7 @@ export class Lease implements Held {
    * @param name that never becomes a version's number; `''`: a new number is taken
    * @throws LockLostError
    */
-  async begin(name: string): Promise<BegunVersion> {
+  async begin(name: string): Promise<StagingSession> {
     const lifetimeMs = this.#times.stagedMs;
     this.#name = await begin(this.#redis, this, { name, lifetimeMs });
     return { keys: this.keys, token: this.token, name: this.#name, lifetimeMs };

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beside, type Redis } from '../shared/redis/connections.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
 import { sizesOf } from '../shared/store/completeness.ts';
-import type { Hold } from '../shared/store/import-locks.ts';
-import { type Conclusion, type Held, type Leaving, publish, retain } from '../shared/store/scripts.ts';
+import type { Pause } from '../shared/store/import-locks.ts';
+import { type Conclusion, type Leaving, type Lock, publish, retain } from '../shared/store/scripts.ts';
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../shared/store/versions.ts';
 import { isInFuture } from '../shared/time.ts';
 
@@ -34,9 +34,9 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   /** How many contents are kept, this version's included. */
   readonly keepVersions: number;
   /** The pause that a rollback sets; `null` ends it. */
-  readonly hold: Hold | null;
+  readonly pause: Pause | null;
   /** Checksum of the content that is rolled back from. */
-  readonly undone: string | null;
+  readonly rolledBack: string | null;
   /** JSON text of the upstream's validators. */
   readonly validators: string | null;
   /** How long the publication waits for the second of its number to end, at most. */
@@ -49,14 +49,14 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
  */
 export async function publishVersion(
   redis: Redis,
-  held: Held,
+  lock: Lock,
   next: NextVersion,
   conclusion: Conclusion,
 ): Promise<void> {
   const { number, content, live, checksum } = next;
-  await untilPast(redis, held.keys.live, { number, maxMs: next.maxNumberWaitMs });
+  await untilPast(redis, lock.keys.live, { number, maxMs: next.maxNumberWaitMs });
   const now = new Date();
-  const kept = await readKeptVersions(redis, held.keys);
+  const kept = await readKeptVersions(redis, lock.keys);
   const version: Version = {
     version: number,
     content,
@@ -73,22 +73,22 @@ export async function publishVersion(
     derived: next.derived,
   };
   const lastToGo = next.changeSets[0] === null ? -1 : -keptChangeSets - 1;
-  const changeSets = await redis.zrange(held.keys.changeSets, 0, String(lastToGo));
+  const changeSets = await redis.zrange(lock.keys.changeSets, 0, String(lastToGo));
   await publish(
     redis,
-    held,
+    lock,
     {
       number,
       graceMs,
-      sizes: sizesOf(held.keys, version),
+      sizes: sizesOf(lock.keys, version),
       document: documentOf(version),
       changes: next.changeSets,
       expectedLive: live?.document ?? '',
       leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },
-      hold: next.hold ? JSON.stringify(next.hold) : '',
-      undone: next.undone ?? '',
-      redone: checksum,
-      checkedAt: next.hold ? '' : now.toISOString(),
+      pause: next.pause ? JSON.stringify(next.pause) : '',
+      rolledBack: next.rolledBack ?? '',
+      reinstated: checksum,
+      checkedAt: next.pause ? '' : now.toISOString(),
       validators: next.validators ?? '',
     },
     conclusion,
@@ -96,10 +96,10 @@ export async function publishVersion(
 }
 
 /** Deletes what was not live for the longest time if more is kept than wanted. @throws LockLostError */
-export async function retainVersions(redis: Redis, held: Held, keepVersions: number): Promise<void> {
-  const kept = await readKeptVersions(redis, held.keys);
+export async function retainVersions(redis: Redis, lock: Lock, keepVersions: number): Promise<void> {
+  const kept = await readKeptVersions(redis, lock.keys);
   const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? '');
-  if (leaving.versions.length > 0) await retain(redis, held, leaving, graceMs);
+  if (leaving.versions.length > 0) await retain(redis, lock, leaving, graceMs);
 }
 
 /**

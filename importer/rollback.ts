@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { type Hold, type LockHolder, readHold } from '../shared/store/import-locks.ts';
+import { type LockHolder, type Pause, readPause } from '../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
 import { discard, discardAll } from '../shared/store/scripts.ts';
 import * as versions from '../shared/store/versions.ts';
@@ -81,7 +81,7 @@ async function publishAgain(
   if (!live)
     throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
   const kept = await versions.readKeptVersions(redis, keys);
-  const paused = to === null ? await readHold(redis, keys) : null;
+  const paused = to === null ? await readPause(redis, keys) : null;
   if (paused) throw versionRequired(collection.name, paused, { kept, live });
   const target = chooseTarget(kept, live, to);
   const comparable = (await knownDamage(redis, keys, live)) === null;
@@ -124,8 +124,8 @@ async function publishAgain(
       forced: false,
       live,
       changeSets,
-      hold: { since: startedAt.toISOString(), version: target.version },
-      undone: live.checksum,
+      pause: { since: startedAt.toISOString(), version: target.version },
+      rolledBack: live.checksum,
       validators: null,
       maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
       keepVersions: Number.POSITIVE_INFINITY, // A rollback deletes no content: the next one may need it.
@@ -140,7 +140,7 @@ async function publishAgain(
 
 function versionRequired(
   collection: string,
-  { since, version }: Hold,
+  { since, version }: Pause,
   { kept, live }: { kept: readonly versions.Version[]; live: versions.Version },
 ): VersionRequiredError {
   const numbers = kept.map((it) => `${it.version}${it.version === live.version ? ' (live)' : ''}`).join(', ');
@@ -170,5 +170,5 @@ function chooseTarget(
 
 /** Ends the pause of a collection. @returns whether there was one */
 export async function liftHold(redis: Redis, keys: CollectionKeys): Promise<boolean> {
-  return (await redis.del(keys.hold)) === 1;
+  return (await redis.del(keys.pause)) === 1;
 }

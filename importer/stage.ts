@@ -3,7 +3,7 @@
 import type { Collection, DerivedCollection } from '../shared/collections/define.ts';
 import type { Reject } from '../shared/import-history.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import type { BegunVersion } from '../shared/store/scripts.ts';
+import type { StagingSession } from '../shared/store/scripts.ts';
 import type { ContentFacts, Profile } from '../shared/store/versions.ts';
 import { counted, truncate } from '../shared/text.ts';
 import { ContentWriter } from './content-writer.ts';
@@ -46,7 +46,7 @@ export class VersionWriter {
   readonly #unknownMembers = new Map<string, number>();
   readonly #counts = { read: 0, written: 0, rejected: 0 };
 
-  constructor(redis: Redis, { keys, name, lifetimeMs }: BegunVersion, collection: Collection) {
+  constructor(redis: Redis, { keys, name, lifetimeMs }: StagingSession, collection: Collection) {
     const staging = { redis, lifetimeMs };
     this.#content = new ContentWriter(staging, keys.content(name), collection);
     this.#derived = (collection.derived ?? []).map((derived) => {

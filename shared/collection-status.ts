@@ -6,7 +6,7 @@ import { type PastImport, readHistory } from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
 import { damageIn } from './redis/failures.ts';
 import { countDamage } from './store/completeness.ts';
-import { type Hold, type LockHolder, readHold, readLockHolder } from './store/import-locks.ts';
+import { type LockHolder, type Pause, readLockHolder, readPause } from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
 import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
 import { ageText, count, counted } from './text.ts';
@@ -28,7 +28,7 @@ export interface CollectionState {
   /** Latest first. */
   readonly lastImports: readonly PastImport[];
   readonly lock: LockHolder | null;
-  readonly pause: Hold | null;
+  readonly pause: Pause | null;
   /** Known damage, as sentences: unreadable keys, missing parts of the live version, and the marks of `verify`. */
   readonly damage: readonly string[];
   readonly warnings: readonly string[];
@@ -86,7 +86,7 @@ async function readSource(
     readable(redis.get(keys.checked)),
     readable(readHistory(redis, keys, imports)),
     readable(readLockHolder(redis, keys)),
-    readable(readHold(redis, keys)),
+    readable(readPause(redis, keys)),
     readable(redis.hgetall(keys.damaged)),
   ]);
   const problem = live ? formatProblem(source.name, live) : null;
@@ -239,7 +239,7 @@ function pauseAdvice({ collection, pause }: CollectionState): Advice | null {
 
 /** Returns the last import that had the lock. */
 function lastEnded({ lastImports }: CollectionState): PastImport | undefined {
-  return lastImports.find(({ outcome }) => outcome !== 'locked' && outcome !== 'held');
+  return lastImports.find(({ outcome }) => outcome !== 'locked' && outcome !== 'paused');
 }
 
 /** Returns how long ago upstream was last checked, or `null` if nothing is live or the time is unknown. */

@@ -17,7 +17,7 @@ export type ImportOutcome =
   | 'locked'
   | 'dry-run'
   /** The schedule skipped it because the collection is paused. */
-  | 'held'
+  | 'paused'
   /** An operator published an older content again. */
   | 'rolled-back';
 

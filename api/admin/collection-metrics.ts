@@ -12,7 +12,7 @@ export type ReadStates = () => Promise<readonly CollectionState[]>;
 const readTimeoutMs = 2_000;
 
 const outcomes: readonly ImportOutcome[] = [
-  ...(['published', 'unchanged', 'refused', 'failed', 'locked', 'held', 'rolled-back'] as const),
+  ...(['published', 'unchanged', 'refused', 'failed', 'locked', 'paused', 'rolled-back'] as const),
 ];
 
 /** The counts of an import report. */
@@ -95,12 +95,12 @@ const definitions: readonly GaugeDefinition[] = [
       by(outcomes, (outcome) => lastImports.filter((it) => it.outcome === outcome).length),
   },
   {
-    name: 'held',
+    name: 'paused',
     help: 'Whether a rollback has paused scheduled imports: 1, else 0.',
     value: ({ pause }) => Number(pause !== null),
   },
   {
-    name: 'held_since_timestamp_seconds',
+    name: 'paused_since_timestamp_seconds',
     help: 'Since when scheduled imports are paused; absent if they are not.',
     value: ({ pause }) => seconds(pause?.since),
   },

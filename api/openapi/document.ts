@@ -1,14 +1,7 @@
 // The OpenAPI 3.1 document: the routes of each collection, and the routes without a key.
 
 import type { Collection } from '../../shared/collections/define.ts';
-import {
-  changeParameters,
-  lineParameters,
-  otherListParameters,
-  recordParameters,
-  searchParameters,
-  versionParameters,
-} from '../query.ts';
+import { changeParameters, otherListParameters, paging, pin, searchParameters } from '../query.ts';
 import {
   collectionSchemas,
   dataResponses,
@@ -64,9 +57,7 @@ export function openApiText(collections: readonly Collection[]): string {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'The key that the operator issued.' },
       },
-      parameters: parameterComponents([
-        ...[otherListParameters, lineParameters, recordParameters, changeParameters, versionParameters],
-      ]),
+      parameters: parameterComponents({ ...otherListParameters, ...changeParameters }),
       headers: headerComponents,
       responses: responseComponents,
       schemas: Object.assign({}, ...collections.map(collectionSchemas), sharedSchemas),
@@ -126,7 +117,7 @@ function recordOperation(collection: Collection, { one }: Noun): Part {
   return {
     operationId: `get${one}`,
     summary: `Get one ${one.toLowerCase()} by its id`,
-    parameters: parametersOf(recordParameters, ['id']),
+    parameters: parametersOf(pin, ['id']),
     responses: dataResponses(
       {
         description: 'The record.',
@@ -177,7 +168,7 @@ function versionsOperation(collection: Collection, { one }: Noun): Part {
   return {
     operationId: `list${one}Versions`,
     summary: 'List the kept versions, newest first',
-    parameters: parametersOf(versionParameters),
+    parameters: parametersOf(paging),
     responses: dataResponses(
       {
         description: 'A page of versions.',

@@ -2,8 +2,7 @@
 
 import { type Collection, exactTypes } from '../../shared/collections/define.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/collections/rules.ts';
-import type { TakenParameters } from '../query.ts';
-import { maxIds, maxNameLength, maxPerPage, maxWait } from '../query.ts';
+import { maxIds, maxNameLength, maxPerPage, maxWait, type Parameters } from '../query.ts';
 
 /** A part of the document. */
 export type Part = Readonly<Record<string, unknown>>;
@@ -195,10 +194,9 @@ export function searchParametersOf({ prefixSearches, exactSearches }: Collection
 }
 
 /** Returns the parameter components of these routes. @throws Error if a parameter has no description here */
-export function parameterComponents(tables: readonly TakenParameters[]): Record<string, Part> {
+export function parameterComponents(parameters: Parameters): Record<string, Part> {
   const id = { description: 'The id of the record.', schema: integer(1), example: 1 };
-  const names = [...new Set(tables.flatMap((accepts) => Object.keys(accepts)))];
-  const queries = names.map((name) => {
+  const queries = Object.keys(parameters).map((name) => {
     const described = queryParameters[name];
     if (!described) throw new Error(`Describe the parameter ${name} in api/openapi/schemas.ts.`);
     return [name, { name, in: 'query', ...described }];
@@ -215,8 +213,8 @@ export function parameterComponents(tables: readonly TakenParameters[]): Record<
 }
 
 /** Returns references to the parameters of a data route. */
-export function parametersOf(accepts: TakenParameters, inPath: readonly 'id'[] = []): Part[] {
-  const names = [...inPath, ...Object.keys(accepts), ...Object.keys(conditionalHeaders)];
+export function parametersOf(parameters: Parameters, inPath: readonly 'id'[] = []): Part[] {
+  const names = [...inPath, ...Object.keys(parameters), ...Object.keys(conditionalHeaders)];
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
@@ -334,7 +332,7 @@ const errors = {
     name: 'Bad Request',
     description:
       'A parameter or an id is unknown, empty, malformed, repeated or missing. The message names it.',
-    message: 'The parameter page is "0"; it takes digits 0-9 alone, from 1 to 9007199254740991.',
+    message: 'The parameter page is "0"; it accepts digits 0-9 alone, from 1 to 9007199254740991.',
   },
   401: {
     name: 'Unauthorized',

@@ -198,11 +198,11 @@ export class ReadModel {
     target: ReadTarget,
     { since, from, count }: Span & { since: number },
     isFresh: (version: Version) => boolean,
-  ): Promise<ChangeRange | { readonly held: Version }> {
+  ): Promise<ChangeRange | { readonly fresh: Version }> {
     return this.#versions.read(await this.#heardOf(target, since), async (it) => {
       const { version } = it;
       await this.#changes.require(it, since);
-      if (isFresh(version)) return { held: version };
+      if (isFresh(version)) return { fresh: version };
       const list = await this.#changes.since(it, since);
       const page = [...list.ids.subarray(from, from + count)].map((id, n) => ({
         id,

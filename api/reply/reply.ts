@@ -51,7 +51,7 @@ export interface Exchange {
 }
 
 /** Whether the client holds this answer already. */
-export function isHeld({ raw }: Exchange, validators: Validators): boolean {
+export function isFresh({ raw }: Exchange, validators: Validators): boolean {
   const { headers } = raw.req;
   const ifNoneMatch = headers['if-none-match'];
   return isNotModified({ ifNoneMatch, ifModifiedSince: headers['if-modified-since'] }, validators);
@@ -66,14 +66,14 @@ export interface Answer {
 }
 
 /** An answer with its body. */
-export interface MadeAnswer extends Answer {
+export interface Reply extends Answer {
   readonly body: () => Body;
 }
 
 /** 304: the client has this response already. */
-export function notModified({ raw }: Request, h: ResponseToolkit, held: Answer): symbol {
+export function notModified({ raw }: Request, h: ResponseToolkit, fresh: Answer): symbol {
   writeLater(raw.res, () => {
-    raw.res.writeHead(304, fieldsOf(held));
+    raw.res.writeHead(304, fieldsOf(fresh));
     raw.res.end();
   });
   return h.abandon;
@@ -100,17 +100,13 @@ function writeWaiting(): void {
  * 200, or 304 where the client holds the answer. The bytes are written past hapi, which would spend as long on them as
  * on all the rest of a request, and would judge the conditions again, by other rules than ours.
  */
-export async function answer(
-  request: Request,
-  h: ResponseToolkit,
-  { body, ...its }: MadeAnswer,
-): Promise<symbol> {
-  if (isHeld(request, its.validators)) return notModified(request, h, its);
+export async function answer(request: Request, h: ResponseToolkit, { body, ...its }: Reply): Promise<symbol> {
+  if (isFresh(request, its.validators)) return notModified(request, h, its);
   await writeBody(request.raw, { body, ...its });
   return h.abandon;
 }
 
-async function writeBody({ req, res }: Exchange['raw'], { body, ...its }: MadeAnswer): Promise<void> {
+async function writeBody({ req, res }: Exchange['raw'], { body, ...its }: Reply): Promise<void> {
   const made = body();
   const isGzip = made.length > gzipOver && acceptsGzip(req.headers['accept-encoding']);
   const pieces = isGzip ? [await made.gzip()] : (made.texts?.() ?? [made.text()]);

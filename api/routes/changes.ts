@@ -8,23 +8,12 @@ import { withTimeout } from '../../shared/time.ts';
 import { type KnownKeys, keyOf, unauthorized } from '../auth.ts';
 import { answerWithinMs, type TracedResponse } from '../http.ts';
 import { baseUrlOf } from '../proxy.ts';
-import {
-  changeParameters,
-  countTakes,
-  maxWait,
-  missingParameter,
-  type PageRequest,
-  readCount,
-  readPageRequest,
-  readParameters,
-  readPin,
-  readWait,
-} from '../query.ts';
+import { changeParameters, maxWait, type PageRequest, pageOf, queryReader } from '../query.ts';
 import type { ChangeRange, ReadModel } from '../read/read-model.ts';
 import type { ReadTarget } from '../read/versions.ts';
 import { listBody, sharedBody } from '../reply/body.ts';
 import { changeElement, digestFields, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
-import { type Answer, answer, isHeld, type MadeAnswer, notModified, validatorsOf } from '../reply/reply.ts';
+import { type Answer, answer, isFresh, notModified, type Reply, validatorsOf } from '../reply/reply.ts';
 
 /** What is asked for, but for the version that it ends at. */
 interface ChangesAsked extends PageRequest {
@@ -45,14 +34,15 @@ export function changesRoute(
   { readModel, apiKeys, baseUrl }: ChangesOptions,
 ): ServerRoute {
   const { name } = served.collection;
-  const shared = new SharedWork<MadeAnswer>();
+  const readQuery = queryReader(changeParameters);
+  const shared = new SharedWork<Reply>();
   /** Made once for all who ask for the same at once: a publication has thousands ask. */
-  const make = (asked: ChangesAsked, target: ReadTarget): Promise<MadeAnswer> => {
+  const make = (asked: ChangesAsked, target: ReadTarget): Promise<Reply> => {
     const { address, since, page, perPage } = asked;
     const name = JSON.stringify([target.version.version, target.pin, address, since, page, perPage]);
     return shared.get(name, async () => {
       const found = await readModel.changes(target, spanOf(asked), () => false);
-      if ('held' in found) throw new Error('No client was said to hold the answer.');
+      if ('fresh' in found) throw new Error('No client was said to hold the answer.');
       const { body, ...its } = answerOf(asked, found);
       const made = sharedBody(body());
       return { ...its, body: () => made };
@@ -88,11 +78,11 @@ export function changesRoute(
     pin: number | undefined,
   ) => {
     const target = await readModel.target(served, pin);
-    const isHeldAt = (version: Version) => isHeld(request, validatorsAt(version, asked));
-    if (!isHeldAt(target.version)) return answer(request, h, await make(asked, target));
+    const isFreshAt = (version: Version) => isFresh(request, validatorsAt(version, asked));
+    if (!isFreshAt(target.version)) return answer(request, h, await make(asked, target));
     // Nothing is joined for a client that has it already.
-    const found = await readModel.changes(target, spanOf(asked), isHeldAt);
-    if ('held' in found) return notModified(request, h, headOf(asked, found.held));
+    const found = await readModel.changes(target, spanOf(asked), isFreshAt);
+    if ('fresh' in found) return notModified(request, h, headOf(asked, found.fresh));
     return answer(request, h, answerOf(asked, found));
   };
   return {
@@ -101,17 +91,13 @@ export function changesRoute(
     // hapi counts the time of the wait, too.
     options: { timeout: { server: maxWait * 1_000 + 2 * answerWithinMs } },
     handler: async (request, h) => {
-      const parameters = readParameters(request.raw.req.url ?? '', changeParameters);
-      const since = readCount(parameters, 'since', null);
-      if (since === null) throw missingParameter('since', countTakes);
-      const wait = readWait(parameters);
-      const page = readPageRequest(parameters);
-      const pin = readPin(parameters);
+      const { values } = readQuery(request.raw.req.url ?? '');
+      const { since, wait, version: pin } = values;
       if (pin !== undefined && since > pin)
         throw Boom.badRequest(
           `The version since=${since} is later than version=${pin}, where the changes are to end.`,
         );
-      const asked = { address: addressOf(request, name, baseUrl), since, ...page };
+      const asked = { address: addressOf(request, name, baseUrl), since, ...pageOf(values) };
       if (await isToWait(since, { wait, pin })) {
         if (!(await waitFor(request, since, Number(wait)))) return h.abandon;
         if (!keyOf(request, apiKeys)) throw unauthorized(); // It may be revoked by now.
@@ -137,7 +123,7 @@ function headOf(asked: ChangesAsked, version: Version): Answer {
   return { version, validators: validatorsAt(version, asked), fields: digestFields(version) };
 }
 
-function answerOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): MadeAnswer {
+function answerOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): Reply {
   const { address, since } = asked;
   const meta = pageMeta(totalCount, asked);
   // Links end at the version this answer ends at, so that a walk along them sees one list, and waits for nothing.

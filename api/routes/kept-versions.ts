@@ -4,7 +4,7 @@ import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { baseUrlOf } from '../proxy.ts';
-import { readPageRequest, readParameters, versionParameters } from '../query.ts';
+import { pageOf, paging, queryReader } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { listBody } from '../reply/body.ts';
 import { digestFields, digestsOf, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
@@ -16,12 +16,12 @@ export function versionsRoute(
   baseUrl: string | undefined,
 ): ServerRoute {
   const { name } = served.collection;
+  const readQuery = queryReader(paging);
   return {
     method: 'GET',
     path: `/${name}/versions`,
     handler: async (request, h) => {
-      const parameters = readParameters(request.raw.req.url ?? '', versionParameters);
-      const asked = readPageRequest(parameters);
+      const asked = pageOf(readQuery(request.raw.req.url ?? '').values);
       const { version: live } = await readModel.target(served, undefined);
       const kept = await readModel.keptVersions(served);
       const address = `${baseUrlOf(request, baseUrl)}/${name}/versions`;

@@ -5,21 +5,20 @@ import type { Logger } from 'pino';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import { baseUrlOf } from '../proxy.ts';
 import {
-  lineParameters,
-  listParameters,
-  otherParameters,
-  pagingParameters,
-  readIds,
-  readPageRequest,
-  readParameters,
-  readPin,
-  readSearch,
+  otherListParameters,
+  pageOf,
+  paging,
+  pin,
+  queryReader,
+  requireNoSearch,
+  searchOf,
+  searchParameters,
 } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { listBody } from '../reply/body.ts';
 import { digestFields, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
 import { answerLines, prefersNdjson } from '../reply/ndjson.ts';
-import { answer, isHeld, notModified, validatorsOf } from '../reply/reply.ts';
+import { answer, isFresh, notModified, validatorsOf } from '../reply/reply.ts';
 
 export function listRoute(
   served: ServedCollection,
@@ -27,14 +26,17 @@ export function listRoute(
   { baseUrl, logger }: { readonly baseUrl: string | undefined; readonly logger: Logger },
 ): ServerRoute {
   const { name } = served.collection;
-  const takes = listParameters(served.collection);
+  const parameters = { ...searchParameters(served.collection), ...otherListParameters };
+  const readQuery = queryReader(parameters);
+  const readLinesQuery = queryReader(pin);
+  const inLinks = Object.keys(parameters).filter((it) => !Object.hasOwn(paging, it));
   const streamLines = async (request: Request, h: ResponseToolkit) => {
-    const parameters = readParameters(request.raw.req.url ?? '', lineParameters);
-    const target = await readModel.target(served, readPin(parameters));
+    const { values } = readLinesQuery(request.raw.req.url ?? '');
+    const target = await readModel.target(served, values.version);
     const variant = ['ndjson'];
     const fields = digestFields(target.version);
-    const held = { version: target.version, validators: validatorsOf(target.version, variant), fields };
-    if (isHeld(request, held.validators)) return notModified(request, h, held);
+    const fresh = { version: target.version, validators: validatorsOf(target.version, variant), fields };
+    if (isFresh(request, fresh.validators)) return notModified(request, h, fresh);
     const { version, lines } = await readModel.lines(target);
     const validators = validatorsOf(version, variant);
     return answerLines(request, h, { version, validators, lines, logger });
@@ -44,18 +46,19 @@ export function listRoute(
     path: `/${name}`,
     handler: async (request, h) => {
       if (prefersNdjson(request)) return streamLines(request, h);
-      const parameters = readParameters(request.raw.req.url ?? '', takes);
-      const asked = readPageRequest(parameters);
-      const ids = readIds(served.collection, parameters);
-      const search = readSearch(served.collection, parameters);
-      const pin = readPin(parameters);
-      const target = await readModel.target(served, pin);
+      const { values, given } = readQuery(request.raw.req.url ?? '');
+      const { ids, version: pinned } = values;
+      const search = searchOf(served.collection, values);
+      if (ids && search) requireNoSearch(served.collection, values);
+      const asked = pageOf(values);
+      const target = await readModel.target(served, pinned);
       const address = `${baseUrlOf(request, baseUrl)}/${name}`;
-      const others = otherParameters(parameters, pagingParameters);
-      if (pin) others['version'] = pin;
+      const others: Record<string, string | number> = {};
+      for (const it of inLinks) if (given[it] !== undefined) others[it] = given[it];
+      if (pinned) others['version'] = pinned;
       const variant = ['list', address, asked.page, asked.perPage, ...Object.entries(others).flat()];
       const validators = validatorsOf(target.version, variant);
-      if (isHeld(request, validators))
+      if (isFresh(request, validators))
         return notModified(request, h, { version: target.version, validators });
       const span = { from: (asked.page - 1) * asked.perPage, count: asked.perPage };
       const found = await (ids

@@ -3,7 +3,7 @@
 import Boom from '@hapi/boom';
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { quoted, readId, readParameters, readPin, recordParameters } from '../query.ts';
+import { pin, queryReader, quoted, readId } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { plainBody } from '../reply/body.ts';
 import { singleEnvelope } from '../reply/envelope.ts';
@@ -11,13 +11,14 @@ import { answer, validatorsOf } from '../reply/reply.ts';
 
 export function recordRoute(served: ServedCollection, readModel: ReadModel): ServerRoute {
   const { name } = served.collection;
+  const readQuery = queryReader(pin);
   return {
     method: 'GET',
     path: `/${name}/{id}`,
     handler: async (request, h) => {
       const id = readId(request.params['id'] as string);
-      const pin = readPin(readParameters(request.raw.req.url ?? '', recordParameters));
-      const { version, record } = await readModel.byId(await readModel.target(served, pin), id);
+      const { values } = readQuery(request.raw.req.url ?? '');
+      const { version, record } = await readModel.byId(await readModel.target(served, values.version), id);
       if (!record) throw Boom.notFound(`There is no record with the id ${quoted(id)} among the ${name}.`);
       return answer(request, h, {
         version,

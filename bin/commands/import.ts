@@ -145,7 +145,7 @@ function importText(report: ImportReport): string {
     refused: `REFUSED${stays}`,
     failed: `FAILED${stays}`,
     locked: 'locked by another import',
-    held: 'paused by a rollback',
+    paused: 'paused by a rollback',
     'dry-run': reason === null ? 'dry run: would be published' : 'dry run: would be REFUSED',
     'rolled-back': `rolled back, now version ${version}`,
   }[outcome];

@@ -23,13 +23,13 @@ export function holderOf(token: string, key: string): LockHolder {
 }
 
 /** Scheduled imports of a collection are paused since then, by a rollback that published this version. */
-export interface Hold {
+export interface Pause {
   readonly since: string;
   readonly version: number;
 }
 
 /** Returns the pause of a collection, or `null` if its schedule runs. @throws DamagedKeyError */
-export async function readHold(redis: Redis, keys: CollectionKeys): Promise<Hold | null> {
-  const text = await redis.get(keys.hold);
-  return text === null ? null : parseStored<Hold>(keys.hold, text);
+export async function readPause(redis: Redis, keys: CollectionKeys): Promise<Pause | null> {
+  const text = await redis.get(keys.pause);
+  return text === null ? null : parseStored<Pause>(keys.pause, text);
 }

@@ -37,8 +37,8 @@ export interface CollectionKeys extends PartKeys {
   readonly lock: string;
   readonly imports: string;
   readonly rejects: string;
-  readonly hold: string;
-  readonly undone: string;
+  readonly pause: string;
+  readonly rolledBack: string;
   readonly damaged: string;
   readonly checked: string;
   readonly validators: string;
@@ -72,8 +72,8 @@ export function collectionKeys(
     lock: `${base}:lock`,
     imports: `${base}:imports`,
     rejects: `${base}:rejects`,
-    hold: `${base}:hold`,
-    undone: `${base}:undone`,
+    pause: `${base}:pause`,
+    rolledBack: `${base}:rolled-back`,
     damaged: `${base}:damaged`,
     checked: `${base}:checked`,
     validators: `${base}:validators`,

@@ -1,13 +1,13 @@
 -- Makes a version live, in one step: moves the pointer, keeps its content, lets what leaves the kept versions expire, writes
 -- the history and announces. The content was staged or, for a rollback, is kept.
 -- Nothing is done unless everything can be.
--- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 hold  9 undone
+-- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 pause  9 rolled back
 --       10 change sets  11 checked  12 validators  13 next  14 damaged
 --       then the keys of the content; the change sets; what leaves
 -- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
 --         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
 --         set, and what it says of itself), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
---         hold ("" lifts it), undone and redone (checksums, "" for none), checkedAt and validators ("" for none)
+--         pause ("" ends it), rolledBack and reinstated (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
 -- Returns 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
 --   -3 the content is incomplete.
@@ -54,9 +54,9 @@ for _, content in ipairs(it.leaving.contents) do redis.call('HDEL', KEYS[14], co
 for _, version in ipairs(it.leaving.changeSets) do redis.call('ZREM', KEYS[10], version) end
 for i = leaving + 1, #KEYS do redis.call('PEXPIRE', KEYS[i], it.graceMs) end
 
-setOrDelete(KEYS[8], it.hold)
-if it.undone ~= '' then redis.call('SADD', KEYS[9], it.undone) end
-if it.redone ~= '' then redis.call('SREM', KEYS[9], it.redone) end
+setOrDelete(KEYS[8], it.pause)
+if it.rolledBack ~= '' then redis.call('SADD', KEYS[9], it.rolledBack) end
+if it.reinstated ~= '' then redis.call('SREM', KEYS[9], it.reinstated) end
 setOrDelete(KEYS[11], it.checkedAt)
 setOrDelete(KEYS[12], it.validators)
 

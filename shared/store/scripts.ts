@@ -6,14 +6,14 @@ import { type ChangeSetFacts, changeSetText } from './change-sets.ts';
 import { type CollectionKeys, type ContentName, changeSetKeys, contentKeys, stagedKeys } from './keys.ts';
 
 /** A collection under a lock. */
-export interface Held {
+export interface Lock {
   readonly keys: CollectionKeys;
   /** Of the lock. */
   readonly token: string;
 }
 
 /** A version that was begun under a lock: what is staged of it expires `lifetimeMs` after its last renewal. */
-export interface BegunVersion extends Held {
+export interface StagingSession extends Lock {
   readonly name: ContentName;
   readonly lifetimeMs: number;
 }
@@ -40,7 +40,7 @@ export class StagedLostError extends NotPublishedError {
 /** Begins a version. @param name `''`: takes a new number @returns the name that it is staged under @throws LockLostError */
 export async function begin(
   redis: Redis,
-  { keys, token }: Held,
+  { keys, token }: Lock,
   { name, lifetimeMs }: { name: string; lifetimeMs: number },
 ): Promise<ContentName> {
   const touched = [keys.lock, keys.staged, keys.next, keys.versions, keys.changeSets];
@@ -51,7 +51,7 @@ export async function begin(
 /** Renews a lock and the lifetime of what is staged under it. @throws LockLostError */
 export async function renew(
   redis: Redis,
-  { keys, token, name, lifetimeMs }: BegunVersion,
+  { keys, token, name, lifetimeMs }: StagingSession,
   lockMs: number,
 ): Promise<void> {
   const renewed = [keys.lock, keys.staged, ...stagedKeys(keys, name)];
@@ -59,7 +59,7 @@ export async function renew(
 }
 
 /** Releases a lock; one that is not the caller's any more is left alone. */
-export async function release(redis: Redis, { keys, token }: Held): Promise<void> {
+export async function release(redis: Redis, { keys, token }: Lock): Promise<void> {
   await run(redis, 'locked', [keys.lock, keys.lock], [token, '["DEL"]']);
 }
 
@@ -69,7 +69,7 @@ export type Write = readonly [name: string, key: string, ...args: (string | numb
 /** Runs write commands in one step; may be repeated if they may. @throws LockLostError */
 export async function writeLocked(
   redis: Redis,
-  { keys, token }: Held,
+  { keys, token }: Lock,
   writes: readonly Write[],
 ): Promise<void> {
   if (writes.length === 0) return;
@@ -88,12 +88,12 @@ export interface Leaving {
 /** Deletes kept versions; what only they hold expires after a grace period. @throws LockLostError */
 export async function retain(
   redis: Redis,
-  held: Held,
+  lock: Lock,
   { versions, contents }: Leaving,
   graceMs: number,
 ): Promise<void> {
-  const { keys } = held;
-  await writeLocked(redis, held, [
+  const { keys } = lock;
+  await writeLocked(redis, lock, [
     ...versions.map((version): Write => ['ZREM', keys.versions, version]),
     ...versions.map((version): Write => ['HDEL', keys.versionDocuments, version]),
     ...contents.map((content): Write => ['HDEL', keys.damaged, content]),
@@ -164,7 +164,7 @@ export type Dropped = 'dropped' | 'published';
  */
 export async function conclude(
   redis: Redis,
-  { keys, token }: Held,
+  { keys, token }: Lock,
   { name, checkedAt, validators }: UnpublishedEnd,
   { rejects, ...entry }: Conclusion,
 ): Promise<Dropped> {
@@ -182,14 +182,14 @@ export async function conclude(
 }
 
 /** Deletes what was staged under a name without a trace, unless it had been published. @throws LockLostError */
-export function discard(redis: Redis, held: Held, name: ContentName): Promise<Dropped> {
+export function discard(redis: Redis, lock: Lock, name: ContentName): Promise<Dropped> {
   const end = { name, checkedAt: '', validators: { kind: 'keep' } } as const;
-  return conclude(redis, held, end, { report: '', historyCap: 0, rejects: [] });
+  return conclude(redis, lock, end, { report: '', historyCap: 0, rejects: [] });
 }
 
 /** Deletes what imports that died have staged; the caller holds the lock. @throws LockLostError */
-export async function discardAll(redis: Redis, held: Held): Promise<void> {
-  for (const name of await redis.smembers(held.keys.staged)) await discard(redis, held, name);
+export async function discardAll(redis: Redis, lock: Lock): Promise<void> {
+  for (const name of await redis.smembers(lock.keys.staged)) await discard(redis, lock, name);
 }
 
 /** How a field of the hash of API keys is replaced. */
@@ -236,10 +236,10 @@ export interface Publication {
    */
   readonly changes: readonly (ChangeSetFacts | null)[];
   /** JSON text of the pause that is set; `''` ends it. */
-  readonly hold: string;
+  readonly pause: string;
   /** Checksum of the content that is rolled back from, and of one that is wanted again; `''` for none. */
-  readonly undone: string;
-  readonly redone: string;
+  readonly rolledBack: string;
+  readonly reinstated: string;
   /** ISO 8601: when upstream was found to be as this version; `''` if it is not. */
   readonly checkedAt: string;
   /** JSON text of the upstream's validators; `''` for none. */
@@ -252,7 +252,7 @@ export interface Publication {
  */
 export async function publish(
   redis: Redis,
-  { keys, token }: Held,
+  { keys, token }: Lock,
   { sizes, changes, leaving, ...publication }: Publication,
   { rejects, ...entry }: Conclusion,
 ): Promise<void> {
@@ -262,7 +262,15 @@ export async function publish(
     'publish',
     [
       ...[keys.lock, keys.live, keys.versions, keys.versionDocuments, keys.staged],
-      ...[keys.imports, keys.rejects, keys.hold, keys.undone, keys.changeSets, keys.checked, keys.validators],
+      ...[
+        keys.imports,
+        keys.rejects,
+        keys.pause,
+        keys.rolledBack,
+        keys.changeSets,
+        keys.checked,
+        keys.validators,
+      ],
       ...[keys.next, keys.damaged],
       ...[...sizes.map(({ key }) => key), ...changeSetKeys(keys, number)],
       ...leaving.contents.flatMap((content) => contentKeys(keys, content)),

@@ -183,14 +183,14 @@ describe('a schedule that follows', () => {
   it('respects a hold: each publication is told of once, and none is imported', async () => {
     await startOnApi();
     await settled(1);
-    await redis.set(mirror.hold, JSON.stringify({ since: '2026-01-01T00:00:00.000Z', version: 1 }));
+    await redis.set(mirror.pause, JSON.stringify({ since: '2026-01-01T00:00:00.000Z', version: 1 }));
     await publish();
-    expect(await settled(2)).to.deep.equal(['published', 'held']);
+    expect(await settled(2)).to.deep.equal(['published', 'paused']);
     await sleep(200);
     expect(await outcomes()).to.have.length(2);
-    await redis.del(mirror.hold);
+    await redis.del(mirror.pause);
     await publish();
-    expect(await settled(3)).to.deep.equal(['published', 'held', 'published']);
+    expect(await settled(3)).to.deep.equal(['published', 'paused', 'published']);
   });
 
   it('waits for the lock of another import, and looks again where that began before the publication', async () => {

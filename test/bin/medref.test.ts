@@ -445,16 +445,16 @@ describe('the command line', function () {
       }
     });
 
-    it('warns in its log of an import that is skipped because it is held, and does not end for that', async () => {
+    it('warns in its log of an import that is skipped because it is paused, and does not end for that', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
-      await redis.set(keys.hold, JSON.stringify({ since: 'then', version: 7 }));
+      await redis.set(keys.pause, JSON.stringify({ since: 'then', version: 7 }));
       const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });
       while (!(await redis.exists(keys.imports))) await new Promise((resolve) => setTimeout(resolve, 20));
       const { code, stderr } = await command.stop();
       expect(code).to.equal(0);
       expect(upstream.requests).to.deep.equal([]);
       const logged = JSON.parse(stderr) as { level: number; msg: string; reason: string };
-      expect(logged).to.deep.include({ level: 40, msg: 'Import of products: held.', outcome: 'held' });
+      expect(logged).to.deep.include({ level: 40, msg: 'Import of products: paused.', outcome: 'paused' });
       expect(logged.reason).to.match(/rollback/);
     });
   });

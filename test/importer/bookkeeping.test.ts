@@ -106,8 +106,8 @@ describe('a damaged key', () => {
     });
   }
 
-  const mended = ['next', 'versions', 'versionDocuments', 'staged', 'imports', 'rejects', 'hold'] as const;
-  for (const name of [...mended, 'undone', 'checked', 'validators', 'changeSets'] as const) {
+  const mended = ['next', 'versions', 'versionDocuments', 'staged', 'imports', 'rejects', 'pause'] as const;
+  for (const name of [...mended, 'rolledBack', 'checked', 'validators', 'changeSets'] as const) {
     it(`is repaired if it is ${name}, and all kept versions are there as before`, async () => {
       const before = await redis.hgetall(keys.versionDocuments);
       await (name === 'staged' ? redis.set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
@@ -144,7 +144,7 @@ describe('a damaged key', () => {
   async function becomeKeyOfOtherType(name: keyof typeof keys): Promise<void> {
     const key = keys[name] as string;
     await redis.del(key);
-    if (name === 'undone') await redis.set(key, 'damage');
+    if (name === 'rolledBack') await redis.set(key, 'damage');
     else await redis.sadd(key, 'damage');
   }
 

@@ -684,12 +684,12 @@ describe('an import', () => {
 
   it('leaves a held collection alone when it is scheduled, and says since when', async () => {
     await importProducts(products(10));
-    await redis.set(keys.hold, JSON.stringify({ since: 'yesterday', version: 1 }));
+    await redis.set(keys.pause, JSON.stringify({ since: 'yesterday', version: 1 }));
     const before = await readKeySpace(redis);
     const report = await importProducts(products(11), { scheduled: true });
     expect(report).to.deep.include({
-      outcome: 'held',
-      reason: 'Held since yesterday, after a rollback to version 1.',
+      outcome: 'paused',
+      reason: 'Lock since yesterday, after a rollback to version 1.',
     });
     const { [keys.imports]: history, ...after } = await readKeySpace(redis);
     expect(after).to.deep.equal(
@@ -697,7 +697,7 @@ describe('an import', () => {
     );
     expect(history, 'the history says so').to.have.length(2);
     expect((await importProducts(products(11))).outcome).to.equal('published');
-    expect(await redis.exists(keys.hold)).to.equal(0);
+    expect(await redis.exists(keys.pause)).to.equal(0);
     expect((await importProducts(products(12), { scheduled: true })).outcome).to.equal('published');
   });
 

@@ -18,7 +18,7 @@ describe('the history of imports', () => {
   const add = (outcome: string, startedAt: string) =>
     redis.xadd(keys.imports, '*', 'report', JSON.stringify({ outcome, startedAt }));
 
-  for (const outcome of ['published', 'unchanged', 'refused', 'held']) {
+  for (const outcome of ['published', 'unchanged', 'refused', 'paused']) {
     it(`knows an import that was ${outcome} and began when the next one was due, not one that began before`, async () => {
       await add(outcome, '2026-03-01T02:59:59.999Z');
       expect(await found()).to.equal(null);

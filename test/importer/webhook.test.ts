@@ -67,7 +67,7 @@ describe('the webhook', () => {
     ['failed', 'failed'],
     ['unchanged', null],
     ['locked', null],
-    ['held', null],
+    ['paused', null],
     ['dry-run', null],
   ];
   for (const [outcome, event] of events) {

@@ -83,13 +83,13 @@ export async function checkKeySpace(
     ...(live ? [keys.live, keys.versions, keys.versionDocuments, keys.changeSets] : []),
   ];
   // What may be there whatever became of the last import; a dead import may have taken a number.
-  const optional = [keys.next, keys.imports, keys.rejects, keys.undone, keys.checked];
-  optional.push(rolledBack ? keys.hold : keys.validators);
+  const optional = [keys.next, keys.imports, keys.rejects, keys.rolledBack, keys.checked];
+  optional.push(rolledBack ? keys.pause : keys.validators);
   // A list without barcodes has no key of barcodes; the counts of the version have been compared above.
   const missing = [...new Set(expected)].filter((key) => !staying.includes(key) && !/:by-[a-z]+$/.test(key));
   const surplus = staying.filter((key) => !expected.includes(key) && !optional.includes(key));
   expect({ missing, surplus }, 'keys that stay').to.deep.equal({ missing: [], surplus: [] });
-  if (rolledBack) expect(staying, 'the hold of a rollback').to.include.members([keys.hold, keys.undone]);
+  if (rolledBack) expect(staying, 'the hold of a rollback').to.include.members([keys.pause, keys.rolledBack]);
   if (live) expect(Number(await redis.get(keys.next))).to.be.at.least(live.version);
   return { live, expiring };
 }

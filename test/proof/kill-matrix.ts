@@ -210,7 +210,7 @@ export async function killOnce(
 
     await readers.more(4);
     const isNew = (live: LiveVersion | null) => live?.version !== old?.version;
-    const rolledBack = async () => (await redis.exists(keys.hold)) === 1;
+    const rolledBack = async () => (await redis.exists(keys.pause)) === 1;
     const { live, expiring } = await checkKeySpace(redis, collection, { rolledBack: await rolledBack() });
     expect(expiring.get(keys.lock) ?? 0).to.be.at.most(30_000);
     if (isNew(live)) {

@@ -179,11 +179,11 @@ function publish(
   model.rolledBack.delete(checksumOf(content));
 }
 
-type Outcome = Extract<ImportOutcome, 'published' | 'unchanged' | 'refused' | 'held'>;
+type Outcome = Extract<ImportOutcome, 'published' | 'unchanged' | 'refused' | 'paused'>;
 
 /** How an import is meant to end. */
 function outcomeOf(model: Model, content: Content, { force, scheduled }: ImportChanges): Outcome {
-  if (scheduled && model.paused) return 'held';
+  if (scheduled && model.paused) return 'paused';
   if (content.length === 0) return 'refused';
   const checksum = checksumOf(content);
   if (model.published.length > 0 && checksum === checksumOf(contentAt(model))) return 'unchanged';
@@ -206,7 +206,7 @@ async function importList(
   const options = { redisUrl, ...limits, ...changes };
   const report = await importRecords(valuesOf(list), productCollection, options);
   expect(report.outcome, report.reason ?? 'without a reason').to.equal(outcome);
-  if (outcome === 'held') return;
+  if (outcome === 'paused') return;
   expect(report).to.deep.include({
     ...{ previousVersion: liveOf(model)?.number ?? null, read: list.length, written: content.length },
     ...{ rejected: list.length - content.length, ...countsOf(changesBetween(contentAt(model), content)) },

@@ -13,7 +13,7 @@ import { postgresPrograms, startPostgres } from './postgres.ts';
 
 const inExamples = (file: string) => fileURLToPath(new URL(`../../examples/${file}`, import.meta.url));
 
-interface Held {
+interface Lock {
   readonly records: Product[];
   readonly digest: string;
 }
@@ -21,7 +21,7 @@ interface Held {
 /** What a program keeps. */
 export interface KeptCopy {
   /** The records, and the set digest that is kept with them. */
-  read(): Held | Promise<Held>;
+  read(): Lock | Promise<Lock>;
   /** Changes the record with an id behind the back of the program. */
   tamper(id: number): unknown;
   /** Whether the program has begun to write, and has not ended it. */

@@ -12,7 +12,7 @@ import {
   readImport,
 } from '../../../shared/import-history.ts';
 import { collectionKeys } from '../../../shared/store/keys.ts';
-import { badParameter } from '../../query.ts';
+import { isWrong, parameter, required } from '../../query.ts';
 import {
   commands,
   facts,
@@ -28,15 +28,15 @@ import {
   shownVersion,
   table,
 } from './html.ts';
-import { type PageDefinition, readCollection, requireParameter } from './page.ts';
+import { definePage } from './page.ts';
 
-export const importsPage: PageDefinition = {
+export const importsPage = definePage({
   label: 'Imports',
   collections: 'imported',
-  accepts: {},
+  parameters: {},
   async render(context) {
     const { redis, keyPrefix } = context.sources;
-    const { source } = readCollection(context, importsPage);
+    const { source } = context.served;
     const { name } = source;
     const history = await readHistory(redis, collectionKeys(keyPrefix, source), historyCap);
     const body =
@@ -45,7 +45,7 @@ export const importsPage: PageDefinition = {
         : importTable(name, history);
     return { title: `Imports of ${name}`, collection: name, body };
   },
-};
+});
 
 function importTable(collection: string, history: readonly PastImport[]): Html {
   return table(
@@ -64,22 +64,23 @@ function importTable(collection: string, history: readonly PastImport[]): Html {
   );
 }
 
-const idAccepts = 'an id from the list of imports, such as 1795316405123-0';
+const idParameter = parameter('an id from the list of imports, such as 1795316405123-0', (text) =>
+  importId.test(text) ? text : isWrong(text),
+);
 
-export const importPage: PageDefinition = {
+export const importPage = definePage({
   parent: 'imports',
   collections: 'imported',
-  accepts: { id: idAccepts },
+  parameters: { id: required(idParameter) },
   async render(context) {
     const { redis, keyPrefix } = context.sources;
-    const { source } = readCollection(context, importPage);
-    const id = requireParameter(context.parameters, 'id', idAccepts);
-    if (!importId.test(id)) throw badParameter('id', `is ${JSON.stringify(id)}`, idAccepts);
+    const { source } = context.served;
+    const { id } = context.query.values;
     const report = await readImport(redis, collectionKeys(keyPrefix, source), id);
     if (report === null) throw Boom.notFound();
     return { title: `Import of ${source.name}`, collection: source.name, body: reportBody(report) };
   },
-};
+});
 
 function reportBody(report: HistoryEntry): Html {
   const { collection, version, previousVersion, reason, warnings } = report;
@@ -130,7 +131,7 @@ export function nextSteps({ collection, outcome, rejected }: HistoryEntry): Html
   const run: Partial<Record<ImportOutcome, string[]>> = {
     refused: [...rejects, dryRun],
     failed: [`medref import ${collection}`],
-    held: [dryRun, `medref resume ${collection}`],
+    paused: [dryRun, `medref resume ${collection}`],
     'rolled-back': [dryRun, `medref resume ${collection}`],
   };
   const next = run[outcome] ?? rejects;

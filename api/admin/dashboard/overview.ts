@@ -23,15 +23,15 @@ import {
   table,
 } from './html.ts';
 import { outcomeBadge } from './imports.ts';
-import { type PageDefinition, pageParameter, readPage } from './page.ts';
+import { definePage, pageParameter } from './page.ts';
 
 /** How much longer than the longest gap of the schedule an upstream check may take to come, in ms. */
 const graceMs = 3_600_000;
 
-export const overviewPage: PageDefinition = {
+export const overviewPage = definePage({
   label: 'Overview',
   collections: 'none',
-  accepts: {},
+  parameters: {},
   async render({ sources: { redis, keyPrefix, served, schedule, isImported } }) {
     const { cron, timezone } = schedule;
     const maxAgeSeconds = (longestGapMs(cron, timezone) + graceMs) / 1_000;
@@ -56,7 +56,7 @@ ${
 </section>`;
     return { title: 'Overview', body };
   },
-};
+});
 
 function problemsOf({ collection, advice }: CollectionStatus): Html[] {
   return advice.map(
@@ -117,12 +117,12 @@ const perPage = 100;
 
 const headings = ['Client', 'Id', 'Created', 'Expires', 'Rate', 'Last used', 'Collections'];
 
-export const keysPage: PageDefinition = {
+export const keysPage = definePage({
   label: 'Keys',
   collections: 'none',
-  accepts: pageParameter,
-  async render({ sources: { redis, keyPrefix, defaultRate }, parameters }) {
-    const page = readPage(parameters);
+  parameters: pageParameter,
+  async render({ sources: { redis, keyPrefix, defaultRate }, query }) {
+    const { page } = query.values;
     const keys = await listApiKeys(redis, keyPrefix);
     if (keys.length === 0)
       return {
@@ -137,7 +137,7 @@ ${table('API keys', headings, rows)}
 ${links}`;
     return { title: 'Keys', body };
   },
-};
+});
 
 function row(key: ListedApiKey, defaultRate = 'no limit'): readonly unknown[] {
   const { id, client, createdAt, expiresAt, rate, collections, rotatedTo, lastUsedAt } = key;

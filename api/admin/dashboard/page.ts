@@ -2,14 +2,7 @@
 
 import type { ServedCollection } from '../../../shared/collections/define.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import {
-  badParameter,
-  countTakes,
-  missingParameter,
-  type Parameters,
-  readCount,
-  readParameters,
-} from '../../query.ts';
+import { oneOf, type Parameters, paging, type Query, queryReader, type Values } from '../../query.ts';
 import type { VersionComparison } from '../../read/compared-versions.ts';
 import type { ReadModel } from '../../read/read-model.ts';
 import type { Html } from './html.ts';
@@ -30,9 +23,11 @@ export interface DashboardSources {
 }
 
 /** A request for a page. */
-export interface PageContext {
+export interface PageContext<P extends Parameters = Parameters> {
   readonly sources: DashboardSources;
-  readonly parameters: Parameters;
+  /** The collection that the request names, or the first that the page can show. */
+  readonly served: ServedCollection;
+  readonly query: Query<P>;
 }
 
 /** The content of a page. */
@@ -45,50 +40,39 @@ export interface RenderedPage {
 }
 
 /** A page of the dashboard. */
-export interface PageDefinition {
+export interface PageDefinition<P extends Parameters = Parameters> {
   /** Label in the menu; absent: only other pages link to it. */
   readonly label?: string;
   /** Menu entry that the page belongs to; by default the page itself. */
   readonly parent?: string;
   /** The collections that the page can show. */
   readonly collections: 'none' | 'imported' | 'served';
-  /** Parameters besides `collection`, each with what it accepts. */
-  readonly accepts: Readonly<Record<string, string>>;
+  /** Parameters besides `collection`. */
+  readonly parameters: P;
   /** @throws Boom, NoVersionError, VersionGoneError, errors of Redis */
-  render(context: PageContext): Promise<RenderedPage>;
+  render(context: PageContext<P>): Promise<RenderedPage>;
+}
+
+/** Makes a page, whose `render` gets the values of its parameters. */
+export function definePage<P extends Parameters>(page: PageDefinition<P>): PageDefinition {
+  return page as unknown as PageDefinition;
 }
 
 /** The parameter of lists with several pages. */
-export const pageParameter = { page: countTakes } as const;
+export const pageParameter = { page: paging.page } as const;
 
-/** Reads the parameters of a page. Forms without a script send empty fields, so those count as absent. @throws Boom 400 */
-export function readPageParameters(target: string, accepts: Readonly<Record<string, string>>): Parameters {
+/** Reads a request for a page. Forms without a script send empty fields, so those count as absent. @throws Boom 400 */
+export function readContext(page: PageDefinition, sources: DashboardSources, target: string): PageContext {
+  const collections = collectionsOf(page, sources);
+  const names = collections.map(({ collection }) => collection.name);
   const [path = '', ...query] = target.split('?');
   const given = query.join('?').split('&');
   const filled = given.filter((pair) => pair !== '' && !pair.endsWith('='));
-  return readParameters(`${path}?${filled.join('&')}`, accepts);
-}
-
-/** Returns the requested page of a list, from 1. @throws Boom 400 */
-export function readPage(parameters: Parameters): number {
-  return readCount(parameters, 'page', 1);
-}
-
-/** Returns a parameter that the page requires. @throws Boom 400 */
-export function requireParameter(parameters: Parameters, name: string, accepts: string): string {
-  const text = parameters.get(name);
-  if (text === undefined) throw missingParameter(name, accepts);
-  return text;
-}
-
-/** Returns the collection that the request names, or the first that the page can show. @throws Boom 400 */
-export function readCollection({ parameters, sources }: PageContext, page: PageDefinition): ServedCollection {
-  const collections = collectionsOf(page, sources);
-  const name = parameters.get('collection');
-  const found = name === undefined ? collections[0] : collections.find((it) => it.collection.name === name);
-  if (found) return found;
-  const names = collections.map(({ collection }) => collection.name);
-  throw badParameter('collection', 'is not a collection of this page', `one of ${names.join(', ')}`);
+  const parameters = { ...(names.length > 0 && { collection: oneOf(names) }), ...page.parameters };
+  const read = queryReader<Parameters>(parameters)(`${path}?${filled.join('&')}`);
+  const { collection: name = names[0] } = read.values as Values<Parameters> & { collection?: string };
+  const served = collections.find(({ collection }) => collection.name === name) as ServedCollection;
+  return { sources, served, query: read };
 }
 
 /** Returns the collections that a page can show. */

@@ -7,9 +7,18 @@ import { blockLines } from '../../../shared/store/block.ts';
 import { servedKeys } from '../../../shared/store/keys.ts';
 import type { Version } from '../../../shared/store/versions.ts';
 import { escapeJson } from '../../../shared/text.ts';
-import { pinParameter, readId, readPin, readSearch, searchParameters } from '../../query.ts';
+import {
+  idOf,
+  isWrong,
+  type Parameters,
+  parameter,
+  pin,
+  required,
+  searchOf,
+  searchParameters,
+} from '../../query.ts';
 import { type RecordHistory, readRecordHistory } from '../../read/changes.ts';
-import type { ListRange } from '../../read/read-model.ts';
+import type { ListRange, ReadModel } from '../../read/read-model.ts';
 import type { ReadTarget } from '../../read/versions.ts';
 import {
   facts,
@@ -26,14 +35,7 @@ import {
   table,
   versionField,
 } from './html.ts';
-import {
-  type PageContext,
-  type PageDefinition,
-  pageParameter,
-  readCollection,
-  readPage,
-  requireParameter,
-} from './page.ts';
+import { definePage, pageParameter } from './page.ts';
 
 /** Records on a page. */
 const perPage = 40;
@@ -44,32 +46,39 @@ const maxValues = 3;
 /** Elements of an array that the page of a record shows; the JSON has all. */
 const maxElements = 200;
 
-const idAccepts = 'digits 0-9 alone, from 1';
+const idParameter = parameter('digits 0-9 alone, from 1', (text) => idOf(text) ?? isWrong(text));
 
-/** Returns the searches of a collection, each with what it accepts, and `id`. */
-function searchFields(collection: Collection): Readonly<Record<string, string>> {
-  return { id: idAccepts, ...searchParameters(collection) };
+/** Returns `id` and the searches of a collection. */
+function searchFields(collection: Collection): Parameters {
+  return { id: idParameter, ...searchParameters(collection) };
 }
 
-export const browsePage: PageDefinition = {
+export const browsePage = definePage({
   label: 'Browse',
   collections: 'served',
-  accepts: {
-    ...Object.assign({}, ...servedCollections.map((served) => searchFields(served.collection))),
-    ...pinParameter,
+  parameters: {
+    ...(Object.assign(
+      {},
+      ...servedCollections.map((served) => searchFields(served.collection)),
+    ) as Parameters),
+    ...pin,
     ...pageParameter,
   },
   async render(context) {
-    const { parameters, sources } = context;
-    const served = readCollection(context, browsePage);
+    const { sources, served } = context;
+    const { values, given } = context.query;
     const { collection } = served;
     const { name } = collection;
-    const target = await sources.readModel.target(served, readPin(parameters));
+    const target = await sources.readModel.target(served, values.version);
     const kept = await sources.readModel.keptVersions(served);
-    const page = readPage(parameters);
-    const { version, totalCount, records } = await findRecords(context, { collection, target, page });
+    const { page } = values;
+    const { version, totalCount, records } = await findRecords(sources.readModel, values, {
+      collection,
+      target,
+      page,
+    });
     const fields = Object.keys(searchFields(collection));
-    const query = Object.fromEntries(fields.map((field) => [field, parameters.get(field)]));
+    const query = Object.fromEntries(fields.map((field) => [field, given[field]]));
     const linkTo = (it: number) =>
       pageLink('browse', { collection: name, version: version.version, ...query, page: it });
     const inputs = fields.map((field) => {
@@ -88,7 +97,7 @@ ${records.length === 0 ? html`<p>No matching records.</p>` : recordTable(collect
 ${pageLinks({ page, perPage, total: totalCount }, linkTo)}`;
     return { title: `Records of ${name}`, collection: name, body };
   },
-};
+});
 
 interface Found {
   readonly version: Version;
@@ -98,16 +107,17 @@ interface Found {
 }
 
 async function findRecords(
-  { sources: { readModel }, parameters }: PageContext,
+  readModel: ReadModel,
+  values: Readonly<Record<string, unknown>>,
   { collection, target, page }: { collection: Collection; target: ReadTarget; page: number },
 ): Promise<Found> {
-  const id = parameters.get('id');
-  if (id !== undefined) {
-    const { version, record } = await readModel.byId(target, readId(id));
+  const { id } = values;
+  if (typeof id === 'string') {
+    const { version, record } = await readModel.byId(target, id);
     return { version, totalCount: record ? 1 : 0, records: record ? [record.toString()] : [] };
   }
   const span = { from: (page - 1) * perPage, count: perPage };
-  const search = readSearch(collection, parameters);
+  const search = searchOf(collection, values);
   if (search) {
     const { version, totalCount, records } = await readModel.search(target, search, span);
     return { version, totalCount, records: records.map(String) };
@@ -151,16 +161,16 @@ function capitalized(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-export const recordPage: PageDefinition = {
+export const recordPage = definePage({
   parent: 'browse',
   collections: 'served',
-  accepts: { id: idAccepts, ...pinParameter },
+  parameters: { id: required(idParameter), ...pin },
   async render(context) {
     const { redis, keyPrefix, readModel } = context.sources;
-    const served = readCollection(context, recordPage);
+    const { served } = context;
     const { name } = served.collection;
-    const id = readId(requireParameter(context.parameters, 'id', idAccepts));
-    const target = await readModel.target(served, readPin(context.parameters));
+    const { id, version: pinned } = context.query.values;
+    const target = await readModel.target(served, pinned);
     const kept = await readModel.keptVersions(served);
     const { version, record } = await readModel.byId(target, id);
     const history = await readRecordHistory(redis, servedKeys(keyPrefix, served), id);
@@ -175,7 +185,7 @@ ${
 ${historySection(history, { name, id, kept: kept.map((it) => it.version) })}`;
     return { title: `Record ${id} of ${name}`, collection: name, status: record ? 200 : 404, body };
   },
-};
+});
 
 function recordBody(
   { collection, source }: ServedCollection,

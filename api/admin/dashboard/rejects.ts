@@ -11,7 +11,7 @@ import {
 } from '../../../shared/import-history.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { type CollectionKeys, collectionKeys } from '../../../shared/store/keys.ts';
-import { badParameter } from '../../query.ts';
+import { badParameter, parameter } from '../../query.ts';
 import {
   type Html,
   numbers,
@@ -25,7 +25,7 @@ import {
   visible,
 } from './html.ts';
 import { nextSteps, outcomeBadge } from './imports.ts';
-import { type PageContext, type PageDefinition, pageParameter, readCollection, readPage } from './page.ts';
+import { definePage, pageParameter } from './page.ts';
 
 /** Rejects on a page. */
 const perPage = 25;
@@ -39,13 +39,13 @@ const markedLength = 300;
 
 const groupAccepts = 'a group that the table of this page links to';
 
-export const rejectsPage: PageDefinition = {
+export const rejectsPage = definePage({
   label: 'Rejects',
   collections: 'imported',
-  accepts: { group: groupAccepts, ...pageParameter },
+  parameters: { group: parameter(groupAccepts, (text) => text), ...pageParameter },
   async render(context) {
     const { redis, keyPrefix } = context.sources;
-    const { source } = readCollection(context, rejectsPage);
+    const { source } = context.served;
     const { name } = source;
     const title = `Rejects of ${name}`;
     const keys = collectionKeys(keyPrefix, source);
@@ -56,10 +56,10 @@ export const rejectsPage: PageDefinition = {
     const part = rejects.length < total ? ` medref keeps the first ${shownCount(rejects.length)}.` : '';
     const body = html`<p>The import of ${name} that ended at ${shownTime(last.endedAt)} rejected ${shownCount(total)} ${total === 1 ? 'record' : 'records'}.${part}</p>
 ${await outcomeOf(redis, keys, last)}
-${rejects.length === 0 ? '' : listing(context, name, rejects)}`;
+${rejects.length === 0 ? '' : listing(name, rejects, context.query.values)}`;
     return { title, collection: name, body };
   },
-};
+});
 
 /** Returns the outcome of the import with these rejects, if the history still has it. */
 async function outcomeOf(redis: Redis, keys: CollectionKeys, { endedAt }: LastRejects): Promise<Html | ''> {
@@ -78,14 +78,16 @@ interface Group {
   readonly rejects: Reject[];
 }
 
-function listing({ parameters }: PageContext, collection: string, all: readonly Reject[]): Html {
+function listing(
+  collection: string,
+  all: readonly Reject[],
+  { group: name, page }: { readonly group: string | undefined; readonly page: number },
+): Html {
   const groups = groupsOf(all);
-  const name = parameters.get('group');
   const group = groups.find((it) => it.name === name);
   if (name !== undefined && !group)
     throw badParameter('group', 'is not a group of the last import', groupAccepts);
   const rejects = group?.rejects ?? all;
-  const page = readPage(parameters);
   const linkTo = (it: number) => pageLink('rejects', { collection, group: name, page: it });
   return html`${table(
     groups.length > maxGroups ? `By path and reason: ${maxGroups} of ${groups.length}` : 'By path and reason',

@@ -14,7 +14,7 @@ import { adminAccess } from '../access.ts';
 import { layout, sentenceLength, shownText } from './html.ts';
 import { importPage, importsPage } from './imports.ts';
 import { keysPage, overviewPage } from './overview.ts';
-import { collectionsOf, type DashboardSources, type PageDefinition, readPageParameters } from './page.ts';
+import { collectionsOf, type DashboardSources, type PageDefinition, readContext } from './page.ts';
 import { browsePage, recordPage } from './records.ts';
 import { rejectsPage } from './rejects.ts';
 import { styleText } from './style.ts';
@@ -121,12 +121,8 @@ async function renderPage(
   const page = Object.hasOwn(pages, name) ? pages[name] : undefined;
   if (!page) throw Boom.notFound();
   const collections = collectionsOf(page, sources).map((it) => it.collection.name);
-  const accepts = {
-    ...(collections.length > 0 && { collection: `one of ${collections.join(', ')}` }),
-    ...page.accepts,
-  };
-  const parameters = readPageParameters(request.raw.req.url ?? '', accepts);
-  const { title, body, collection, status = 200 } = await page.render({ sources, parameters });
+  const context = readContext(page, sources, request.raw.req.url ?? '');
+  const { title, body, collection, status = 200 } = await page.render(context);
   const current = page.parent ?? name;
   return { status, text: await layout({ title, body, menu, current, collections, collection }) };
 }

@@ -4,9 +4,10 @@ import { html } from 'hono/html';
 import { type ServedCollection, valueAt } from '../../../shared/collections/define.ts';
 import { contentOf, type Version } from '../../../shared/store/versions.ts';
 import { differingMembers } from '../../../shared/text.ts';
-import { badParameter, countTakes, missingParameter, readCount } from '../../query.ts';
+import { count, oneOf, required } from '../../query.ts';
 import { type ChangeKind, changeKinds } from '../../read/changes.ts';
 import type { ComparedRecord, ComparedVersions, MemberCounts } from '../../read/compared-versions.ts';
+import type { ReadModel } from '../../read/read-model.ts';
 import {
   type Html,
   none,
@@ -21,7 +22,7 @@ import {
   versionField,
   visible,
 } from './html.ts';
-import { type PageContext, type PageDefinition, pageParameter, readCollection, readPage } from './page.ts';
+import { definePage, pageParameter } from './page.ts';
 
 /** Records on a page of differences. */
 const perPage = 50;
@@ -30,13 +31,13 @@ const perPage = 50;
 const markedLength = 600;
 const cutLength = 300;
 
-export const versionsPage: PageDefinition = {
+export const versionsPage = definePage({
   label: 'Versions',
   collections: 'served',
-  accepts: {},
+  parameters: {},
   async render(context) {
     const { readModel } = context.sources;
-    const served = readCollection(context, versionsPage);
+    const { served } = context;
     const { name } = served.collection;
     const { version: live } = await readModel.target(served, undefined);
     const kept = await readModel.keptVersions(served);
@@ -63,7 +64,7 @@ ${table(
 )}`;
     return { title: `Versions of ${name}`, collection: name, body };
   },
-};
+});
 
 /** Returns a form that compares two versions, if two are kept. */
 function comparisonForm(
@@ -79,23 +80,21 @@ ${versionField({ name: 'to', label: 'to version', selected: to }, kept)}
 <button>Compare</button></form>`;
 }
 
-const kindAccepts = `one of ${changeKinds.join(', ')}`;
-
-export const diffPage: PageDefinition = {
+export const diffPage = definePage({
   parent: 'versions',
   collections: 'served',
-  accepts: { from: countTakes, to: countTakes, kind: kindAccepts, ...pageParameter },
+  parameters: { from: required(count), to: required(count), kind: oneOf(changeKinds), ...pageParameter },
   async render(context) {
+    const { served, query } = context;
     const { comparison, readModel } = context.sources;
-    const served = readCollection(context, diffPage);
     const { name } = served.collection;
-    const versions = await comparedVersions(context, served);
+    const versions = await comparedVersions(readModel, served, query.values);
     const kept = await readModel.keptVersions(served);
     const [from, to] = [versions.from.version, versions.to.version];
     const ids = await comparison.ids(versions);
     const counts = await comparison.memberCounts(versions);
-    const kind = readKind(context) ?? changeKinds.find((it) => ids[it].length > 0) ?? 'added';
-    const page = readPage(context.parameters);
+    const kind = query.values.kind ?? changeKinds.find((it) => ids[it].length > 0) ?? 'added';
+    const { page } = query.values;
     const records = await comparison.records(versions, ids[kind].slice((page - 1) * perPage, page * perPage));
     const linkTo = (query: { kind: ChangeKind; page?: number }) =>
       pageLink('diff', { collection: name, from: from.version, to: to.version, ...query });
@@ -118,32 +117,19 @@ ${
 ${pageLinks({ page, perPage, total }, (it) => linkTo({ kind, page: it }))}</section>`;
     return { title: `Differences in ${name}`, collection: name, body };
   },
-};
+});
 
-/** Returns the two versions, the earlier first, in whichever order they were named. @throws Boom 400, VersionGoneError */
+/** Returns the two versions, the earlier first, in whichever order they were named. @throws VersionGoneError */
 async function comparedVersions(
-  { sources, parameters }: PageContext,
+  readModel: ReadModel,
   served: ServedCollection,
+  { from: one, to: other }: { readonly from: number; readonly to: number },
 ): Promise<ComparedVersions> {
-  const read = (name: string) => {
-    const version = readCount(parameters, name, null);
-    if (version === null) throw missingParameter(name, countTakes);
-    return version;
-  };
-  const [one, other] = [read('from'), read('to')];
   const [from, to] = await Promise.all([
-    sources.readModel.target(served, Math.min(one, other)),
-    sources.readModel.target(served, Math.max(one, other)),
+    readModel.target(served, Math.min(one, other)),
+    readModel.target(served, Math.max(one, other)),
   ]);
   return { from, to };
-}
-
-function readKind({ parameters }: PageContext): ChangeKind | null {
-  const text = parameters.get('kind');
-  if (text === undefined) return null;
-  const kind = changeKinds.find((it) => it === text);
-  if (kind) return kind;
-  throw badParameter('kind', `is ${JSON.stringify(text)}`, kindAccepts);
 }
 
 function memberTable({ compared, changed, members }: MemberCounts): Html | '' {

@@ -60,7 +60,7 @@ describe('the metrics of collections', function () {
     const each = (name: string) => ['products', 'companies'].map((it) => `${name}{collection="${it}"}`);
     expect(told).to.have.members([
       'medref_redis_up',
-      ...['medref_held', 'medref_locked', 'medref_damage_marks'].flatMap(each),
+      ...['medref_paused', 'medref_locked', 'medref_damage_marks'].flatMap(each),
     ]);
     expect(Object.entries(figures).filter(([, value]) => value !== 0)).to.deep.equal([
       ['medref_redis_up', 1],
@@ -116,8 +116,8 @@ describe('the metrics of collections', function () {
     await rollBack(productCollection, { redis, keyPrefix: 'medref', to: null, maxNumberWaitMs: 0 });
     await redis.hset(productKeys.damaged, '1', 'x', '2', 'y');
     const figures = await scrape();
-    expect(figures).to.include({ [of('held')]: 1, [of('damage_marks')]: 2 });
-    isNow(figures[of('held_since_timestamp_seconds')]);
+    expect(figures).to.include({ [of('paused')]: 1, [of('damage_marks')]: 2 });
+    isNow(figures[of('paused_since_timestamp_seconds')]);
     expect(figures, 'what is live is not what upstream has').not.to.have.property(
       of('checked_timestamp_seconds'),
     );
@@ -143,7 +143,7 @@ describe('the metrics of collections', function () {
       productKeys.live,
       productKeys.checked,
       productKeys.imports,
-      productKeys.hold,
+      productKeys.pause,
       productKeys.damaged,
     ];
     for (const key of keys) {
@@ -158,7 +158,7 @@ describe('the metrics of collections', function () {
     await redis.set(productKeys.live, 'not a version');
     await redis.xadd(productKeys.imports, '*', 'report', 'no JSON');
     const figures = await scrape();
-    expect(figures).to.include({ medref_redis_up: 1, [of('held')]: 0 });
+    expect(figures).to.include({ medref_redis_up: 1, [of('paused')]: 0 });
     expect(figures).not.to.have.any.keys(of('live_records'), of('last_import_timestamp_seconds'));
   });
 

@@ -273,7 +273,7 @@ describe('pinned reads', () => {
         for (const path of ['/products?', '/products/1?', `/products/changes?since=${version}&`]) {
           const answer = await get(`${path}version=${text}`);
           expect(answer.status, `${path}version=${text}`).to.equal(400);
-          expect(errorOf(answer).message, text).to.match(/parameter version .*it takes digits 0-9 alone/);
+          expect(errorOf(answer).message, text).to.match(/parameter version .*it accepts digits 0-9 alone/);
         }
       }
     });

@@ -402,7 +402,7 @@ describe('GET /{collection}/changes', () => {
       for (const query of ['', '?', '?page=1', `?version=${version}`]) {
         const answer = await get(`/products/changes${query}`);
         expect(answer.status, query).to.equal(400);
-        expect(messageOf(answer)).to.match(/^The parameter since is missing; it takes digits 0-9 alone/);
+        expect(messageOf(answer)).to.match(/^The parameter since is missing; it accepts digits 0-9 alone/);
       }
     });
 
@@ -414,7 +414,7 @@ describe('GET /{collection}/changes', () => {
       ]) {
         const answer = await get(`/products/changes?since=${text}`);
         expect(answer.status, text).to.equal(400);
-        expect(messageOf(answer), text).to.match(/^The parameter since .*it takes digits 0-9 alone/);
+        expect(messageOf(answer), text).to.match(/^The parameter since .*it accepts digits 0-9 alone/);
       }
     });
 

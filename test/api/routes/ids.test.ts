@@ -136,6 +136,11 @@ describe('GET /{collection} with ids', () => {
     expect([again.status, again.body.length]).to.deep.equal([304, 0]);
   });
 
+  it('may be repeated, as one list', async () => {
+    const { body } = await send(api(), '/products?ids=7&ids=1,3');
+    expect(body.equals((await send(api(), '/products?ids=7,1,3')).body)).to.equal(true);
+  });
+
   const malformed: Record<string, string> = {
     nothing: 'ids=',
     'commas alone': 'ids=,',
@@ -155,14 +160,14 @@ describe('GET /{collection} with ids', () => {
     'ids beside a name': 'ids=1&name=a',
     'ids beside a barcode': 'barcode=8690000000001&ids=1',
     'ids beside a drug': 'ids=1&drug=1',
-    'ids given twice': 'ids=1&ids=2',
+    'an id in two parameters': 'ids=1&ids=2,1',
   };
   for (const [what, query] of Object.entries(malformed)) {
     it(`refuses ${what}, and says what it takes`, async () => {
       const answer = await api().get(`/products?${query}`);
       expect(answer.status, answer.text).to.equal(400);
       expect(answer.json<{ data: { message: string } }>().data.message).to.match(
-        /^The parameter ids (is|has|stands) .*; it takes 1 to 200 ids with commas between them, .*\.$/,
+        /^The parameter ids (is|has|stands) .*; it accepts 1 to 200 ids with commas between them, .*\.$/,
       );
     });
   }

@@ -170,7 +170,7 @@ describe('a request that waits for a publication', () => {
       const answer = await send(api, `/products/changes?since=${live}&wait=${encodeURIComponent(wait)}`);
       expect([wait, answer.status]).to.deep.equal([wait, 400]);
       expect(messageOf(answer)).to.match(
-        /^The parameter wait .* takes a number of seconds .* from 1 to 60\.$/,
+        /^The parameter wait .* accepts a number of seconds .* from 1 to 60\.$/,
       );
     }
     expect((await send(api, '/products?wait=1')).status).to.equal(400);

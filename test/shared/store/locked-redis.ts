@@ -1,21 +1,21 @@
-// A Redis for tests of the scripts: empty before each test, with a lock that is held, and with what a publication needs.
+// A Redis for tests of the scripts: empty before each test, with a lock that is lock, and with what a publication needs.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { type ContentName, contentKeys } from '../../../shared/store/keys.ts';
 import {
-  type BegunVersion,
-  type Held,
   type KeySize,
+  type Lock,
   type Publication,
   publish,
+  type StagingSession,
 } from '../../../shared/store/scripts.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 export const token = 'the token';
 export const lifetimeMs = 60_000;
-export const held: Held = { keys, token };
+export const lock: Lock = { keys, token };
 
 /** The Redis of a suite. */
 export function useLockedRedis(): () => Redis {
@@ -33,7 +33,7 @@ export function useLockedRedis(): () => Redis {
 }
 
 /** A version that was begun under a name. */
-export const begun = (name: ContentName): BegunVersion => ({ ...held, name, lifetimeMs });
+export const begun = (name: ContentName): StagingSession => ({ ...lock, name, lifetimeMs });
 
 /** Stages every key of a content, each with one field: what is in it does not matter to the scripts. */
 export async function stage(redis: Redis, name: ContentName): Promise<void> {
@@ -57,9 +57,9 @@ export function publishOne(
     ...{ number, document: document(number), expectedLive: '', sizes: sizes(stored) },
     ...{ changes: [null, null], graceMs: 5_000 },
     leaving: { versions: [], contents: [], changeSets: [] },
-    ...{ hold: '', undone: '', redone: '', checkedAt: 'now', validators: '', ...changes },
+    ...{ pause: '', rolledBack: '', reinstated: '', checkedAt: 'now', validators: '', ...changes },
   };
-  return publish(redis, held, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
+  return publish(redis, lock, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
 }
 
 /** Of a content that {@link stage} has staged. */

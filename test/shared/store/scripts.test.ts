@@ -21,8 +21,8 @@ import {
   begun,
   document,
   expectError,
-  held,
   lifetimeMs,
+  lock,
   publishOne,
   stage,
   token,
@@ -53,7 +53,7 @@ describe('a Lua script', () => {
 
   it('is sent again to a Redis that has forgotten it', async () => {
     for (let i = 0; i < 2; i += 1) {
-      await begin(redis(), held, { name: `dry-run-${i}`, lifetimeMs });
+      await begin(redis(), lock, { name: `dry-run-${i}`, lifetimeMs });
       await redis().script('FLUSH');
     }
     expect(await redis().scard(keys.staged)).to.equal(2);
@@ -63,7 +63,7 @@ describe('a Lua script', () => {
 describe('begin', () => {
   const redis = useLockedRedis();
 
-  const beginOnce = (name = '') => begin(redis(), held, { name, lifetimeMs });
+  const beginOnce = (name = '') => begin(redis(), lock, { name, lifetimeMs });
   /** The time as a number, in another way than the script's. */
   const timeAsNumber = (time: Date) => Number(time.toISOString().replace(/\D/g, '').slice(0, 14));
 
@@ -156,7 +156,7 @@ describe('renew, release and locked writes', () => {
   it('release the lock, only for its holder', async () => {
     await release(redis(), other);
     expect(await redis().exists(keys.lock)).to.equal(1);
-    await release(redis(), held);
+    await release(redis(), lock);
     expect(await redis().exists(keys.lock)).to.equal(0);
   });
 
@@ -167,7 +167,7 @@ describe('renew, release and locked writes', () => {
     ] as const;
     await expectError(writeLocked(redis(), other, writes), LockLostError);
     expect(await redis().exists(keys.next, keys.damaged)).to.equal(0);
-    await writeLocked(redis(), held, writes);
+    await writeLocked(redis(), lock, writes);
     expect(await redis().get(keys.next)).to.equal('7');
     expect(await redis().hgetall(keys.damaged)).to.deep.equal({ 1: 'It is "damaged".' });
   });
@@ -181,7 +181,7 @@ describe('renew, release and locked writes', () => {
     const leaving = { versions: [1], contents: [1, 20_261_122_030_000, '20261122030000.1'] };
     await expectError(retain(redis(), other, leaving, 5_000), LockLostError);
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['1', '2']);
-    await retain(redis(), held, leaving, 5_000);
+    await retain(redis(), lock, leaving, 5_000);
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['2']);
     expect(await redis().hkeys(keys.versionDocuments)).to.deep.equal(['2']);
     for (const key of contentKeys(keys, 1)) expect(await redis().pttl(key), key).to.be.within(1, 5_000);
@@ -196,7 +196,7 @@ describe('conclude', () => {
   const end = (name: ContentName, facts: Partial<UnpublishedEnd> = {}) =>
     conclude(
       redis(),
-      held,
+      lock,
       { name, checkedAt: '', validators: { kind: 'keep' }, ...facts },
       { report: `{"outcome":"failed","name":${name}}`, historyCap: 3, rejects: ['{"total":1}', 'one'] },
     );
@@ -257,9 +257,9 @@ describe('conclude', () => {
   it('leaves no trace of what is discarded, only for the holder of the lock', async () => {
     const before = await readKeySpace(redis());
     for (const name of ['dry-run-1', 2]) await stage(redis(), name);
-    await expectError(discard(redis(), { ...held, token: 'another' }, 2), LockLostError);
+    await expectError(discard(redis(), { ...lock, token: 'another' }, 2), LockLostError);
     expect(await redis().get(keys.lock)).to.equal(token);
-    await discardAll(redis(), held);
+    await discardAll(redis(), lock);
     expect(await readKeySpace(redis())).to.deep.equal(before);
   });
 });
@@ -343,16 +343,16 @@ describe('publish', () => {
     await publishOne(redis(), 1);
     await stage(redis(), 2);
     await publishOne(redis(), 2, { expectedLive: document(1) }, ['{"total":7}']);
-    await redis().sadd(keys.undone, 'of 1');
-    const rollback = { stored: 1, hold: '{"since":"now"}', undone: 'of 2', redone: 'of 1' };
+    await redis().sadd(keys.rolledBack, 'of 1');
+    const rollback = { stored: 1, pause: '{"since":"now"}', rolledBack: 'of 2', reinstated: 'of 1' };
     await publishOne(redis(), 3, { expectedLive: document(2), ...rollback }, []);
     expect(await redis().get(keys.live)).to.equal(document(3));
-    expect(await redis().get(keys.hold)).to.equal('{"since":"now"}');
-    expect(await redis().smembers(keys.undone)).to.deep.equal(['of 2']);
+    expect(await redis().get(keys.pause)).to.equal('{"since":"now"}');
+    expect(await redis().smembers(keys.rolledBack)).to.deep.equal(['of 2']);
     expect(await redis().lrange(keys.rejects, 0, -1)).to.deep.equal(['{"total":7}']);
     await stage(redis(), 4);
     await publishOne(redis(), 4, { expectedLive: document(3) });
-    expect(await redis().exists(keys.hold)).to.equal(0);
+    expect(await redis().exists(keys.pause)).to.equal(0);
   });
 
   it('sees to it that its number is not given out again by a Redis that has lost that it was', async () => {
