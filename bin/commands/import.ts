@@ -17,8 +17,9 @@ import {
 } from '../../shared/redis/failures.ts';
 import { count, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
-import { type CommandContext, createLogger, exitCodes, operator, UsageError } from '../context.ts';
+import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { createProgress, type OutputOptions, print, wrapped } from '../output.ts';
+import { createLogger, operator } from '../session.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(

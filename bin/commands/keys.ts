@@ -13,8 +13,9 @@ import {
   rotateApiKey,
 } from '../../shared/store/api-keys.ts';
 import { apiKeyKeys } from '../../shared/store/keys.ts';
-import { type CommandContext, createLogger, exitCodes, operator, withRedis } from '../context.ts';
+import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print, printSafely, table } from '../output.ts';
+import { createLogger, operator, withRedis } from '../session.ts';
 
 /** How long a rotated key still works by default, in seconds. */
 const defaultOverlapS = 86_400;

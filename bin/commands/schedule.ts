@@ -18,8 +18,9 @@ import { damageIn, plainReason, RedisUnavailableError } from '../../shared/redis
 import { readLockHolder } from '../../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { readLiveVersion } from '../../shared/store/versions.ts';
-import { aborted, type CommandContext, createLogger, exitCodes, UsageError } from '../context.ts';
+import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
+import { aborted, createLogger } from '../session.ts';
 import { importOne } from './import.ts';
 
 /** How often the folder of the heartbeat gets a new time, in ms. */

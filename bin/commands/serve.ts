@@ -24,8 +24,9 @@ import { settingWarnings } from '../../config/settings.ts';
 import { readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { historyCap } from '../../shared/import-history.ts';
-import { aborted, type CommandContext, createLogger, exitCodes } from '../context.ts';
+import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
+import { aborted, createLogger } from '../session.ts';
 
 /** Serves until it is asked to stop. Starts even if Redis is unavailable. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {

@@ -10,8 +10,9 @@ import { setupWarnings } from '../../shared/redis/server-setup.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { age, count, counted, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
-import { type CommandContext, exitCodes, withRedis } from '../context.ts';
+import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
+import { withRedis } from '../session.ts';
 
 /** A table cell without a value. */
 const none = '-';

@@ -7,8 +7,9 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { counted } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
-import { type CommandContext, exitCodes, LockedError, withRedis } from '../context.ts';
+import { type CommandContext, exitCodes, LockedError } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
+import { withRedis } from '../session.ts';
 
 /** What is damaged: keys that say which versions there are, the content of some versions, or the change set of one. */
 interface Damage {

@@ -16,16 +16,9 @@ import {
 } from '../../shared/store/versions.ts';
 import { count, escapeControls, escapeJson } from '../../shared/text.ts';
 import { collectionNamed, importedCollectionNamed } from '../arguments.ts';
-import {
-  type CommandContext,
-  createLogger,
-  exitCodes,
-  LockedError,
-  operator,
-  UsageError,
-  withRedis,
-} from '../context.ts';
+import { type CommandContext, exitCodes, LockedError, UsageError } from '../context.ts';
 import { type OutputOptions, print, table, wrapped } from '../output.ts';
+import { createLogger, operator, withRedis } from '../session.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */
 export async function versionsCommand(

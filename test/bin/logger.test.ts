@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createLogger } from '../../bin/context.ts';
+import { createLogger } from '../../bin/session.ts';
 import { readSettings } from '../../config/settings.ts';
 
 describe('the log', () => {
