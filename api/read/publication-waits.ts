@@ -98,7 +98,13 @@ export class PublicationWaits {
   #endSome(ends: ((why: WaitEnd) => void)[]): void {
     for (const end of ends.splice(0, inOneTurn)) end('published');
     this.#isEnding = ends.length > 0;
-    if (this.#isEnding) setImmediate(() => this.#endSome(ends));
-    else for (const socket of this.#paused.splice(0)) socket.resume();
+    if (ends.length > 0) setImmediate(() => this.#endSome(ends));
+    else this.#readSome();
+  }
+
+  /** Reads the next requests of clients that were answered: some in each turn, as libuv would read all of them in one. */
+  #readSome(): void {
+    for (const socket of this.#paused.splice(0, inOneTurn)) socket.resume();
+    if (this.#paused.length > 0) setImmediate(() => this.#readSome());
   }
 }
