@@ -86,7 +86,8 @@ export class ContentWriter {
       const known = this.#exact.get(search) as Map<string, string>;
       for (const value of values) {
         const ids = known.get(value);
-        known.set(value, ids === undefined ? String(id) : `${ids} ${id}`);
+        if (ids === undefined) known.set(ownText(value), String(id));
+        else known.set(value, `${ids} ${id}`);
       }
     }
     this.#addToBlock(id, json);
@@ -174,6 +175,11 @@ export class ContentWriter {
     this.#inFlight.push(sent);
     while (this.#inFlight.length >= maxInFlight) await this.#inFlight.shift();
   }
+}
+
+/** Copies a text: a part of a text of upstream would keep all of that in memory. */
+function ownText(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 /**
