@@ -78,7 +78,7 @@ export class Workspace {
   }
 
   /**
-   * Starts a Redis server of the bench's own, which keeps an append-only file as docs/OPERATIONS.md advises for its version,
+   * Starts a Redis server of the bench's own, which keeps an append-only file as docs/REDIS.md advises for its version,
    * or as it is said.
    */
   async startRedis(appendfsync: Fsync = advisedFsync()): Promise<PrivateRedis> {

@@ -63,7 +63,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
         ['medref keys create --client "Pharmacy 7"', 'give a client access'],
       ]),
     )
-    .addHelpText('after', '\nSettings are environment variables; docs/OPERATIONS.md lists them.');
+    .addHelpText('after', '\nSettings are environment variables; docs/CONFIGURATION.md lists them.');
   const command = (
     name: string,
     description: string,

@@ -42,7 +42,7 @@ let command: string | undefined;
 export type Fsync = 'always' | 'everysec';
 
 /**
- * When the server that is found here is to flush its append-only file, by docs/OPERATIONS.md: each second where it can tell that a
+ * When the server that is found here is to flush its append-only file, by docs/REDIS.md: each second where it can tell that a
  * write is on the disk (WAITAOF, Redis 7.2 and Valkey).
  */
 export function advisedFsync(): Fsync {

@@ -17,7 +17,8 @@ import { closedPort } from './support/upstream-server.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const readme = read('README.md');
-const operations = read('docs/OPERATIONS.md');
+const configuration = read('docs/CONFIGURATION.md');
+const runbook = read('docs/RUNBOOK.md');
 const documents = [
   'README.md',
   'CHANGELOG.md',
@@ -48,7 +49,7 @@ describe('the documentation', () => {
   const redis = useRedis();
 
   it('lists every setting with its default and meaning, and no other', () => {
-    const rows = table(operations, 'Settings').slice(1);
+    const rows = table(configuration, 'Settings').slice(1);
     expect(rows).to.deep.equal(
       settingDefinitions.map(({ name, default: value, help }) => [
         ...[`\`${name}\``, value === undefined ? 'none' : `\`${value}\``, help],
@@ -57,7 +58,7 @@ describe('the documentation', () => {
   });
 
   it('lists every command with its arguments and options, and no other', async () => {
-    const documented = table(operations, 'Commands')
+    const documented = table(configuration, 'Commands')
       .map(([cell]) => codeIn(cell))
       .filter((it) => it.startsWith('medref '));
     const offered: string[] = [];
@@ -72,7 +73,7 @@ describe('the documentation', () => {
   });
 
   it('lists every exit code, and no other', () => {
-    const rows = table(operations, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
+    const rows = table(configuration, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
     expect(rows.map(([code]) => Number(code))).to.deep.equal(Object.values(exitCodes));
   });
 
@@ -81,7 +82,7 @@ describe('the documentation', () => {
     const documented = table(readme, 'Routes').map(([cell]) => codeIn(cell));
     expect(documented.filter(Boolean).sort()).to.deep.equal(paths);
 
-    const forConsumers = table(read('docs/CONSUMERS.md'), 'Reference')
+    const forConsumers = table(read('docs/API.md'), 'Routes')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean)
       .flatMap((path) =>
@@ -98,7 +99,7 @@ describe('the documentation', () => {
     const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
     await serve.stop();
     const own = [...metrics.matchAll(/^# TYPE (medref_\w+)/gm)].map(([, name]) => name);
-    const documented = table(operations, 'Metrics').map(([cell]) => codeIn(cell));
+    const documented = table(runbook, 'Metrics').map(([cell]) => codeIn(cell));
     expect(documented.filter(Boolean).sort()).to.deep.equal(own.sort());
   });
 
@@ -128,16 +129,16 @@ describe('the documentation', () => {
     expect(readme).to.include(`\n${JSON.stringify({ data: first, success: true })}\n`);
   });
 
-  it('lists every check, in their order, and whether --force passes over it', () => {
-    const rows = table(read('docs/OPERATIONS.md'), 'Checks').slice(1);
-    expect(rows.map(([name, , force]) => [codeIn(name), force?.startsWith('passes over it')])).to.deep.equal(
+  it('lists every check, in their order, and whether --force skips it', () => {
+    const rows = table(configuration, 'Checks').slice(1);
+    expect(rows.map(([name, , force]) => [codeIn(name), force?.startsWith('skips it')])).to.deep.equal(
       checks.map(({ name, forceable }) => [name, forceable]),
     );
   });
 
   it('shows operators no command that does not exist', async () => {
     const offered = await subcommands([]);
-    for (const file of ['docs/OPERATIONS.md', 'docs/SECURITY.md']) {
+    for (const file of documents) {
       const shown = read(file).matchAll(
         /(?:`|^ {4,}(?:\$ )?|run --rm importer |medref\.js )medref ([a-z]+)/gm,
       );

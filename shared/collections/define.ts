@@ -7,7 +7,7 @@ import { type JsonSchema, jsonSchemaOf } from './rules.ts';
 /** Members that lead from a record to a value, outermost first, such as `['product', 'id']`. */
 export type Path = readonly string[];
 
-/** Finds records by the beginning of a text, which is folded as docs/CONSUMERS.md says. */
+/** Finds records by the beginning of a text, which is folded as docs/API.md says. */
 export interface PrefixSearch {
   readonly type: 'prefix';
   readonly path: Path;

@@ -1,5 +1,5 @@
 // The Joi rules that members of every collection share: ids, names and other text.
-// Nothing is converted or repaired; see docs/CONSUMERS.md, "What makes a record valid".
+// Nothing is converted or repaired; see docs/API.md, "Valid records".
 
 import Joi, {
   type AnySchema,

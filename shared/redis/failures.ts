@@ -57,7 +57,7 @@ const refusals: Readonly<Record<string, string>> = {
   LOADING: 'Redis is still loading its data. Try again shortly.',
   NOAUTH: 'Redis wants a password. Put it into REDIS_URL.',
   WRONGPASS: 'Redis does not accept the user or password of REDIS_URL.',
-  NOPERM: 'The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+  NOPERM: 'The Redis user may not do what medref needs. docs/REDIS.md lists the rights.',
   'ERR DB index': 'Redis does not have the database of REDIS_URL. Set it to another one, such as 0.',
   'ERR value is out of range':
     'Redis does not have the database of REDIS_URL. Set it to another one, such as 0.',

@@ -97,7 +97,7 @@ const whiteSpace = /[\s\u0085]+/g;
 /**
  * Folds a text: canonical decomposition without combining marks (`ş` is `s`, `é` is `e`), lower case, one `i` of
  * `I ı İ i`, one `µ` of the micro sign and the Greek letter, each run of white space one space and none at the edges.
- * Letters that do not decompose stay (`ß æ ø ł ™`). See docs/CONSUMERS.md, "Search".
+ * Letters that do not decompose stay (`ß æ ø ł ™`). See docs/API.md, "Search".
  * Lower case is taken letter by letter, so that the fold of a prefix is a prefix of the fold.
  * @example fold(' ASPİRİN\n Plus ') // 'aspirin plus'
  */

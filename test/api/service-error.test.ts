@@ -76,7 +76,7 @@ describe('what keeps a request from being answered', function () {
     const { status, text, headers } = await api.get('/health/ready');
     expect([status, headers.get('retry-after')]).to.deep.equal([503, '5']);
     expect((JSON.parse(text) as { data: { message: string } }).data.message).to.equal(
-      'Not ready: The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+      'Not ready: The Redis user may not do what medref needs. docs/REDIS.md lists the rights.',
     );
     expect(met()).to.deep.equal([['forbidden', 503]]);
   });

@@ -80,7 +80,7 @@ describe('a Redis that refuses', function () {
       'lets the user do too little',
       () => as('weak:weak', server().url),
       [...reading, ...writing, 'schedule'],
-      /^The Redis user may not do what medref needs\. See docs\/OPERATIONS\.md for its rights\.$|^Redis user "weak" may not read and change API keys\. /,
+      /^The Redis user may not do what medref needs\. docs\/REDIS\.md lists the rights\.$|^Redis user "weak" may not read and change API keys\. /,
     ],
     [
       'is a replica',

@@ -1,4 +1,4 @@
-// Each command of docs/OPERATIONS.md, run by the documented wrapper as the documented user of Redis.
+// Each command of the operators' pages, run by the documented wrapper as the documented user of Redis.
 
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { products } from '../support/records.ts';
 import { majorVersion, withUser } from '../support/redis-users.ts';
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts';
 
-const text = read('docs/OPERATIONS.md');
+const text = ['INSTALL', 'CONFIGURATION', 'REDIS', 'RUNBOOK'].map((it) => read(`docs/${it}.md`)).join('\n');
 const lines = text.split('\n').map((line) => line.trim().replace(/^\$ /, ''));
 const inline = [...text.matchAll(/(?<!`)`([^`\n]+)`(?!`)/g)].map(([, code = '']) => code);
 const all = [...new Set([...lines, ...inline])].map((line) => line.replace(/ +#.*$/, ''));

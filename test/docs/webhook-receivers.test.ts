@@ -18,10 +18,10 @@ const runs = {
   sh: { program: 'sh', args: ['-c'] },
 } as const;
 
-describe('the webhook receivers of docs/OPERATIONS.md', function () {
+describe('the webhook receivers of docs/CONFIGURATION.md', function () {
   this.timeout(60_000);
   const redis = useRedis();
-  const receivers = examplesOf('docs/OPERATIONS.md').filter(({ file }) => file?.startsWith('receiver.'));
+  const receivers = examplesOf('docs/CONFIGURATION.md').filter(({ file }) => file?.startsWith('receiver.'));
 
   it('are one for each language', () => {
     expect(receivers.map(({ language }) => language)).to.deep.equal(['js', 'python']);

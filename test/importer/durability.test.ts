@@ -66,7 +66,7 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
     await redis.call('ACL', 'SETUSER', 'importer', '-waitaof');
     const importer = await connectForWriting(withUser(server().url, 'importer'));
     expect(await onDisk(importer)).to.deep.equal([
-      'Whether version 7 is on the disk of Redis is not known: The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.',
+      'Whether version 7 is on the disk of Redis is not known: The Redis user may not do what medref needs. docs/REDIS.md lists the rights.',
     ]);
     importer.disconnect();
   });
@@ -217,7 +217,7 @@ describe('a publication', () => {
       const told = await warnings();
       await redis.call('ACL', 'SETUSER', 'default', '+wait');
       expect(told).to.deep.equal([
-        `Whether replicas have version ${version} is not known: The Redis user may not do what medref needs. See docs/OPERATIONS.md for its rights.`,
+        `Whether replicas have version ${version} is not known: The Redis user may not do what medref needs. docs/REDIS.md lists the rights.`,
       ]);
     });
   });

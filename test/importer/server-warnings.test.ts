@@ -39,7 +39,7 @@ describe('the warnings about how a Redis is set up', () => {
   });
   after(() => redis.disconnect());
 
-  it('are none for one that is set up as OPERATIONS.md says', async () => {
+  it('are none for one that is set up as REDIS.md says', async () => {
     expect(await serverWarnings(redis, 'medref')).to.deep.equal([]);
   });
 

@@ -40,7 +40,7 @@ describe('the workflows', () => {
   });
 
   it('install no package with its scripts, and audit the dependencies', () => {
-    for (const file of [...files, 'README.md', 'docs/OPERATIONS.md', 'Dockerfile'])
+    for (const file of [...files, 'README.md', 'docs/INSTALL.md', 'Dockerfile'])
       for (const [command] of read(file).matchAll(/^.*\bnpm ci\b.*$/gm))
         expect(command, file).to.include('npm ci --ignore-scripts');
     expect(files.map(read).join()).to.include('npm audit --omit=dev --audit-level=high');

@@ -44,7 +44,7 @@ export function serverKnowsWaitaof(): boolean {
   return advisedFsync() === 'everysec';
 }
 
-/** How Redis is set up in proofs: in `npm run prove` as docs/OPERATIONS.md says for its version; in `npm test` it writes nothing. */
+/** How Redis is set up in proofs: in `npm run prove` as docs/REDIS.md says for its version; in `npm test` it writes nothing. */
 export function proofSetUp(): TestRedisOptions {
   const isFull = process.env['PROVE'] === 'full';
   return isFull ? { appendOnly: true, settings: { appendfsync: advisedFsync() } } : {};

@@ -144,7 +144,7 @@ async function errorFacts({ redis }: DashboardSources, error: Boom.Boom): Promis
   if (damage)
     return {
       status: 503,
-      sentences: [`${damage.message} Run medref verify, or see docs/OPERATIONS.md, "A damaged key".`],
+      sentences: [`${damage.message} Run medref verify, or see docs/RUNBOOK.md, "Damaged data".`],
     };
   const serviceError = error instanceof TimeoutError ? late : serviceErrorOf(error);
   if (serviceError) {
