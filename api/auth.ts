@@ -59,7 +59,7 @@ export class ApiKeys {
   #failure: Error = new DamagedError('The API keys have not been read yet.');
   #reported: string | undefined;
   #asked = 0;
-  #answered = 0;
+  #appliedTurn = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ redis, keyPrefix, onDamage }: ApiKeysOptions) {
@@ -68,7 +68,7 @@ export class ApiKeys {
     this.#stored = apiKeyKeys(keyPrefix);
   }
 
-  /** Starts to follow the keys. @param listener borrowed @returns when Redis was asked once, even if that failed */
+  /** Starts to follow the keys. @param listener borrowed @returns resolves after the first read, even if it failed */
   start(listener: Redis): Promise<void> {
     const { announcements } = this.#stored;
     listener.subscribe(announcements).catch(() => undefined);
@@ -108,14 +108,14 @@ export class ApiKeys {
       const isKnown = this.#byDigest && generation !== null && generation === this.#generation;
       const stored = isKnown ? null : await this.#redis.hgetall(keys);
       if (stored && Object.keys(stored).length === 0) await this.#refuseEviction();
-      if (turn < this.#answered) return;
-      this.#answered = turn;
+      if (turn < this.#appliedTurn) return;
+      this.#appliedTurn = turn;
       if (stored) this.#load(stored);
       this.#confirmedAt = askedAt;
       this.#isConfirmed = true;
     } catch (error) {
-      if (turn < this.#answered) return;
-      this.#answered = turn;
+      if (turn < this.#appliedTurn) return;
+      this.#appliedTurn = turn;
       await this.#fail(error as Error);
     }
   }
@@ -162,7 +162,7 @@ export class ApiKeys {
     this.#report(damage.message);
   }
 
-  /** Called if Redis has no keys at all: if it may have evicted them, no client has a wrong key. @throws DamagedError */
+  /** Checks whether Redis may have evicted the keys; without keys, clients would get 401. @throws DamagedError */
   async #refuseEviction(): Promise<void> {
     const { keys } = this.#stored;
     const reply = await beside(this.#redis, keys, ['INFO']).catch(() => ''); // Without the right, it cannot be known.
@@ -223,9 +223,9 @@ export function keyOf({ raw }: Pick<Request, 'raw'>, apiKeys: KnownKeys): ApiKey
   return sent === undefined ? null : apiKeys.find(sent);
 }
 
-/** The same for every cause, so that nobody learns which keys exist. */
+/** Every cause has the same message, so a client cannot learn which keys exist. */
 export function unauthorized(): Boom.Boom {
-  const error = Boom.unauthorized('This needs a valid key, sent as "Authorization: Bearer <key>".');
+  const error = Boom.unauthorized('A valid key is required. Send it as "Authorization: Bearer <key>".');
   error.output.headers['WWW-Authenticate'] = 'Bearer realm="medref"';
   return error;
 }
@@ -235,5 +235,5 @@ function otherCollection({ collections }: ApiKey, path: string): Boom.Boom | nul
   if (!collections) return null;
   const [, collection = ''] = path.split('/');
   if (collections.includes(collection)) return null;
-  return Boom.forbidden(`This key was made for ${collections.join(' and ')}, and not for ${collection}.`);
+  return Boom.forbidden(`This key is valid for ${collections.join(' and ')}, not for ${collection}.`);
 }

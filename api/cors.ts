@@ -2,17 +2,17 @@
 
 import type { Plugin, Server } from '@hapi/hapi';
 
-/** What a page may send; `*` would not stand for `Authorization`. */
+/** What a page may send. `*` would not cover `Authorization`. */
 const permitted = {
   'access-control-allow-methods': 'GET, HEAD',
   'access-control-allow-headers': 'Authorization, If-None-Match, If-Modified-Since, X-Request-Id',
-  // For two hours: no browser that is common remembers it for longer than a day, and Chromium not for longer than this.
+  // Two hours: Chromium keeps a preflight no longer than this.
   'access-control-max-age': '7200',
 };
 
 /**
- * Answers preflights, on every path: so a page gets to read the error of a wrong one. They come without a key. Who may read
- * the answers is said by each of them, see cross-origin.ts.
+ * Answers preflights on every path, without a key, so that a page can read the error of a wrong path.
+ * `crossOriginFields` decides which pages may read each response.
  */
 export const preflights: Plugin<object> = {
   name: 'preflights',
@@ -26,20 +26,20 @@ export const preflights: Plugin<object> = {
   },
 };
 
-/** Origins of pages; `*`: those of all. */
+/** The origins of pages that may read responses; `*` allows all. */
 export type AllowedOrigins = '*' | readonly string[];
 
-/** What a page may read besides the fields that every page may. */
+/** Header fields that a page may read besides the CORS-safelisted ones. */
 const exposed = [
   ...['Medref-Version', 'Medref-Digest', 'ETag', 'Last-Modified', 'Content-Length'],
   ...['Retry-After', 'RateLimit', 'RateLimit-Policy', 'WWW-Authenticate', 'X-Request-Id'],
 ].join(', ');
 
-/** The fields by which a page of this origin may read an answer, names and values by turns. */
+/** Returns the header fields that let a page of this origin read a response: names and values in turn. */
 export function crossOriginFields(allowed: AllowedOrigins, origin: string | undefined): string[] {
   if (allowed === '*') return readableBy('*');
   const isAllowed = origin !== undefined && allowed.includes(origin);
-  // Also where the answer is for nobody: a cache must not give it to others.
+  // Sent to every client: a cache must not reuse a response for another origin.
   return [...(isAllowed ? readableBy(origin) : []), 'vary', 'Origin'];
 }
 

@@ -6,19 +6,19 @@ import type { Plugin, Request, ResponseToolkit, Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import { fault, late, type ServiceError, serviceErrorOf } from './errors.ts';
 import { type CompletedRequest, noteRoute, requestIdOf } from './http.ts';
-import { answerProtocolErrors } from './protocol-errors.ts';
+import { respondToProtocolErrors } from './protocol-errors.ts';
 import { quoted } from './query.ts';
 import { VersionGoneError } from './read/versions.ts';
 import { errorEnvelope, jsonResponse } from './reply/envelope.ts';
 
-/** What the plugin is given. */
+/** The options of the plugin. */
 export interface ErrorOptions {
   readonly logger: Logger;
-  /** Told of each answer that is given to what could not be parsed as a request. */
+  /** Called for each response to bytes that are not a valid HTTP request. */
   readonly onResponse: (request: CompletedRequest) => void;
-  /** Told of each answer of 500 and 503, and why it is that. */
+  /** Called for each 500 and 503, with its cause. */
   readonly onServiceError: (serviceError: ServiceError, requestId: string) => void;
-  /** Told of each 401. */
+  /** Called for each 401. */
   readonly onUnauthorized: () => void;
 }
 
@@ -26,7 +26,7 @@ export const errors: Plugin<ErrorOptions> = {
   name: 'errors',
   register(server: Server, options: ErrorOptions) {
     server.ext('onPreResponse', (request, h) => shapeError(request, h, options));
-    answerProtocolErrors(server, options.onResponse);
+    respondToProtocolErrors(server, options.onResponse);
   },
 };
 
@@ -36,13 +36,13 @@ function shapeError(
   { logger, onServiceError, onUnauthorized }: ErrorOptions,
 ) {
   const { raw } = request;
-  noteRoute(request); // Of those that asked for no key as well.
-  // It took too long, and was answered so: what comes of it now, an answer or an error, goes nowhere.
+  noteRoute(request); // Routes without a key have no other place for this.
+  // The 503 for a timeout has been sent; the late result is dropped.
   if (raw.res.headersSent) return h.abandon;
   if (!Boom.isBoom(request.response)) return h.continue;
   const { response } = request;
   const found = isTimeout(response) ? late : serviceErrorOf(response);
-  const error = found ? boomOf(found) : asAnswer(response);
+  const error = found ? boomOf(found) : clientError(response);
   const { statusCode, headers } = error.output;
   const isFault = !found && statusCode === 500;
   const requestId = requestIdOf(raw.res);
@@ -61,8 +61,8 @@ function isTimeout(error: Boom.Boom): boolean {
   return error.output.statusCode === 503 && error.message === 'Service Unavailable';
 }
 
-/** Returns what the client is told of an error that is not ours. */
-function asAnswer(error: Boom.Boom): Boom.Boom {
+/** Returns the response to an error of the client. */
+function clientError(error: Boom.Boom): Boom.Boom {
   return error instanceof VersionGoneError ? Boom.resourceGone(error.message) : error;
 }
 
@@ -74,8 +74,7 @@ function boomOf({ status, message, retryAfter }: ServiceError): Boom.Boom {
 
 function messageOf(error: Boom.Boom, request: Request): string {
   const { statusCode } = error.output;
-  if (statusCode === 404 && error.message === 'Not Found')
-    return `There is nothing at ${quoted(request.path)}.`;
+  if (statusCode === 404 && error.message === 'Not Found') return `Nothing found at ${quoted(request.path)}.`;
   if (error.message === STATUS_CODES[statusCode])
     return `The request to ${quoted(request.path)} is not valid.`;
   return /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;

@@ -27,7 +27,7 @@ export type ServiceErrorCause = (typeof serviceErrorCauses)[number];
 /** Why the API cannot respond with data. */
 export interface ServiceError {
   readonly cause: ServiceErrorCause;
-  /** 503 if a retry may help, 500 if somebody must repair something first. */
+  /** 503 if a retry may help; 500 if an operator must fix something first. */
   readonly status: 500 | 503;
   /** The message for the client. */
   readonly message: string;
@@ -47,24 +47,24 @@ export class NotReadyError extends Error {
   }
 }
 
-/** A response that did not begin in time. */
+/** The response did not start in time. */
 export const late: ServiceError = Object.freeze({
   ...{ cause: 'late', status: 503, retryAfter: 1 },
-  message: 'The data cannot be read quickly enough at the moment. Try again shortly.',
-  reason: 'An answer did not begin within 2 s.',
+  message: 'The data could not be read in time. Try again shortly.',
+  reason: 'A response did not start within 2 s.',
 });
 
 /** The event loop is late. */
 export const overloaded: ServiceError = Object.freeze({
   ...{ cause: 'overload', status: 503, retryAfter: 1 },
-  message: 'More requests come than can be answered quickly. Try again shortly.',
-  reason: 'Too many requests in flight; try again.',
+  message: 'Too many requests in flight. Try again shortly.',
+  reason: 'Too many requests in flight.',
 });
 
 /** A mistake in the code, which is logged where it happens. */
 export const fault: ServiceError = Object.freeze({
   ...{ cause: 'fault', status: 500, retryAfter: null, reason: null },
-  message: 'Something went wrong here; it has been logged.',
+  message: 'Internal error; it has been logged.',
 });
 
 /** Returns what an error of a read means for the client; `null` for an error of the client, or a mistake in the code. */
@@ -88,7 +88,7 @@ export function serviceErrorOf(error: unknown): ServiceError | null {
     return { cause: 'busy', status: 503, message: error.message, retryAfter: 1, reason: error.message };
   }
   if (isRedisUnavailable(error)) {
-    const message = 'The data cannot be reached at the moment. Try again shortly.';
+    const message = 'The data is temporarily unavailable. Try again shortly.';
     return { cause: 'away', status: 503, message, retryAfter: 1, reason: plainReason(error as Error) };
   }
   const cause = refusalKind(error);
@@ -96,12 +96,12 @@ export function serviceErrorOf(error: unknown): ServiceError | null {
   const { message: reply } = error as Error;
   return {
     ...{ cause, status: 500, retryAfter: null },
-    message: 'The data cannot be read: Redis refuses it. Whoever runs the service has been told.',
-    reason: `Redis refuses what the API asks: ${reply}`,
+    message: 'The service cannot read its data. The error has been logged.',
+    reason: `Redis refuses a command of the API: ${reply}`,
   };
 }
 
-/** Answers with an error in our shape. */
+/** Sends an error in the shape of the API. */
 export function sendError(
   response: ServerResponse,
   status: number,

@@ -1,5 +1,5 @@
-// The data listener as Node sees it: responses with a request id, what becomes of each request, limits of connections, and
-// how it stops. All time limits are Node's and hapi's own.
+// The data listener as Node sees it: request ids, a record of each completed request, connection limits, and shutdown.
+// All time limits are options of Node and hapi.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -20,84 +20,84 @@ import { type AllowedOrigins, crossOriginFields } from './cors.ts';
 import { overloaded, type ServiceError, sendError } from './errors.ts';
 import { cameByTls, clientAddressOf, forwardedRequests } from './proxy.ts';
 
-/** A response begins within this time, in ms, or is 503 (hapi's `timeout.server`). */
-export const answerWithinMs = 2_000;
+/** A response that does not start within this time, in ms, becomes a 503 (hapi's `timeout.server`). */
+export const respondWithinMs = 2_000;
 
-/** A connection on which nothing moves for this long, in ms, is cut: longer than a client may wait for a publication. */
+/** A connection that is silent for this long, in ms, is closed. It is longer than the longest wait for a publication. */
 const defaultStallMs = 90_000;
 
 /** A connection with more requests in progress than this is closed. */
 const maxPipelined = 10;
 
-/** While the event loop is later than this, in ms, requests are refused. */
+/** Requests are refused while the event loop lags by more than this, in ms. */
 const defaultLateMs = 1_000;
 
-/** What is known of a request when its answer has ended; to be read at once. */
+/** A completed request. Read its values at once: they are not kept. */
 export interface CompletedRequest {
   readonly requestId: string;
-  /** `null` where the request could not be parsed. */
+  /** `null` if the request could not be parsed. */
   readonly method: string | null;
-  /** Path and query as they were sent; `null` where the request could not be parsed. */
+  /** Path and query as sent; `null` if the request could not be parsed. */
   readonly target: string | null;
-  /** The path of the route, such as `/products/{id}`; `null` where it got to none. */
+  /** The path of the route, such as `/products/{id}`; `null` if no route matched. */
   readonly route: string | null;
-  /** `null` where the client had gone before there was an answer. */
+  /** `null` if the client disconnected before the response. */
   readonly status: number | null;
-  /** From the arrival of its head to the beginning of its answer, but for what it waited, in ms; `null` where there was none. */
+  /** Time from the head of the request to the start of the response, without the wait for a publication, in ms; `null` without a response. */
   readonly beganMs: number | null;
-  /** From the arrival of its head until the answer was handed over, or cut off, in ms. */
+  /** Time from the head of the request to the end of the response, in ms. */
   readonly ms: number;
-  /** For how long of that it waited for a publication, in ms; `null` if it did not. */
+  /** Time spent waiting for a publication, in ms; `null` if the request did not wait. */
   readonly waitedMs: number | null;
-  /** Of the body of the answer, encoded, in bytes. */
+  /** Size of the body as sent, in bytes. */
   readonly bytes: number;
-  /** Whether the whole answer was handed over. */
+  /** Whether the response was sent completely. */
   readonly isWhole: boolean;
-  /** Whom its key was issued to; `null` where it had no valid one, or needed none. */
+  /** The client that the key was issued to; `null` without a valid key. */
   readonly client: string | null;
   readonly address: string | null;
 }
 
-/** What a client may send as the id of its request: 1 to 128 visible ASCII characters. */
+/** A request id that a client may send: 1 to 128 visible ASCII characters. */
 const taken = /^[\x21-\x7e]{1,128}$/;
 
-/** What ids of this process begin with, so that no other process gives the same. */
+/** The prefix of generated ids, different for each process. */
 const begin = randomBytes(9).toString('base64url');
 
 let given = 0;
 
-/** The id of a request: the client's, or one of ours, which is short since each answer carries it. */
+/** Returns the id of a request: the client's, or a short generated id. */
 export function idOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id'];
   return typeof sent === 'string' && taken.test(sent) ? sent : `${begin}-${(++given).toString(36)}`;
 }
 
-/** What every answer has: it is what its type says, and its address is told to nobody. */
+/** Header fields of every response: no content sniffing, no referrer. */
 export const safeFields = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' } as const;
 
-/** A client that came by TLS comes by TLS for a year (RFC 6797, section 7.2: nobody else is told so). */
+/** For clients that use TLS: use TLS for a year (RFC 6797, section 7.2 forbids the field without TLS). */
 const fieldsByTls = { ...safeFields, 'strict-transport-security': 'max-age=31536000' };
 
 const safePairs = Object.entries(safeFields).flat();
 const pairsByTls = Object.entries(fieldsByTls).flat();
 
-/** What the metrics and the log need of a request that hapi has routed. */
+/** The part of a routed request that metrics and the log need. */
 type Routed = Pick<Request, 'route' | 'auth'>;
 
-/** A response that carries its request's id, whoever writes it, and knows what became of its request. */
+/** A response that carries the id of its request and records how the request ended. */
 export class TracedResponse extends ServerResponse implements CompletedRequest {
   readonly requestId: string;
-  /** When the head of the request had arrived, in ms of the process. */
+  /** When the head of the request arrived, in ms of the process. */
   readonly arrivedAt: number;
   /** When the response began; `0` until then. */
   begunAt: number;
   bytes: number;
   waitedMs: number | null;
-  /** The request as hapi knows it, once it is routed. */
+  /** The request of hapi, once it is routed. */
   routed: Routed | undefined;
 
   constructor(request: IncomingMessage, options: ServerOptions) {
-    // @ts-expect-error Node passes the options of the server, which its types do not tell.
+    // @ts-expect-error Node passes the options of the server; its types do not show it.
     super(request, options);
     this.requestId = idOf(request);
     this.arrivedAt = performance.now();
@@ -136,7 +136,7 @@ export class TracedResponse extends ServerResponse implements CompletedRequest {
     return clientAddressOf(this.req) || null;
   }
 
-  /** Takes no reason phrase: the usual ones are sent. */
+  /** Ignores a reason phrase: the standard phrases are sent. */
   override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
     this.begunAt = performance.now();
     const isByTls = cameByTls(this.req);
@@ -150,13 +150,13 @@ export class TracedResponse extends ServerResponse implements CompletedRequest {
     return typeof headers === 'object' ? super.writeHead(status, headers) : super.writeHead(status);
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: its overloads are many, and all are handed on.
+  // biome-ignore lint/suspicious/noExplicitAny: the method has many overloads and passes all of them on.
   override write(chunk: any, encoding?: any, callback?: any): boolean {
     if (this.req.method !== 'HEAD') this.bytes += lengthOf(chunk);
     return super.write(chunk, encoding, callback);
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: its overloads are many, and all are handed on.
+  // biome-ignore lint/suspicious/noExplicitAny: the method has many overloads and passes all of them on.
   override end(chunk?: any, encoding?: any, callback?: any): this {
     if (this.req.method !== 'HEAD') this.bytes += lengthOf(chunk);
     return super.end(chunk, encoding, callback);
@@ -169,9 +169,9 @@ function lengthOf(chunk: unknown): number {
 }
 
 /**
- * Makes the responses of a listener.
- * @param onResponse told of each request as its answer ends
- * @param allowed the pages of browsers that may read them; none unless it is given
+ * Makes the response class of a listener.
+ * @param onResponse called for each request when its response has ended
+ * @param allowed origins whose pages may read responses; none by default
  */
 export function tracedResponses(
   onResponse: (it: CompletedRequest) => void,
@@ -182,7 +182,7 @@ export function tracedResponses(
     if (connection) connection.inProgress -= 1;
     onResponse(this);
   }
-  class ToldResponse extends TracedResponse {
+  class ReportedResponse extends TracedResponse {
     constructor(request: IncomingMessage, options: ServerOptions) {
       super(request, options);
       this.on('close', report);
@@ -192,11 +192,11 @@ export function tracedResponses(
       connection.last = this;
     }
   }
-  const made = allowed === undefined ? ToldResponse : readableFrom(ToldResponse, allowed);
-  return made as unknown as typeof ServerResponse; // Its type knows requests of any type.
+  const made = allowed === undefined ? ReportedResponse : readableFrom(ReportedResponse, allowed);
+  return made as unknown as typeof ServerResponse; // The type of ServerResponse is generic over requests.
 }
 
-/** The same responses, which pages of other origins may read. A class of its own: where there are none, this costs nothing. */
+/** Adds the fields of CORS. It is a separate class, so that services without CORS pay nothing. */
 function readableFrom(Response: typeof TracedResponse, allowed: AllowedOrigins): typeof TracedResponse {
   return class extends Response {
     override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[] | string): this {
@@ -209,18 +209,18 @@ function readableFrom(Response: typeof TracedResponse, allowed: AllowedOrigins):
   };
 }
 
-/** Notes which route a request came to, beside its response. Another extension point of hapi would cost a tenth of a request. */
+/** Stores the route of a request with its response. An extension point of hapi would cost a tenth of the request. */
 export function noteRoute(request: Request): void {
   const { res } = request.raw;
   if (res instanceof TracedResponse) res.routed = request;
 }
 
-/** The id of the request that a response is to; `''` where nobody traces it. */
+/** Returns the id of the request of a response; `''` if the response has none. */
 export function requestIdOf(response: ServerResponse): string {
   return response instanceof TracedResponse ? response.requestId : '';
 }
 
-/** A connection: how many of its requests are in progress, and the response to the request that came last. */
+/** A connection: its requests in progress, and the response to the latest request. */
 interface Connection {
   inProgress: number;
   last: ServerResponse | undefined;
@@ -228,7 +228,7 @@ interface Connection {
 
 const connections = new WeakMap<Socket, Connection>();
 
-/** Returns the last response that a connection will give to the requests so far, or `undefined` if it was given. */
+/** Returns the last response in progress on a connection, or `undefined` if all were sent. */
 export function lastInProgress(socket: Socket): ServerResponse | undefined {
   const last = connections.get(socket)?.last;
   return last?.closed ? undefined : last;
@@ -261,10 +261,10 @@ export function createDataListener({
   return listener.setTimeout(stallMs);
 }
 
-/** The events by which Node passes on a request: as usual, and if its client asks first whether to send a body. */
+/** The events by which Node passes on a request: the usual one, and one for `Expect: 100-continue`. */
 const requestEvents = ['request', 'checkContinue'];
 
-/** Has a step decide of each request, before hapi, whether it goes on; one that does not must be answered by the step. */
+/** Runs a step for each request before hapi. A step that returns `false` must have sent a response. */
 export function beforeRequests(
   listener: HttpServer,
   goesOn: (request: IncomingMessage, response: ServerResponse) => boolean,
@@ -291,14 +291,14 @@ export function limitRequests(
   { onServiceError, lateMs = defaultLateMs }: LimitOptions,
 ): void {
   beforeRequests(server.listener, (request, response) => {
-    // After the last response of a connection Node reads on, and ends the process if another one follows.
+    // After a connection's last response Node keeps reading, and another request would crash the process.
     const { socket } = request;
     if (!socket.writable) return false;
     if ((connections.get(socket)?.inProgress ?? 0) > maxPipelined) {
       socket.destroy();
       return false;
     }
-    // Node reads nothing more of what came in one piece with such a request, so a client that sent more would wait for ever.
+    // Node does not read pipelined requests after an upgrade request, so the connection must close.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     if (server.load.eventLoopDelay <= lateMs || isAlwaysTaken(request)) return true;
     const { status, message, retryAfter } = overloaded;
@@ -308,16 +308,15 @@ export function limitRequests(
   });
 }
 
-/** Health checks are always answered. Thousands of clients that wait come again at once after each publication. */
+/** Health checks always pass, and so do waits for a publication: thousands of clients reconnect at once after each one. */
 function isAlwaysTaken({ url = '' }: IncomingMessage): boolean {
   return url.startsWith('/health/') || url.includes('wait=');
 }
 
 /**
- * Lets clients go when the server stops without a request that fails (RFC 9112, section 9.6): no connection is accepted any
- * more, and each open one ends with its next response. A connection that is closed between two requests would lose the
- * request that is on its way.
- * @param quietMs how long connections without a request stay open, in ms
+ * Closes connections on shutdown without failing a request (RFC 9112, section 9.6). New connections are refused.
+ * Each open connection closes after its next response: closing it between requests could lose one that is on its way.
+ * @param quietMs how long silent connections stay open, in ms
  */
 export function drainOnStop(server: Server, quietMs: number): void {
   const { listener } = server;
@@ -332,9 +331,9 @@ export function drainOnStop(server: Server, quietMs: number): void {
   });
   server.ext('onPreStop', async () => {
     if (quietMs === 0) return;
-    // The method of HTTP would close connections that are idle at the moment.
+    // `http.Server.close` would close idle connections at once.
     NetServer.prototype.close.call(listener as NetServer);
-    // If a client asks whether to send a body, Node makes the response the last one by itself.
+    // For `Expect: 100-continue` Node closes the connection itself.
     listener.prependListener('request', (_request: IncomingMessage, response: ServerResponse) =>
       makeLast(response),
     );

@@ -1,4 +1,4 @@
-// Responses to what is not a valid HTTP request, which hapi never sees. Each one ends its connection.
+// Responses to bytes that are not a valid HTTP request. hapi never sees them. Each response closes its connection.
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,7 +8,7 @@ import { beforeRequests, type CompletedRequest, idOf, lastInProgress, safeFields
 import { isHost } from './proxy.ts';
 import { errorEnvelope } from './reply/envelope.ts';
 
-/** RFC 9112, section 3.2: one `Host` field, of the form of a host; HTTP/1.0 may do without. */
+/** RFC 9112, section 3.2: exactly one valid `Host` field; HTTP/1.0 may omit it. */
 function hasGoodHost({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -19,7 +19,7 @@ function hasGoodHost({ rawHeaders, headers, httpVersion }: IncomingMessage): boo
   return hosts === 1 && isHost(String(headers.host));
 }
 
-/** Whether the path of a target is percent-encoded UTF-8. */
+/** Returns whether the path of a target is percent-encoded UTF-8. */
 function hasGoodPath(target: string): boolean {
   if (!target.includes('%')) return true;
   try {
@@ -31,53 +31,56 @@ function hasGoodPath(target: string): boolean {
 
 type ProtocolError = readonly [status: number, message: string];
 
-/** What a client is told when Node's HTTP parser gives up on its request. */
+/** Responses by error code of Node's HTTP parser. */
 const protocolErrors: Readonly<Record<string, ProtocolError>> = {
-  HPE_INVALID_URL: [400, 'The address of the request is not valid; percent-encode what is not ASCII.'],
-  HPE_PAUSED_H2_UPGRADE: [505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.'],
+  HPE_INVALID_URL: [400, 'The request target is not valid. Percent-encode characters outside ASCII.'],
+  HPE_PAUSED_H2_UPGRADE: [505, 'Only HTTP/1.1 and HTTP/1.0 are supported.'],
   HPE_HEADER_OVERFLOW: [431, 'The request line and headers are longer than 16 KiB.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The chunk extensions of the request are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
 };
 
-const notAProxy: ProtocolError = [400, 'This is not a proxy; CONNECT is not answered.'];
+const notAProxy: ProtocolError = [400, 'CONNECT is not supported: this is not a proxy.'];
 
-/** What Node's HTTP parser says: where in which bytes it gave up. */
+/** An error of Node's HTTP parser, with the bytes and the position at which it stopped. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number;
   readonly rawPacket?: Buffer;
 }
 
-/** RFC 9112, section 3, with a method that is a token (RFC 9110, section 5.6.2). */
+/** A request line (RFC 9112, section 3) whose method is a token (RFC 9110, section 5.6.2). */
 const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]$/;
 
-/** A request that is well-formed but for a method that nobody knows is 501 (RFC 9110, section 9.1). */
+/** Returns the response to a parser error. A valid request with an unknown method gets 501 (RFC 9110, section 9.1). */
 function protocolErrorOf({ code = '', rawPacket, bytesParsed = 0 }: ParserError): ProtocolError {
   if (code === 'HPE_INVALID_METHOD' && rawPacket) {
     const from = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
     const [line = ''] = rawPacket.toString('latin1', from, from + 16_384).split('\r\n', 1);
-    if (requestLine.test(line)) return [501, 'The method is not known; GET and HEAD are.'];
+    if (requestLine.test(line)) return [501, 'Unknown method. Use GET or HEAD.'];
   }
   return protocolErrors[code] ?? [400, 'The request is not valid HTTP.'];
 }
 
-/** How long what a client sends after its last answer is read and dropped, in ms: a reset could overtake that answer. */
+/** After the last response, further bytes are read and dropped for this long, in ms: a TCP reset could destroy the response. */
 const lingerMs = 1_000;
 
-/** Answers what is not valid HTTP before hapi sees it: after the answers under way on its connection, which then ends. */
-export function answerProtocolErrors(server: Server, onResponse: (request: CompletedRequest) => void): void {
+/** Responds to invalid HTTP before hapi sees it, after the responses in progress on the connection; then closes the connection. */
+export function respondToProtocolErrors(
+  server: Server,
+  onResponse: (request: CompletedRequest) => void,
+): void {
   const { listener } = server;
   const ended = new WeakSet<Socket>();
   listener.on('connection', lingerAfterLast);
   beforeRequests(listener, (request, response) => {
     const { httpVersionMajor: major, url = '' } = request;
-    if (major !== 1) return refuse(response, 505, 'The service speaks HTTP/1.1 and HTTP/1.0 only.');
-    if (!hasGoodHost(request)) return refuse(response, 400, 'The request needs one valid Host header.');
+    if (major !== 1) return refuse(response, 505, 'Only HTTP/1.1 and HTTP/1.0 are supported.');
+    if (!hasGoodHost(request)) return refuse(response, 400, 'The request must have one valid Host header.');
     return hasGoodPath(url) || refuse(response, 400, 'The path of the request is not percent-encoded UTF-8.');
   });
   listener.removeAllListeners('clientError');
   listener.on('clientError', (error: ParserError, socket: Socket) => {
-    // The parser gives up again on all that still comes; of a connection that is gone, nobody would hear.
+    // The parser reports an error for each further chunk. A closed connection gets no response.
     if (ended.has(socket) || socket.destroyed) return;
     ended.add(socket);
     const refusal = protocolErrorOf(error);
@@ -86,31 +89,31 @@ export function answerProtocolErrors(server: Server, onResponse: (request: Compl
     endConnection(socket, rawError(refusal, refused.requestId), lastInProgress(socket));
   });
   listener.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    refuse(response, 417, 'The Expect header is not understood; only 100-continue is.');
+    refuse(response, 417, 'Only "Expect: 100-continue" is supported.');
   });
   listener.on('connect', (request: IncomingMessage, socket: Socket) => {
-    socket.on('error', () => undefined); // Node has let go of the socket; a client that is gone is no fault here.
+    socket.on('error', () => undefined); // Node no longer handles errors of this socket. A client that disconnects is no error.
     const refused = unseen(notAProxy, socket, { requestId: idOf(request), method: 'CONNECT' });
     onResponse(refused);
     endConnection(socket.resume(), rawError(notAProxy, refused.requestId), lastInProgress(socket));
   });
 }
 
-/** A body that follows is nobody's concern, so the connection ends. */
+/** Responds with an error and closes the connection, so a body that follows is ignored. */
 function refuse(response: ServerResponse, status: number, message: string): false {
   sendError(response, status, message, { connection: 'close' });
   return false;
 }
 
-/** Sends the last bytes of a connection, after the answer under way, and cuts it when the client does not close it soon. */
+/** Sends the last bytes of a connection after the response in progress, and cuts the connection if the client does not close it soon. */
 function endConnection(socket: Socket, bytes: string, underWay: ServerResponse | undefined): void {
   if (underWay) return void underWay.once('close', () => endConnection(socket, bytes, undefined));
   if (socket.writable) linger(socket, bytes);
 }
 
 /**
- * Where a client still sends the body of a request whose answer is the last one, its connection does not end with that
- * (RFC 9112, section 9.6). Node would end it.
+ * Keeps a connection open after its last response while the client still sends a body (RFC 9112, section 9.6).
+ * Node would close it at once.
  */
 function lingerAfterLast(socket: Socket): void {
   const destroySoon = socket.destroySoon.bind(socket);
@@ -123,7 +126,7 @@ function linger(socket: Socket, lastBytes = ''): void {
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
-/** What is known of a request that hapi does not get to see; its id is one of ours, where there is none to read. */
+/** Describes a request that hapi does not see. Without a readable id it gets a generated one. */
 function unseen(
   [status, message]: ProtocolError,
   socket: Socket,

@@ -1,19 +1,19 @@
-// Who sent a request, by which scheme and to which host, if it came by trusted proxies; and what links begin with.
+// The client's address, scheme and host, also through trusted proxies; and the base URL of links.
 
 import { IncomingMessage } from 'node:http';
 import { type BlockList, isIP, isIPv6 } from 'node:net';
 import type { Request } from '@hapi/hapi';
 
-/** How a request left its client, as far as that is known. */
+/** How a client sent its request, as far as known. */
 export interface Sender {
-  /** `''` where its connection is gone. */
+  /** `''` if the connection is closed. */
   readonly address: string;
   readonly scheme: 'http' | 'https';
-  /** `undefined`: as its `Host` says. */
+  /** `undefined`: the `Host` field is right. */
   readonly host: string | undefined;
 }
 
-/** What one proxy says of the request that came to it. */
+/** What one proxy reports about a request. */
 type Hop = Readonly<Partial<Record<'for' | 'proto' | 'host', string>>>;
 
 /** A request that may have come by a trusted proxy. */
@@ -21,12 +21,12 @@ export abstract class ForwardedRequest extends IncomingMessage {
   abstract get sender(): Sender;
 }
 
-/** The requests of a listener that believes what these proxies say of who sent them. */
+/** Returns the request class of a listener that trusts the forwarding headers of these proxies. */
 export function forwardedRequests(trusted: BlockList): typeof IncomingMessage {
   return class extends ForwardedRequest {
     #sender: Sender | undefined;
 
-    /** Looked up once, as it is asked for. */
+    /** Computed once, on first use. */
     get sender(): Sender {
       this.#sender ??= senderOf(this.headers, this.socket.remoteAddress ?? '', trusted);
       return this.#sender;
@@ -35,9 +35,8 @@ export function forwardedRequests(trusted: BlockList): typeof IncomingMessage {
 }
 
 /**
- * Goes back from proxy to proxy, for as long as they are trusted. One that does not say from whom it had the request, or
- * hides it (RFC 7239, section 6.3), stands for its clients.
- * @param peer who is at the other end of the connection
+ * Walks back from proxy to proxy while they are trusted. A proxy that hides its client (RFC 7239, section 6.3) stands for it.
+ * @param peer the address of the other end of the connection
  */
 export function senderOf(headers: IncomingMessage['headers'], peer: string, trusted: BlockList): Sender {
   let sender: Sender = { address: peer, scheme: 'http', host: undefined };
@@ -55,8 +54,8 @@ export function senderOf(headers: IncomingMessage['headers'], peer: string, trus
 }
 
 /**
- * What the proxies say, the nearest one last. With both kinds of headers nothing is known: a proxy that writes one of them
- * passes on the other one as any client may have sent it.
+ * Returns what the proxies report, the nearest one last. Returns nothing if both kinds of headers are present:
+ * a proxy that writes one kind passes on the other kind unchecked from the client.
  */
 function hopsOf({ forwarded, ...headers }: IncomingMessage['headers']): Hop[] {
   const [addresses, protos, hosts] = ['for', 'proto', 'host'].map((name) => {
@@ -78,7 +77,7 @@ function hopsOf({ forwarded, ...headers }: IncomingMessage['headers']): Hop[] {
   }));
 }
 
-/** Proxies that each add to one list, and set another anew, leave one value, which the nearest one has set. */
+/** Returns one value per proxy. If proxies replace a field instead of appending to it, the value is of the nearest one. */
 function told(
   name: 'proto' | 'host',
   values: readonly string[] | undefined,
@@ -88,11 +87,11 @@ function told(
   return value === undefined ? {} : { [name]: value };
 }
 
-/** One pair of `Forwarded`, with what ends it (RFC 7239, section 4); some write addresses without the quotes they need. */
+/** A pair of `Forwarded` with its separator (RFC 7239, section 4). Some proxies omit the quotes around addresses. */
 const pair =
   /[ \t]*(?:(?<name>[!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"(?<quoted>(?:[^"\\]|\\.)*)"|(?<bare>[^\s;,"]+))[ \t]*)?(?<end>[;,]|$)/y;
 
-/** The elements of `Forwarded`; none where it is malformed. */
+/** Returns the elements of `Forwarded`; none if the field is malformed. */
 function forwardedHops(text: string): Hop[] {
   const hops: Record<string, string>[] = [{}];
   pair.lastIndex = 0;
@@ -109,7 +108,7 @@ function forwardedHops(text: string): Hop[] {
   }
 }
 
-/** An address with or without a port, as proxies name it; `null` where it is none. */
+/** Returns the address in a text, which may have a port; `null` if there is none. */
 function addressOf(text: string): string | null {
   const [, bracketed, bare] =
     /^(?:\[([0-9A-Fa-f:.]+)\]|(\d+(?:\.\d+){3}))(?::(?:\d{1,5}|_[\w.-]+))?$/.exec(text) ?? [];
@@ -125,22 +124,22 @@ function schemeOf(proto: string | undefined): Sender['scheme'] | null {
   return scheme === 'http' || scheme === 'https' ? scheme : null;
 }
 
-/** An address of IPv4 counts as one where it came as one of IPv6, too; a zone is of no account. */
+/** Returns whether a list has an address. IPv4 addresses in IPv6 form match, and zones are ignored. */
 function isIn(list: BlockList, address: string): boolean {
   return list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** The address of who sent a request, also by proxies that are trusted; `''` where its connection is gone. */
+/** Returns the address of the client, also through trusted proxies; `''` if the connection is closed. */
 export function clientAddressOf(request: IncomingMessage): string {
   return request instanceof ForwardedRequest ? request.sender.address : (request.socket.remoteAddress ?? '');
 }
 
-/** Whether a client sent its request by TLS, as a proxy that is trusted says. */
+/** Returns whether a trusted proxy reports that the client used TLS. */
 export function cameByTls(request: IncomingMessage): boolean {
   return request instanceof ForwardedRequest && request.sender.scheme === 'https';
 }
 
-/** An address of IPv4 as it is; of IPv6 its first 64 bits, since a client has all of the others for itself. */
+/** Returns an IPv4 address, or the first 64 bits of an IPv6 address: one client has all the others. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [, mapped] = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? [];
@@ -163,16 +162,16 @@ export function baseUrlOf({ raw, headers, server }: Request, setting: string | u
   return `${scheme}://${host ?? headers['host'] ?? `${server.info.host}:${server.info.port}`}`;
 }
 
-/** Of a request that came by no proxy, or by one that is not believed. */
+/** A request without a trusted proxy. */
 const direct = { scheme: 'http', host: undefined };
 
-/** RFC 3986, section 3.2.2 and 3.2.3: a registered name or IPv4 address, or an IPv6 literal, then a port. */
+/** RFC 3986, sections 3.2.2 and 3.2.3: a registered name, IPv4 address or IPv6 literal, then a port. */
 const hostAndPort = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?$/;
 
-/** The longest host: a name (RFC 1035, section 2.3.4), with a dot at its end and a port. */
+/** The longest host: a name (RFC 1035, section 2.3.4) with a final dot and a port. */
 const maxHostLength = 253 + '.:65535'.length;
 
-/** Whether a `Host` field has the form of a host, with or without a port. */
+/** Returns whether a `Host` field is a valid host, with or without a port. */
 export function isHost(text: string): boolean {
   if (text === lastHost) return true;
   if (text.length > maxHostLength || !hostAndPort.test(text) || !URL.canParse(`http://${text}`)) return false;
@@ -180,5 +179,5 @@ export function isHost(text: string): boolean {
   return true;
 }
 
-/** The host that was asked for last: most often it is the next one too. */
+/** A cache of one entry: the next host is usually the same. */
 let lastHost: string | undefined;

@@ -66,10 +66,7 @@ function integerUpTo(max: number): (text: string) => number {
 }
 
 /** A number from 1 to 2^53−1. */
-export const count = parameter(
-  `digits 0-9 alone, from 1 to ${MAX_SAFE_INTEGER}`,
-  integerUpTo(MAX_SAFE_INTEGER),
-);
+export const count = parameter(`a whole number from 1 to ${MAX_SAFE_INTEGER}`, integerUpTo(MAX_SAFE_INTEGER));
 
 /** The most records of a page. */
 export const maxPerPage = 200;
@@ -105,7 +102,7 @@ export const maxWait = 60;
 /** The parameters of a list of changes. */
 export const changeParameters = {
   since: required(count),
-  wait: parameter(`a number of seconds in digits 0-9 alone, from 1 to ${maxWait}`, integerUpTo(maxWait)),
+  wait: parameter(`seconds as a whole number from 1 to ${maxWait}`, integerUpTo(maxWait)),
   ...pin,
   ...paging,
 } as const;
@@ -116,7 +113,7 @@ export const maxIds = maxPerPage;
 /** The parameters of every list besides its searches. */
 export const otherListParameters = {
   ids: parameter(
-    `1 to ${maxIds} ids with commas between them, each once, in digits 0-9 alone, from 1 to ${MAX_SAFE_INTEGER}, and no search beside it`,
+    `1 to ${maxIds} different ids, separated by commas, each a whole number from 1 to ${MAX_SAFE_INTEGER}; not combined with a search`,
     parseIds,
   ),
   ...pin,
@@ -137,7 +134,7 @@ function parseIds(text: string): string[] {
   return ids;
 }
 
-/** The longest name that is searched for, in characters. */
+/** The longest prefix of a name, in characters. */
 export const maxNameLength = 200;
 
 /** Returns the parameters by which a collection is searched. */
@@ -145,7 +142,7 @@ export function searchParameters({ prefixSearches, exactSearches }: Collection):
   const prefix = Object.keys(prefixSearches).map((name) => [
     name,
     parameter(
-      `the beginning of a ${name}: 1 to ${maxNameLength} characters, none of them a control character`,
+      `a prefix of a ${name}: 1 to ${maxNameLength} characters without control characters`,
       parsePrefix,
     ),
   ]);
@@ -160,7 +157,7 @@ export function searchParameters({ prefixSearches, exactSearches }: Collection):
 const notInNames = /(?![\s\u0085])[\p{Cc}\p{Cs}]/u;
 
 function parsePrefix(text: string): string {
-  // To fold, U+0085 is white space; to JavaScript it is not.
+  // `fold` treats U+0085 as white space; JavaScript does not.
   const { length } = [...text.replaceAll('\u0085', ' ').trim()];
   if (length === 0) throw new Error('is blank');
   if (fold(text) === '') throw new Error('is nothing that a search compares');
@@ -201,7 +198,7 @@ export function queryReader<P extends Parameters>(parameters: P): (target: strin
   return (target) => {
     const given = readPairs(target, parameters);
     const values: Record<string, unknown> = { ...defaults };
-    // One schema at a time: to validate an object of them takes four times as long.
+    // Each schema validates alone: one schema for the whole object takes four times as long.
     for (const name in given) values[name] = parsed(name, given[name], parameters[name]);
     const missing = needed.find((name) => given[name] === undefined);
     if (missing) throw badParameter(missing, 'is missing', acceptsOf(parameters[missing]));
@@ -256,7 +253,7 @@ const enumeration = new Intl.ListFormat('en-GB');
 function unknownParameter(name: string, allowed: readonly string[]): Boom.Boom {
   const known = allowed.length === 0 ? 'none' : enumeration.format(allowed);
   return Boom.badRequest(
-    `The parameter ${JSON.stringify(quoted(name))} is not known here; it accepts ${known}.`,
+    `The parameter ${JSON.stringify(quoted(name))} is unknown; this route accepts ${known}.`,
   );
 }
 
@@ -270,13 +267,13 @@ export function badParameter(name: string, what: string, accepts: string): Boom.
   return Boom.badRequest(`The parameter ${name} ${quoted(what)}; it accepts ${accepts}.`);
 }
 
-/** Returns the 400 for `ids` beside a search, if the request has both. */
+/** Returns the 400 for `ids` together with a search, if the request has both. */
 export function requireNoSearch(collection: Collection, values: Readonly<Record<string, unknown>>): void {
   const search = Object.keys(searchParameters(collection)).find((name) => values[name] !== undefined);
   if (search) throw badParameter('ids', `stands beside ${search}`, acceptsOf(otherListParameters.ids));
 }
 
-/** Returns an id without leading zeros; `null` if a text is not digits alone, or zero. */
+/** Returns an id without leading zeros; `null` if the text has other characters than digits, or is zero. */
 export function idOf(text: string): string | null {
   return /^0*[1-9][0-9]*$/.test(text) ? text.replace(/^0+/, '') : null;
 }
@@ -286,11 +283,11 @@ export function readId(text: string): string {
   const id = idOf(text);
   if (id !== null) return id;
   throw Boom.badRequest(
-    `The id ${JSON.stringify(quoted(text))} is not valid; it accepts digits 0-9 alone, from 1.`,
+    `The id ${JSON.stringify(quoted(text))} is not valid. An id is a whole number from 1.`,
   );
 }
 
-/** Returns text of a request as messages repeat it. */
+/** Returns text of a request as messages quote it. */
 export function quoted(text: string): string {
   return truncate(text, 50);
 }

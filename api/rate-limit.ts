@@ -13,16 +13,16 @@ import { rateKey } from '../shared/store/keys.ts';
 export interface RateLimiterOptions {
   readonly redis: Redis;
   readonly keyPrefix: string;
-  /** For keys without a rate of their own, such as `10/s`; `undefined`: they have no limit. */
+  /** For keys without their own rate, such as `10/s`; `undefined`: no limit. */
   readonly defaultRate: string | undefined;
-  /** Called with a sentence for each request that Redis could not count; such a request is served. */
+  /** Called with a sentence for each request that Redis could not count; the request is served. */
   readonly onUncounted: (message: string) => void;
 }
 
 /** The rate limits of all keys. */
 export class RateLimiter {
   readonly #options: RateLimiterOptions;
-  /** By rate, such as `10/s`. */
+  /** Limits by rate, such as `10/s`. */
   readonly #limits = new Map<string, RateLimit>();
 
   constructor(options: RateLimiterOptions) {
@@ -41,7 +41,7 @@ export class RateLimiter {
   }
 }
 
-/** One rate limit, shared by all keys that have it; each key is counted by itself. */
+/** One rate limit, shared by all keys with this rate; each key has its own counter. */
 class RateLimit {
   readonly #rate: number;
   readonly #options: RateLimiterOptions;
@@ -52,7 +52,7 @@ class RateLimit {
     this.#options = options;
     this.#limiter = new RateLimiterRedis({
       storeClient: options.redis,
-      keyPrefix: '', // Our own key names, so that each counter has a slot of its own in a Cluster.
+      keyPrefix: '', // charge() passes whole key names, so each counter has its own slot in a Cluster.
       points: rate,
       duration: 1,
       inMemoryBlockOnConsumed: rate, // A key that is over its limit is refused without asking Redis.
@@ -60,8 +60,8 @@ class RateLimit {
   }
 
   /**
-   * Charges one request, and puts the fields of the limit into its response.
-   * @returns 429 if the key is over its limit. Throws if Redis is unavailable
+   * Charges one request and adds the rate-limit fields to its response.
+   * @returns 429 if the key is over its limit. @throws if Redis is unavailable
    */
   async charge(id: string, response: ServerResponse): Promise<Boom.Boom | null> {
     try {
@@ -74,14 +74,14 @@ class RateLimit {
       if (error instanceof RateLimiterRes) return this.#tooMany(response, secondsOf(error.msBeforeNext));
       if (refusalKind(error) === null) throw error;
       this.#options.onUncounted(
-        `Requests are not held against the rates of their keys: ${plainReason(error as Error)}`,
+        `Requests are not counted against their rate limit: ${plainReason(error as Error)}`,
       );
       return null;
     }
   }
 
   #setFields(response: ServerResponse, left: number, seconds: number): void {
-    if (response.headersSent) return; // It took too long, and was answered by then.
+    if (response.headersSent) return; // The response timed out before Redis replied.
     response.setHeader('ratelimit-policy', `"default";q=${this.#rate};w=1`);
     response.setHeader('ratelimit', `"default";r=${left};t=${seconds}`);
   }
@@ -89,7 +89,7 @@ class RateLimit {
   #tooMany(response: ServerResponse, seconds: number): Boom.Boom {
     this.#setFields(response, 0, seconds);
     const error = Boom.tooManyRequests(
-      `This key may ask ${this.#rate} times a second. Try again in ${seconds} s.`,
+      `This key is limited to ${this.#rate} requests per second. Try again in ${seconds} s.`,
     );
     error.output.headers['retry-after'] = String(seconds);
     return error;

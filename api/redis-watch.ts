@@ -16,7 +16,7 @@ const firstConnectionMs = 2_000;
 /** Redis as a process that serves knows it. */
 export interface RedisWatch {
   /** Returns why Redis is unavailable, as a sentence without addresses, since any client may ask; `null` if it is available. */
-  readonly whyAway: () => string | null;
+  readonly whyUnavailable: () => string | null;
   /** Returns what is wrong with the set-up of Redis, as sentences. */
   readonly setupWarnings: () => readonly string[];
   /** Waits until Redis is available or known to be unavailable, so that the first request does not fail for no reason. */
@@ -33,7 +33,7 @@ export function watchRedis(
   let isAvailable: boolean | undefined;
   let isStopped = false;
   let reason: string | undefined;
-  let publicReason = 'Redis has not answered yet.';
+  let publicReason = 'Redis has not replied yet.';
   let warnings: readonly string[] = [];
   redis.on('error', (error) => {
     const isRefusal = error.name === 'ReplyError';
@@ -60,7 +60,7 @@ export function watchRedis(
   };
   const timer = setInterval(checkSetup, checkSetupEveryMs).unref();
   return {
-    whyAway: () => (isAvailable ? null : publicReason),
+    whyUnavailable: () => (isAvailable ? null : publicReason),
     setupWarnings: () => warnings,
     async firstConnection() {
       const attempt = new Promise((resolve) => redis.once('ready', resolve).once('close', resolve));

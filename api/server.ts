@@ -10,11 +10,11 @@ import { preflights } from './cors.ts';
 import { errors } from './error-responses.ts';
 import type { ServiceError } from './errors.ts';
 import {
-  answerWithinMs,
   type CompletedRequest,
   createDataListener,
   drainOnStop,
   limitRequests,
+  respondWithinMs,
 } from './http.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { ReadModel } from './read/read-model.ts';
@@ -26,40 +26,40 @@ import { listRoute } from './routes/list.ts';
 import { readOnlyRoutes } from './routes/methods.ts';
 import { recordRoute } from './routes/record.ts';
 
-/** What the server answers from, and where. */
+/** What the server needs. */
 export interface ServerDependencies {
   readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly apiKeys: KnownKeys;
-  /** Without it, no key has a rate limit. */
+  /** If absent, no key has a rate limit. */
   readonly rateLimiter?: RateLimiter;
-  /** How late the event loop may be before requests are refused, in ms; 1 s by default. */
+  /** The event-loop lag above which requests are refused, in ms; 1 s by default. */
   readonly lateMs?: number;
-  /** Why Redis is away, as a sentence; `null` while it is there. */
-  readonly whyAway: () => string | null;
-  /** What is wrong with how Redis is set up, as sentences; none unless it is given. */
+  /** Why Redis is unavailable, as a sentence; `null` while it is up. */
+  readonly whyUnavailable: () => string | null;
+  /** Problems of the Redis settings, as sentences; none by default. */
   readonly setupWarnings?: () => readonly string[];
   readonly host: string;
   readonly port: number;
-  /** What links begin with; `undefined`: `http://` and the request's `Host`. */
+  /** The base URL of links; `undefined`: `http://` and the request's `Host`. */
   readonly baseUrl: string | undefined;
-  /** The pages of browsers that may read the answers; none unless it is given. */
+  /** Origins whose pages may read responses; none by default. */
   readonly corsOrigins?: AllowedOrigins | undefined;
-  /** Proxies that are believed who sent a request, by which scheme and to which host; none are unless they are given. */
+  /** Proxies whose forwarding headers are trusted; none by default. */
   readonly trustedProxies?: BlockList | undefined;
   readonly logger: Logger;
-  /** Told of each request as its answer ends; nobody is unless it is given. */
+  /** Called for each request when its response has ended. */
   readonly onResponse?: (request: CompletedRequest) => void;
-  /** Told of each answer of 500 and 503 with the id of its request, and of each 401; nobody is unless they are given. */
+  /** Called for each 500 and 503 with the id of its request, and for each 401. */
   readonly onServiceError?: (serviceError: ServiceError, requestId: string) => void;
   readonly onUnauthorized?: () => void;
-  /** How long nothing may move on a connection, in ms; 90 s by default. */
+  /** How long a connection may be silent, in ms; 90 s by default. */
   readonly stallMs?: number;
-  /** For how long connections on which nothing comes stay open when the server stops, in ms; they end at once unless it is given. */
+  /** How long silent connections stay open on shutdown, in ms; they close at once by default. */
   readonly quietMs?: number;
 }
 
-/** Builds the server; starting it is the caller's. */
+/** Builds the server; the caller starts it. */
 export async function createServer(deps: ServerDependencies): Promise<Server> {
   const {
     collections,
@@ -67,7 +67,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     apiKeys,
     rateLimiter,
     lateMs,
-    whyAway,
+    whyUnavailable,
     setupWarnings = () => [],
     host,
     port,
@@ -88,13 +88,13 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     port,
     listener: createDataListener({ onResponse, corsOrigins, trustedProxies, stallMs }),
     load: { sampleInterval: 100 },
-    // Bodies are compressed where their version is known, see answer.ts.
+    // Responses compress their bodies themselves, see reply/body.ts.
     compression: false,
-    // Cookies are nothing to us, so malformed ones are no fault.
+    // medref reads no cookies, so a malformed cookie is no error.
     routes: {
       response: { ranges: false },
       state: { parse: false, failAction: 'ignore' },
-      timeout: { server: answerWithinMs },
+      timeout: { server: respondWithinMs },
     },
     debug: false,
   });
@@ -109,7 +109,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
           ...collections.map((collection) => changesRoute(collection, { readModel, apiKeys, baseUrl })),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
-          ...healthRoutes(collections, readModel, { whyAway, setupWarnings }),
+          ...healthRoutes(collections, readModel, { whyUnavailable, setupWarnings }),
           openApiRoute(collections),
           ...docsRoutes(),
         ],

@@ -1,4 +1,4 @@
-// Composes the parts of an API process from its settings: the connections that it reads from, and the data listener.
+// Builds the parts of an API process from its settings: connections to Redis, and the data listener.
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo, Server, Socket } from 'node:net';
@@ -22,13 +22,13 @@ import { Replica } from './read/replica.ts';
 import { type RedisWatch, watchRedis } from './redis-watch.ts';
 import { createServer } from './server.ts';
 
-/** How long responses in progress may take after the server is asked to stop, in ms. */
+/** How long responses in progress may take during shutdown, in ms. */
 export const drainMs = 10_000;
 
-/** For how long a client of whom nothing comes may still send a request on its connection then, in ms. */
+/** How long a silent client may still send a request on its connection during shutdown, in ms. */
 const quietMs = 1_000;
 
-/** Open files that are kept for Redis, the admin listener and the process itself. */
+/** Open files reserved for Redis, the admin listener and the process itself. */
 const reservedFiles = 64;
 
 /** Logs and metrics. */
@@ -38,7 +38,7 @@ export interface Watchers {
   readonly serviceErrors: ServiceErrorLog;
 }
 
-/** What a process reads from. */
+/** The connections and state that a process reads from. */
 export interface Reads {
   readonly redis: Redis;
   readonly readModel: ReadModel;
@@ -48,7 +48,7 @@ export interface Reads {
   close(): void;
 }
 
-/** Opens what a process reads from, whether Redis is available or not, and follows the live versions. */
+/** Opens the connections, even if Redis is unavailable, and follows the live versions. */
 export function openReads(settings: Settings, watchers: Watchers): Reads {
   const { redisUrl, keyPrefix } = settings;
   const { logger, metrics } = watchers;
@@ -81,7 +81,7 @@ export function openReads(settings: Settings, watchers: Watchers): Reads {
   };
 }
 
-/** Opens one replica to read contents from; `null` if that is not wanted, or REDIS_URL names no replica. */
+/** Opens a connection to a replica; `null` if the settings do not ask for it or REDIS_URL names no replica. */
 function openReplica(
   { redisUrl, readFrom }: Settings,
   master: Redis,
@@ -97,7 +97,7 @@ function openReplica(
   const reads = new Replica({
     master,
     replica,
-    onTurn: (from) => logger.info({ from }, 'Contents are read from another server than before.'),
+    onTurn: (from) => logger.info({ from }, 'Contents are now read from another server.'),
   });
   return {
     reads,
@@ -108,7 +108,7 @@ function openReplica(
   };
 }
 
-/** A data listener that serves. */
+/** A data listener in service. */
 export interface DataListener {
   /** `http://<address>:<port>` */
   readonly address: string;
@@ -140,7 +140,7 @@ export async function startDataListener(
     apiKeys,
     rateLimiter,
     quietMs,
-    whyAway: watch.whyAway,
+    whyUnavailable: watch.whyUnavailable,
     setupWarnings: watch.setupWarnings,
     host,
     port,
@@ -163,11 +163,11 @@ export async function startDataListener(
   await apiKeys.start(listener);
   await server.start().catch(async (error) => {
     apiKeys.stop();
-    await server.stop(); // hapi would go on measuring the load.
+    await server.stop(); // It stops hapi's load sampling.
     throw new Error(`The API cannot listen on ${host}:${port}: ${error.message}. Set API_HOST or API_PORT.`);
   });
   const address = addressOf(server.listener.address() as AddressInfo);
-  logger.info({ address }, 'The API answers.');
+  logger.info({ address }, 'The API is ready.');
   return {
     address,
     async stop() {
@@ -179,8 +179,8 @@ export async function startDataListener(
 }
 
 /**
- * Closes new connections while the process has few files left, so that it can still reach Redis, and logs that once a minute.
- * Without this, the system closes them and reports it to nobody.
+ * Closes new connections while the process has few open files left, so that Redis stays reachable. Logs that once a minute.
+ * Otherwise the system closes them silently.
  */
 function limitConnections(listener: Server, logger: Logger): void {
   const limit = fileLimit();
@@ -189,7 +189,7 @@ function limitConnections(listener: Server, logger: Logger): void {
   let open = 0;
   let closed = 0;
   let loggedAt = Number.NEGATIVE_INFINITY;
-  // Not maxConnections: with it, Node 20 hands a connection from worker to worker until one has room.
+  // Not `maxConnections`: with it, Node 20 passes a connection between workers until one has room.
   listener.on('connection', (socket: Socket) => {
     if (open < most) {
       open += 1;
@@ -210,7 +210,7 @@ function limitConnections(listener: Server, logger: Logger): void {
   });
 }
 
-/** Returns how many files this process may have open, or `null` if that is not known. */
+/** Returns how many files this process may open; `null` if unknown. */
 function fileLimit(): number | null {
   try {
     const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

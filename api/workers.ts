@@ -1,4 +1,4 @@
-// Several API processes on one port (node:cluster): one process starts them, restarts those that end, and stops them.
+// Several API processes on one port (node:cluster): the primary starts them, restarts those that end, and stops them.
 
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { MetricValues } from './admin/metrics.ts';
 
-/** A worker that has not ended this long after it was told to stop is killed, in ms; its last responses may take 10 s. */
+/** A worker that has not ended this long after the order to stop is killed, in ms; its last responses may take 10 s. */
 export const workerStopMs = 13_000;
 
 /** A worker that does not serve this long after its start is killed, in ms. */
@@ -15,22 +15,22 @@ const defaultStartMs = 30_000;
 /** How long a scrape waits for the metrics of the workers, in ms. */
 const metricsMs = 1_000;
 
-/** A worker that lives no longer than this has ended early, in ms. */
+/** A worker with a shorter life than this has ended early, in ms. */
 const earlyMs = 60_000;
 
-/** Pauses before workers that end early are started again, in ms: they double up to the longest. */
+/** Pauses before workers that end early are restarted, in ms: they double up to the longest. */
 const pauses = { first: 1_000, longest: 60_000 };
 
-/** What the process that started a worker tells it. */
+/** An order from the primary to a worker. */
 type Order = 'stop' | 'report metrics';
 
-/** What a worker reports: where it serves, once; its metrics, when asked and at its end. */
+/** A report of a worker: its address, once; its metrics, on request and at its end. */
 type Report = { readonly address: string } | { readonly metrics: MetricValues };
 
 export interface WorkerPoolOptions {
   readonly count: number;
   readonly logger: Logger;
-  /** Once it is aborted, no worker is started again. */
+  /** No worker is restarted after this signal. */
   readonly signal: AbortSignal;
   readonly startMs?: number;
   readonly stopMs?: number;
@@ -42,9 +42,9 @@ export interface WorkerPoolOptions {
 interface Run {
   readonly worker: Worker;
   readonly startedAt: number;
-  /** Where it serves; `null` if it ended before. */
+  /** The address at which it serves; `null` if it ended before. */
   readonly address: Promise<string | null>;
-  /** Its exit code, after all that it reported was received. */
+  /** Its exit code, after its last report was received. */
   readonly exited: Promise<number>;
 }
 
@@ -59,8 +59,8 @@ export class WorkerPool {
   }
 
   /**
-   * Starts all workers: the first one alone, so that an error which all share is reported once.
-   * @returns where they serve, or the exit code of a worker that could not start
+   * Starts the first worker, then all others, so that a common error is reported once.
+   * @returns the address, or the exit code of a worker that could not start
    */
   async start(): Promise<{ readonly address: string } | { readonly code: number }> {
     const { count, signal } = this.#options;
@@ -73,7 +73,7 @@ export class WorkerPool {
     return { address };
   }
 
-  /** Asks the workers for their metrics, and waits for them for a second at most. */
+  /** Collects the metrics of the workers, for at most one second. */
   async collectMetrics(): Promise<void> {
     const signal = AbortSignal.timeout(metricsMs);
     const reports = [...this.#running].map(({ worker }) => {
@@ -83,7 +83,7 @@ export class WorkerPool {
     await Promise.allSettled(reports);
   }
 
-  /** Stops all workers gracefully. May be called again while it does. */
+  /** Stops all workers gracefully. A second call has no further effect. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -93,7 +93,7 @@ export class WorkerPool {
     const { stopMs = workerStopMs } = this.#options;
     const stopped = [...this.#running].map(({ worker, exited }) => {
       tell(worker, 'stop');
-      this.#killAfter(stopMs, worker, exited, 'An API process did not end, so it is killed.');
+      this.#killAfter(stopMs, worker, exited, 'An API process did not end in time; killing it.');
       return exited;
     });
     await Promise.all(stopped);
@@ -119,11 +119,11 @@ export class WorkerPool {
       this.#running.delete(run);
       onExit(worker.id);
     });
-    this.#killAfter(startMs, worker, address, 'An API process did not start to serve, so it is killed.');
+    this.#killAfter(startMs, worker, address, 'An API process did not start to serve in time; killing it.');
     return run;
   }
 
-  /** Starts a worker again each time it ends; after a pause if it ended early twice. */
+  /** Restarts a worker each time it ends; after a pause if it ended early twice. */
   async #keepRunning(first: Run): Promise<void> {
     const { logger, signal } = this.#options;
     for (let run = first, early = 0; ; run = this.#run()) {
@@ -134,7 +134,7 @@ export class WorkerPool {
       const { pid, exitCode, signalCode } = run.worker.process;
       logger.error(
         { worker: pid, code: exitCode, signal: signalCode, pauseMs },
-        'An API process has ended; another one takes its place.',
+        'An API process has ended; starting a new one.',
       );
       await sleep(pauseMs, null, { signal }).catch(() => undefined);
       if (signal.aborted) return;
@@ -150,7 +150,7 @@ export class WorkerPool {
   }
 }
 
-/** Tells a worker, unless it is gone: its end is noticed elsewhere. */
+/** Sends an order to a worker. If the worker is gone, its end is noticed elsewhere. */
 function tell(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => undefined);
 }
@@ -169,14 +169,14 @@ export interface Primary {
   leave(): void;
 }
 
-/** Connects this worker to its primary. @param metrics returns what is reported on demand */
+/** Connects this worker to its primary. @param metrics returns the metrics on request */
 export function joinPrimary(metrics: () => Promise<MetricValues>): Primary {
   const stopping = new AbortController();
   const report = (report: Report) =>
     // An error means that the primary is gone.
     new Promise<void>((resolve) => process.send?.(report, undefined, undefined, () => resolve()));
   process.on('message', (order: Order) => {
-    if (order === 'stop') stopping.abort(new Error('It was stopped by the process that started it.'));
+    if (order === 'stop') stopping.abort(new Error('Stopped by the process that started it.'));
     else metrics().then((metrics) => report({ metrics }));
   });
   return { signal: stopping.signal, report, leave: () => void cluster.worker?.disconnect() };

@@ -1,5 +1,5 @@
--- In: a file of requests, a line each (path, then header fields, separated by tabs), and with which of them to begin.
--- Out: the requests in turn, for wrk to send, and what came of them as JSON in a line.
+-- Makes wrk send the requests of a file, one per line: path, then header fields, separated by tabs. Starts at a given line.
+-- Prints the results as one line of JSON.
 
 local requests = {}
 local at = 0

@@ -1,48 +1,46 @@
-// Parsers of arguments and options: each returns what a text means, or throws an error that says what it accepts.
+// Parsers of arguments and options. Each returns the value of a text, or throws an error that names what it accepts.
 
 import { closestMatch } from 'leven';
 import { servedCollections } from '../shared/collections/collections.ts';
 import type { Collection, ServedCollection } from '../shared/collections/define.ts';
 import { UsageError } from './context.ts';
 
-/** How many letters of a name may be wrong for it to be suggested. */
+/** How many wrong letters a name may have to be suggested. */
 const maxTypingErrors = 3;
 
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
 const collectionNames = servedCollections.map(({ collection }) => collection.name);
 
-/** Returns the collection of a name. @throws UsageError */
+/** Returns the collection with a name. @throws UsageError */
 export function collectionNamed(name: string): ServedCollection {
   const found = servedCollections.find(({ collection }) => collection.name === name);
   if (found) return found;
   const meant = closestMatch(name, collectionNames, { maxDistance: maxTypingErrors });
   const question = meant === undefined ? '' : ` Did you mean ${meant}?`;
   throw new UsageError(
-    `There is no collection ${JSON.stringify(name)}; there are ${collectionNames.join(', ')}.${question}`,
+    `Unknown collection ${JSON.stringify(name)}. Collections: ${collectionNames.join(', ')}.${question}`,
   );
 }
 
-/** Returns the collection of a name, which has imports of its own. @throws UsageError also for a derived one */
+/** Returns the imported collection with a name. @throws UsageError also for a derived collection */
 export function importedCollectionNamed(name: string, command: string): Collection {
   const { collection, source } = collectionNamed(name);
   if (collection === source) return collection;
-  throw new UsageError(
-    `${name} are derived from ${source.name} and follow them; use "medref ${command} ${source.name}".`,
-  );
+  throw new UsageError(`${name} are derived from ${source.name}; use "medref ${command} ${source.name}".`);
 }
 
 /** Parses the number of a version. */
 export function parseVersion(text: string): number {
   const version = Number(text);
   if (/^[0-9]+$/.test(text) && version >= 1 && version <= Number.MAX_SAFE_INTEGER) return version;
-  throw new Error('It accepts the number of a version.');
+  throw new Error('It accepts a version number.');
 }
 
 /** Parses the name of a client. */
 export function parseClient(text: string): string {
   if (text.trim() === '' || text.length > 200 || /\p{Cc}/u.test(text))
-    throw new Error('It accepts a name of 1 to 200 characters, without control characters.');
+    throw new Error('It accepts a name of 1 to 200 characters without control characters.');
   return text;
 }
 
@@ -57,7 +55,7 @@ export function parseExpiry(text: string): Date {
   return time;
 }
 
-/** Returns whether a date is in the calendar; JavaScript reads 30 February as 2 March. */
+/** Returns whether a date exists; JavaScript reads 30 February as 2 March. */
 function isDay(date: string): boolean {
   return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
@@ -74,12 +72,12 @@ export function parseCollections(text: string): string[] {
   const unknown = given.find((name) => !collectionNames.includes(name));
   if (unknown !== undefined)
     throw new Error(
-      `There is no collection ${JSON.stringify(unknown)}; it accepts ${collectionNames.join(', ')}, separated by commas.`,
+      `Unknown collection ${JSON.stringify(unknown)}; it accepts ${collectionNames.join(', ')}, separated by commas.`,
     );
   return collectionNames.filter((name) => given.includes(name));
 }
 
-/** Parses a length of time, such as `36h`. @returns seconds */
+/** Parses a duration, such as `36h`. @returns seconds */
 export function parseDuration(text: string): number {
   const [, value, unit = ''] = /^([1-9][0-9]{0,8})([smhd])$/.exec(text) ?? [];
   const seconds = Number(value) * (secondsIn[unit] ?? Number.NaN);

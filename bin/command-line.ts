@@ -1,5 +1,5 @@
-// The command line (commander): its commands, options and examples, and the exit code of each end.
-// The module of a command is loaded when it is called, so that each starts with what it needs.
+// The command line (commander): commands, options, examples, and exit codes.
+// Each command's module is loaded when it runs, so that commands start fast.
 
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
@@ -19,8 +19,8 @@ import { type CliContext, type CommandContext, exitCodes, LockedError, UsageErro
 type Example = readonly [line: string, what: string];
 
 /**
- * Runs a command line to its end. Writes what went wrong in one line to stderr, and never throws.
- * @param args without the names of node and of the program
+ * Runs a command line to its end. Writes errors to stderr in one line, and never throws.
+ * @param args without the names of node and the program
  * @returns the exit code
  */
 export async function commandLine(args: readonly string[], cli: CliContext): Promise<number> {
@@ -28,7 +28,7 @@ export async function commandLine(args: readonly string[], cli: CliContext): Pro
   const { env, ...others } = cli;
   const perform: Perform = async (run) => {
     const settings = readSettings(env);
-    // On a terminal, the result says what the log would.
+    // On a terminal, the printed result replaces the log.
     const logLevel = cli.stderr.isTTY && !env['LOG_LEVEL'] ? 'silent' : settings.logLevel;
     exitCode = await run({ ...others, settings: { ...settings, logLevel } });
   };
@@ -40,7 +40,7 @@ export async function commandLine(args: readonly string[], cli: CliContext): Pro
   }
 }
 
-/** Runs a command with the settings, which are all checked. */
+/** Runs a command with validated settings. */
 type Perform = (run: (context: CommandContext) => Promise<number>) => Promise<void>;
 
 function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliContext): Command {
@@ -52,7 +52,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
-      // An error and a suggestion are one line.
+      // An error and its suggestion form one line.
       outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`),
     })
     .addHelpText(
@@ -73,7 +73,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     parent
       .command(name)
       .description(description)
-      .addOption(new Option('--json', 'print one JSON document and nothing else on stdout'))
+      .addOption(new Option('--json', 'print one JSON document on stdout'))
       .addHelpText('after', examplesText(examples));
   const performUntilStopped: Perform = (run) => {
     stayUp();
@@ -88,7 +88,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
   );
 
   command('schedule', 'import on the schedule, and at start if a collection has no live version', [
-    ["IMPORT_CRON='*/15 6-20 * * *' medref schedule", 'import each quarter of an hour by day'],
+    ["IMPORT_CRON='*/15 6-20 * * *' medref schedule", 'import every 15 minutes during the day'],
   ]).action((options) =>
     performUntilStopped(async (context) =>
       (await import('./commands/schedule.ts')).scheduleCommand(context, options),
@@ -98,34 +98,34 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
   command('import', 'import now; without names, all collections that have a URL', [
     ['medref import products', 'import one collection'],
     ['medref import --dry-run', 'see what an import would do, and publish nothing'],
-    ['medref import products --force', 'publish what a check has refused'],
+    ['medref import products --force', 'publish in spite of the checks'],
   ])
     .argument('[collection...]', 'collections to import')
     .option('--force', 'skip the checks')
-    .option('--dry-run', 'do everything except publishing, report it, and leave nothing behind')
+    .option('--dry-run', 'do everything except publishing; store nothing')
     .action((names: string[], options) =>
       perform(async (context) =>
         (await import('./commands/import.ts')).importCommand(context, names, options),
       ),
     );
 
-  command('status', 'live versions, their age, the last imports, and what to do next', [
+  command('status', 'show live versions, their age, the last imports, and what to do next', [
     ['medref status', 'see what is live, and what to do next'],
     ['medref status --max-age 36h', 'exit 1 if a list is too old, for monitoring'],
-    ['medref status --json | jq .collections[].stale', 'read it by a program'],
+    ['medref status --json | jq .collections[].stale', 'read it with a program'],
   ])
     .option(
       '--max-age <D>',
-      'exit 1 if the last successful upstream check is older, such as 36h (s, m, h, d)',
+      'exit 1 if the last successful upstream check is older than this, such as 36h (s, m, h, d)',
       parsed(parseDuration),
     )
     .action((options) =>
       perform(async (context) => (await import('./commands/status.ts')).statusCommand(context, options)),
     );
 
-  command('verify', 'check everything that is stored of the kept versions against its checksums', [
+  command('verify', 'check all stored data of the kept versions against its checksums', [
     ['medref verify', 'check all collections'],
-    ['medref verify products --repair', 'rebuild what is damaged'],
+    ['medref verify products --repair', 'rebuild damaged data'],
   ])
     .argument('[collection...]', 'collections to verify; without names, all')
     .option('--repair', 'rebuild damaged data from intact records')
@@ -135,7 +135,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
-  command('versions', 'kept versions and the content of each', [
+  command('versions', 'list the kept versions and their contents', [
     ['medref versions products', 'see what you can roll back to'],
   ])
     .argument('<collection>')
@@ -145,7 +145,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
-  command('rollback', 'publish the content of a kept version again, and pause scheduled imports', [
+  command('rollback', 'publish the content of an earlier version again, and pause scheduled imports', [
     ['medref rollback products --dry-run', 'see what a rollback would change'],
     ['medref rollback products', 'go back to the content before the current one'],
     ['medref rollback products --to 20261122030000', 'go back to a version'],
@@ -164,7 +164,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     );
 
   command('resume', 'resume scheduled imports after a rollback', [
-    ['medref resume products', 'let scheduled imports run again'],
+    ['medref resume products', 'resume scheduled imports'],
   ])
     .argument('<collection>')
     .action((name: string, options) =>
@@ -173,8 +173,8 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
-  command('diff', 'records that differ between two kept versions', [
-    ['medref diff products', 'see what the live version changed'],
+  command('diff', 'show the records that differ between two kept versions', [
+    ['medref diff products', 'see the changes of the live version'],
     ['medref diff products --from 20261121030000 | less', 'compare an older version with the live one'],
   ])
     .argument('<collection>')
@@ -190,8 +190,8 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
-  command('rejects', 'records that the last import rejected', [
-    ['medref rejects products', 'see what was rejected, and why'],
+  command('rejects', 'show the records that the last import rejected', [
+    ['medref rejects products', 'see rejected records and the reasons'],
     ['medref rejects products --json > rejects.json', 'send it to the operator of upstream'],
   ])
     .argument('<collection>')
@@ -201,7 +201,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
-  const listExample: Example = ['medref keys list', 'see the clients, and when each used its key'];
+  const listExample: Example = ['medref keys list', 'see the clients and when each last used its key'];
   const keys = program
     .command('keys')
     .description('API keys')
@@ -212,31 +212,34 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     'create a key and print it once',
     [
       ['medref keys create --client "Pharmacy 7"', 'create a key'],
-      ['medref keys create --client "Pharmacy 7" --expires 2099-12-31', 'create one that expires'],
-      ['medref keys create --client "Depot" --collections products,drugs', 'for two collections only'],
+      ['medref keys create --client "Pharmacy 7" --expires 2099-12-31', 'create a key that expires'],
+      [
+        'medref keys create --client "Depot" --collections products,drugs',
+        'create a key for two collections',
+      ],
     ],
     keys,
   )
     .requiredOption('--client <name>', 'the client that gets it', parsed(parseClient))
     .option('--expires <ISO>', 'when it expires, such as 2027-01-31T00:00:00Z', parsed(parseExpiry))
-    .option('--rate <N/s>', 'its limit of requests per second, such as 10/s', parsed(parseRate))
+    .option('--rate <N/s>', 'its rate limit, such as 10/s', parsed(parseRate))
     .option(
       '--collections <a,b>',
-      'the collections that it may read, such as products,drugs; default: all',
+      'collections that it may read, such as products,drugs; default: all',
       parsed(parseCollections),
     )
     .action((options) =>
       perform(async (context) => (await import('./commands/keys.ts')).createKey(context, options)),
     );
 
-  command('list', 'all keys, without the keys themselves', [listExample], keys).action((options) =>
+  command('list', 'list all keys without their secrets', [listExample], keys).action((options) =>
     perform(async (context) => (await import('./commands/keys.ts')).listKeys(context, options)),
   );
 
   command(
     'revoke',
     'revoke a key at once',
-    [['medref keys revoke 077e2b2b83d5', 'end a key, by its id in the list']],
+    [['medref keys revoke 077e2b2b83d5', 'revoke a key by its id in the list']],
     keys,
   )
     .argument('<id>')
@@ -246,10 +249,10 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
 
   command(
     'rotate',
-    'create a key that replaces another one, which expires after an overlap',
+    'replace a key; the old one expires after an overlap',
     [
-      ['medref keys rotate 077e2b2b83d5', 'replace a key, which works for another day'],
-      ['medref keys rotate 077e2b2b83d5 --overlap 7d', 'give its client a week'],
+      ['medref keys rotate 077e2b2b83d5', 'replace a key; the old one works for another day'],
+      ['medref keys rotate 077e2b2b83d5 --overlap 7d', 'let the old one work for a week'],
     ],
     keys,
   )
@@ -266,20 +269,20 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
   return program;
 }
 
-/** Returns the version in package.json, which is beside the folder of this file, or beside dist/. */
+/** Returns the version in package.json, which is in the parent folder of this file or of dist/. */
 function packageVersion(): string {
   for (const path of ['../package.json', '../../package.json']) {
     try {
       const { version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
       return String(version);
     } catch {
-      // It is further up.
+      // Try the next folder up.
     }
   }
   return 'unknown';
 }
 
-/** Returns the exit code of an error, and writes it to stderr unless commander has. */
+/** Returns the exit code of an error, and prints the error unless commander has done so. */
 function exitCodeOf(error: unknown, { env, stderr }: CliContext): number {
   if (error instanceof CommanderError) {
     const isHelp = error.exitCode === 0;
@@ -293,7 +296,7 @@ function exitCodeOf(error: unknown, { env, stderr }: CliContext): number {
   return exitCodes.failed;
 }
 
-/** Returns the examples as the help shows them after all else. */
+/** Returns the examples for the end of the help. */
 function examplesText(examples: readonly Example[]): string {
   const lines = examples.flatMap(([line, what]) => [`    # ${what}`, `    ${line}`]);
   return ['', 'Examples:', ...lines].join('\n');

@@ -1,4 +1,4 @@
-// The context, exit codes and errors of commands. Loads nothing, so that every command starts fast.
+// The context, exit codes and errors of commands. It imports nothing, so that commands start fast.
 
 import type { Writable } from 'node:stream';
 import type { Settings } from '../config/settings.ts';
@@ -6,23 +6,23 @@ import type { Settings } from '../config/settings.ts';
 /** The process that the command line runs in. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Results. Node knows whether a terminal has colours, by NO_COLOR and TERM. */
+  /** Results. Node detects colours by NO_COLOR and TERM. */
   readonly stdout: Writable & { readonly isTTY?: boolean; hasColors?(): boolean };
   /** Progress and errors. */
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   /** Writes a line of the log. */
   log(line: string): void;
-  /** Returns a signal that is aborted by SIGINT, SIGTERM and SIGHUP. */
+  /** Returns a signal that SIGINT, SIGTERM and SIGHUP abort. */
   stopSignal(): AbortSignal;
-  /** Lets other processes go first from now on. */
+  /** Lowers the priority of this process. */
   lowerPriority(): void;
-  /** Lets the process run on if nobody reads its results any more. */
+  /** Keeps the process running when nobody reads its output. */
   stayUp(): void;
-  /** Reports results that cannot be written to the command. @throws Error if stdout is closed or /dev/null */
+  /** Reports write errors of stdout to the command. @throws Error if stdout is closed or /dev/null */
   mindResults(): void;
 }
 
-/** What a command works with. */
+/** What a command needs. */
 export interface CommandContext extends Omit<CliContext, 'env'> {
   readonly settings: Settings;
 }
@@ -36,12 +36,12 @@ export const exitCodes = Object.freeze({
   usage: 2,
   /** Refused by a check; the live version stays. */
   refused: 3,
-  /** Another import has the lock of the collection. */
+  /** Another process has the lock of the collection. */
   locked: 4,
 });
 
-/** Wrong usage; ends with {@link exitCodes.usage}. */
+/** Wrong usage: {@link exitCodes.usage}. */
 export class UsageError extends Error {}
 
-/** Another import has the lock of the collection; ends with {@link exitCodes.locked}. */
+/** Another process has the lock of the collection: {@link exitCodes.locked}. */
 export class LockedError extends Error {}

@@ -1,4 +1,4 @@
-// What commands print: results on stdout, progress on stderr.
+// The output of commands: results on stdout, progress on stderr.
 
 import type { Logger } from 'pino';
 import type { ImportProgress } from '../importer/import.ts';
@@ -10,7 +10,7 @@ export interface OutputOptions {
   readonly json?: boolean;
 }
 
-/** A result: for programs, and as text for people. */
+/** A result for programs, and its text for people. */
 type Output = [result: unknown, options: OutputOptions, text: () => string];
 
 /** Prints a result to stdout. */
@@ -18,7 +18,7 @@ export function print({ stdout }: Pick<CommandContext, 'stdout'>, ...output: Out
   stdout.write(textOf(output));
 }
 
-/** Prints a result to stdout, and waits until it is written. @throws Error if it cannot be written */
+/** Prints a result and waits until it is written. @throws Error if stdout fails */
 export async function printSafely(
   { stdout }: Pick<CommandContext, 'stdout'>,
   ...output: Output
@@ -32,7 +32,7 @@ function textOf([result, { json }, text]: Output): string {
   return json ? `${escapeJson(JSON.stringify(result))}\n` : `${text()}\n`;
 }
 
-/** Returns rows of text in aligned columns, under a heading. */
+/** Returns rows of text in aligned columns with a heading. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heading.map((title, i) =>
     rows.reduce((width, row) => Math.max(width, (row[i] ?? '').length), title.length),
@@ -45,7 +45,7 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
   return [heading, ...rows].map(line).join('\n');
 }
 
-/** Breaks a sentence into lines of 80 columns. @param indent of all lines @param first of the first line */
+/** Wraps a sentence at 80 columns. @param indent of all lines @param first of the first line */
 export function wrapped(sentence: string, indent = '', first = indent): string {
   const lines: string[] = [];
   let line = first;
@@ -58,13 +58,13 @@ export function wrapped(sentence: string, indent = '', first = indent): string {
   return [...lines, line].join('\n');
 }
 
-/** Select Graphic Rendition (ECMA-48, section 8.3.117): the codes that begin and end each. */
+/** Select Graphic Rendition (ECMA-48, section 8.3.117): the codes that start and end each style. */
 const renditions = { red: [31, 39], bold: [1, 22] } as const;
 
-/** Colours text. */
+/** Styles text. */
 export type Paint = (rendition: keyof typeof renditions, text: string) => string;
 
-/** Returns a function that colours text if a stream is a terminal with colours. */
+/** Returns a function that styles text if the stream is a terminal with colours. */
 export function paintFor(stream: CommandContext['stdout']): Paint {
   if (!stream.isTTY || !stream.hasColors?.()) return (_rendition, text) => text;
   return (rendition, text) => {
@@ -80,7 +80,7 @@ export interface Progress {
   clear(): void;
 }
 
-/** Where it is shown. */
+/** Where to show progress. */
 export interface ProgressPlaces {
   readonly stderr: CommandContext['stderr'];
   readonly logger: Logger;
@@ -94,7 +94,7 @@ const redrawMs = 100;
 /** Erases the current line of a terminal. */
 export const eraseLine = '\r\x1b[K';
 
-/** Returns what shows the progress of one collection's import. */
+/** Returns the progress display of one import. */
 export function createProgress(
   collection: string,
   { stderr, logger, logEveryMs = 10_000 }: ProgressPlaces,
@@ -103,10 +103,10 @@ export function createProgress(
   let shownAt = start;
   const everyMs = stderr.isTTY ? redrawMs : logEveryMs;
   const write = (pace: Pace) => {
-    // A longer line would continue on the next one, which is not erased.
+    // A longer line would wrap, and only its last row would be erased.
     if (stderr.isTTY)
       stderr.write(eraseLine + lineOf(collection, pace).slice(0, stderr.columns || undefined));
-    else logger.info({ collection, ...pace }, 'The import is in progress.');
+    else logger.info({ collection, ...pace }, 'Import in progress.');
   };
   return {
     show: (progress) => {
@@ -121,11 +121,11 @@ export function createProgress(
   };
 }
 
-/** How fast it is, and how long it will take. */
+/** The speed and the remaining time. */
 interface Pace {
   readonly read: number;
   readonly perSecond: number;
-  /** Both are absent if the length is not known. */
+  /** Absent if the length is unknown. */
   readonly percent?: number;
   readonly secondsLeft?: number;
 }

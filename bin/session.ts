@@ -1,4 +1,4 @@
-// What a running command works with: a Redis connection, the logger, and who runs it.
+// What a running command needs: a Redis connection, a logger, and the operator's name.
 
 import { hostname, userInfo } from 'node:os';
 import { type Logger, pino } from 'pino';
@@ -7,7 +7,7 @@ import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import { escapeJson } from '../shared/text.ts';
 import type { CommandContext } from './context.ts';
 
-/** Runs a function with a connection, and closes that at its end. */
+/** Runs a function with a connection, and closes it at the end. */
 export async function withRedis<Result>(
   { redisUrl }: Settings,
   run: (redis: Redis) => Promise<Result>,
@@ -28,17 +28,17 @@ export function createLogger({ settings, log }: Pick<CommandContext, 'settings' 
   );
 }
 
-/** Leaves out what an error carries: the error of a Redis command holds all of its arguments. */
+/** Drops other properties of an error: those of a Redis error contain all arguments of the command. */
 function errorSummary({ name, message, stack }: Error): object {
   return { type: name, message, stack };
 }
 
-/** Returns the user and host of this process, as the log names who ran a command. */
+/** Returns the user and host of this process, which logs name as the operator. */
 export function operator(): { readonly user: string; readonly host: string } {
   try {
     return { user: userInfo().username, host: hostname() };
   } catch {
-    return { user: String(process.getuid?.()), host: hostname() }; // A container's user may have no name there.
+    return { user: String(process.getuid?.()), host: hostname() }; // The user of a container may have no name.
   }
 }
 

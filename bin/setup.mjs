@@ -1,6 +1,6 @@
-// Sets up a machine with Node and npm for the demo and the tests: the packages of the lock file, a Redis or Valkey server and a
-// Chromium, or one line that says what to do. Imports only Node's own modules: it runs before there is a node_modules.
-// `--demo`: no Chromium, and no server if REDIS_URL names one. `--packages`: the packages alone.
+// Prepares a machine with Node and npm for the demo and the tests: packages, a Redis or Valkey server, and Chromium. If it cannot,
+// it prints one line that says what to do. It uses only Node's own modules, because it runs before `npm ci`.
+// `--demo`: no Chromium, and no server if REDIS_URL is set. `--packages`: packages only.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -21,11 +21,11 @@ const leastNode = [20, 19];
 const leastRedis = [6, 2];
 const servers = ['redis-server', 'valkey-server'];
 const browsers = ['chromium', 'chromium-browser', 'google-chrome'];
-/** Where Homebrew puts it. */
+/** The path of Homebrew's Chromium. */
 const macChromium = '/Applications/Chromium.app/Contents/MacOS/Chromium';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Returns the first server on the PATH that is new enough, or undefined. */
+/** Returns the first server on the PATH of a supported version, or `undefined`. */
 export function findRedisServer() {
   return servers.map(onPath).find((command) => {
     if (command === undefined) return false;
@@ -34,7 +34,7 @@ export function findRedisServer() {
   });
 }
 
-/** Returns the first browser on the PATH that starts, or undefined. */
+/** Returns the first browser on the PATH that starts, or `undefined`. */
 export function findChromium() {
   return [...browsers.map(onPath), macChromium].find(
     (command) => command !== undefined && run(command, ['--version']).status === 0,
@@ -67,7 +67,7 @@ function setUp(args) {
     });
 }
 
-/** Returns whether node_modules is what `npm ci` would make of the lock file, by npm's own note of what it did. */
+/** Returns whether node_modules matches the lock file, by npm's own record. */
 function packagesAreInstalled() {
   const wanted = readPackages('package-lock.json');
   const installed = readPackages('node_modules/.package-lock.json');
@@ -88,35 +88,35 @@ function readPackages(lockFile) {
 
 function installPackages() {
   say('installing the packages of package-lock.json (npm ci)');
-  // Also on machines for production: development packages run the demo and the tests.
+  // With development packages even if NODE_ENV is production: the demo and the tests need them.
   const options = ['--include=dev', '--ignore-scripts', '--loglevel=error', '--no-progress'];
   const { status } = spawnSync('npm', ['ci', ...options], { cwd: root, stdio: ['ignore', 2, 2] });
   if (status !== 0)
     stop(1, 'npm ci could not install the packages: see its message above, then run this again.');
 }
 
-/** Installs a program by the package manager of the machine unless there is one, or ends with an advice. */
+/** Installs a missing program with the machine's package manager, or ends with advice. */
 function install({ find, apt, brew, advice }) {
   if (find() !== undefined) return;
-  let problem = 'there is no apt-get and no brew to install it with';
+  let problem = 'neither apt-get nor brew is available';
   if (onPath('apt-get')) problem = installWithApt(apt);
   else if (onPath('brew')) problem = installBy(['brew', 'install', ...brew]);
   if (problem === undefined && find() === undefined)
-    problem = 'what was installed is not on the PATH, or does not start';
+    problem = 'the installed program is not on the PATH, or does not start';
   if (problem !== undefined) stop(1, `${advice} (${problem}).`);
 }
 
-/** Installs a package, without starting a service. @param choose returns its name @returns what went wrong, or undefined */
+/** Installs a package without starting a service. @param choose returns its name @returns the problem, or `undefined` */
 function installWithApt(choose) {
   const isRoot = run('id', ['-u']).output.trim() === '0';
   const canSudo =
     !isRoot && (run('sudo', ['-n', 'true']).status === 0 || (onPath('sudo') && process.stdin.isTTY));
   if (!isRoot && !canSudo) return 'apt-get needs root or sudo';
   const apt = [...(isRoot ? [] : ['sudo']), 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', '-y'];
-  installBy([...apt, 'update']); // If a list cannot be read, the package may be available all the same.
+  installBy([...apt, 'update']); // The package may be available even if a list cannot be updated.
   const name = choose();
   if (name === undefined) return 'apt-get has no package that is new enough';
-  // The commands that start services do nothing on the PATH that packages get.
+  // Package scripts find these empty commands on their PATH, so no service starts.
   const folder = mkdtempSync(join(tmpdir(), 'medref-setup-'));
   for (const command of ['invoke-rc.d', 'deb-systemd-invoke'])
     symlinkSync('/bin/true', join(folder, command));
@@ -134,7 +134,7 @@ function aptHasNewEnough(name) {
   return candidate !== null && isAtLeast(candidate, leastRedis);
 }
 
-/** Runs a command of a package manager. @returns what went wrong, or undefined */
+/** Runs a command of a package manager. @returns the problem, or `undefined` */
 function installBy([command, ...args]) {
   const shown = [command, ...args].filter((it) => !/^-|^sudo$|^env$|=/.test(it)).join(' ');
   say(shown);
@@ -142,7 +142,7 @@ function installBy([command, ...args]) {
   return status === 0 ? undefined : `${shown} failed: ${lastLine}`;
 }
 
-/** Returns the path of an executable, or undefined. */
+/** Returns the path of an executable, or `undefined`. */
 function onPath(command) {
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
   return folders

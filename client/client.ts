@@ -1,4 +1,4 @@
-// medref/client: products, drugs and companies of a medref, for Node and browsers. In: an address and a key.
+// medref/client: reads products, drugs and companies of a medref, in Node and browsers.
 
 import { type ClientOptions, Connection, type Query, type Timing, usualTiming } from './connection.ts';
 import {
@@ -48,10 +48,9 @@ export interface MedrefClient {
 }
 
 /**
- * A client of a medref. It asks again where that can help: after 429 and 503 as the service says, and after connections
- * that broke.
- * @param timing for tests: how long things take
- * @throws TypeError where the address or the key cannot be one
+ * Creates a client of a medref. It retries requests after 429 and 503, as the service asks, and after broken connections.
+ * @param timing for tests
+ * @throws TypeError if the address or the key is malformed
  * @example
  * const { products } = createClient({ baseUrl, key });
  * for await (const { product } of products.search({ name: 'sakalmi' })) console.log(product.id);
@@ -66,22 +65,22 @@ export function createClient(options: ClientOptions, timing: Timing = usualTimin
 }
 
 export interface Stoppable {
-  /** Ends this call; it then throws the reason of the signal. */
+  /** Aborts this call, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface ReadOptions extends Stoppable {
-  /** A version that is kept; else the live one. */
+  /** A kept version; by default the live one. */
   readonly version?: number | undefined;
 }
 
-/** What drugs and companies are searched by. */
+/** The searches of drugs and companies. */
 export interface NameSearch extends ReadOptions {
-  /** The beginning of the name. */
+  /** A prefix of the name. */
   readonly name?: string;
 }
 
-/** What products are searched by: all that is given must hold. */
+/** The searches of products, combined with AND. */
 export interface ProductSearch extends NameSearch {
   /** 12 or 13 digits, see `gtinOf`. */
   readonly barcode?: string;
@@ -89,23 +88,23 @@ export interface ProductSearch extends NameSearch {
   readonly drug?: number;
 }
 
-/** Which page, of what. */
+/** A page to read. */
 export interface PageOptions {
   readonly page?: number | undefined;
-  /** 200 at most, and 200 where it is not given. */
+  /** At most 200; 200 by default. */
   readonly perPage?: number | undefined;
-  /** Up to 200 ids, in the order in which their records are to come; not with a search. */
+  /** Up to 200 ids; records come in their order. Not combined with a search. */
   readonly ids?: readonly number[];
 }
 
 export interface ChangesOptions extends ReadOptions {
   /** The version that you have. */
   readonly since: number;
-  /** For how many seconds, 1 to 60, the service waits for a publication where nothing has changed. */
+  /** Seconds, from 1 to 60, for which the service waits for a publication if nothing has changed. */
   readonly wait?: number | undefined;
 }
 
-/** Reads one collection. Every method throws MedrefError, or what a signal gives as its reason. */
+/** Reads one collection. Every method throws MedrefError, or a signal's reason. */
 export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   readonly #connection: Connection;
   readonly #name: string;
@@ -116,7 +115,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 
   /**
-   * One record by its id; `null` where no record has this id.
+   * Returns one record by its id; `null` if no record has it.
    * @example
    * const product = await client.products.get(1);
    * console.log(product?.drug.name); // NÖGEMRÜN
@@ -127,16 +126,16 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
     try {
       return (await this.#connection.json<{ data: Item }>(path, asked)).body.data;
     } catch (error) {
-      // Below a wrong address of the service no route is there, so that no record would be.
+      // With a wrong base address every route is missing, which must not look like a missing record.
       const isMissing = error instanceof MedrefError && error.name === 'Not Found';
-      if (isMissing && !error.message.startsWith('There is nothing at')) return null;
+      if (isMissing && !error.message.startsWith('Nothing found at')) return null;
       throw error;
     }
   }
 
   /**
-   * A page of the list, of what a search finds, or of the records with some ids.
-   * @throws TypeError for a criterion that is present but `undefined` or `null`: it would be a page of the whole list
+   * Returns a page of the list, of search results, or of the records with given ids.
+   * @throws TypeError for a criterion that is `undefined` or `null`: the page would be of the whole list
    * @example
    * const { data, meta } = await client.products.page({ name: 'sakalmi', perPage: 1 });
    * console.log(data[0]?.product.name, meta.totalCount); // SAKALMİX 10 MG/20 MG FİLM KAPLI TABLET, 30 ADET 3
@@ -152,8 +151,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 
   /**
-   * The whole list in its order, of one version, in bounded memory; read on where the connection is cut. The last record
-   * comes when all of them are proven by the digest of the version; else a MedrefError is thrown, named `DigestMismatch`.
+   * Reads the whole list in order, of one version, in bounded memory, and resumes after a broken connection. The last record
+   * comes after the digest of the version is verified; otherwise a MedrefError with the name `DigestMismatch` is thrown.
    * @example
    * const drugs = client.drugs.all();
    * let count = 0;
@@ -169,8 +168,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 
   /**
-   * All that a search finds, of one version.
-   * @throws TypeError without a criterion, and for one that is `undefined` or `null`: it would find the whole list
+   * Reads all results of a search, of one version.
+   * @throws TypeError without a criterion, or for one that is `undefined` or `null`: the result would be the whole list
    * @example
    * for await (const { product } of client.products.search({ barcode: '8687873012778' }))
    *   console.log(product.id); // 1
@@ -186,7 +185,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 
   /**
-   * The versions that are kept, the latest first.
+   * Returns the kept versions, newest first.
    * @example
    * const [latest] = await client.products.versions();
    * console.log(latest?.live, latest?.totalCount); // true 5000
@@ -194,7 +193,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   async versions({ signal }: Stoppable = {}): Promise<Version[]> {
     const read: ReadVersion = { version: undefined, digest: undefined };
     const asked = { query: {}, read, signal, isKept: true, isOfAll: true };
-    // A publication between two pages moves some on to the next one, which has them once more.
+    // A publication between two pages moves some versions to the next page, which repeats them.
     const versions = new Map<number, Version>();
     for await (const it of readPages<Version>(this.#connection, `${this.#name}/versions`, asked))
       versions.set(it.version, it);
@@ -202,8 +201,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 
   /**
-   * What differs between a version that you have and the live one, by id. A MedrefError with the status 410 says that
-   * the changes since then are not kept: read the whole list.
+   * Reads the differences between your version and the live one, by id. A MedrefError with the status 410 means that these
+   * changes are no longer kept: read the whole list.
    * @example
    * const { version } = await client.products.page({ perPage: 1 });
    * const changes = client.products.changes({ since: version });
@@ -222,8 +221,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 
   /**
-   * Follows the collection: gives a snapshot, and then what changes as soon as it is published, until a signal ends it.
-   * Each step is whole and proven before it is given. What passes by itself is waited for.
+   * Follows the collection: yields a snapshot, then each publication's changes, until a signal ends it. Each step is complete
+   * and verified before it is yielded. Temporary errors are retried.
    * @example
    * const copy = new Map<number, Product>();
    * for await (const step of client.products.mirror()) {
@@ -231,7 +230,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    *   for (const record of step.records ?? []) copy.set(record.product.id, record);
    *   for (const { id, record } of step.changes ?? []) record ? copy.set(id, record) : copy.delete(id);
    *   console.log(copy.size, digestOf(copy.values()).set === step.digest.set); // 5000 true
-   *   break; // A copy that lives on does not end here.
+   *   break; // A real mirror continues here.
    * }
    */
   mirror(options: MirrorOptions = {}): AsyncGenerator<MirrorStep<Item>, void, undefined> {
@@ -239,14 +238,13 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   }
 }
 
-/** The names of what a search may be by. */
+/** The names of search criteria. */
 const searchCriteria = ['name', 'barcode', 'drug'];
 
-/** @throws TypeError for a name that is no criterion, and for a criterion without a value */
+/** @throws TypeError for an unknown criterion, and for a criterion without a value */
 function requireCriteria(criteria: object, known: readonly string[]): void {
   for (const [name, value] of Object.entries(criteria)) {
-    if (!known.includes(name))
-      throw new TypeError(`There is no option "${name}"; there are ${known.join(', ')}.`);
+    if (!known.includes(name)) throw new TypeError(`Unknown option "${name}". Options: ${known.join(', ')}.`);
     if (value === undefined || value === null)
       throw new TypeError(`${name} is ${value}. Without a value, every record would match.`);
   }

@@ -1,60 +1,60 @@
-// Requests to a medref: key, retries, timeouts, ETags, and what a response means.
+// Requests to a medref: key, retries, timeouts, ETags, and errors.
 
 import { type Digest, parseDigest } from './digests.ts';
 import { broken, isPassing, MedrefError, notMedref } from './medref-error.ts';
 
-/** Which medref, and how it is reached. */
+/** The address of a medref, and how to reach it. */
 export interface ClientOptions {
-  /** Address of the service, without a path of its routes: `https://medref.example`. */
+  /** Address of the service, without the path of a route: `https://medref.example`. */
   readonly baseUrl: string | URL;
-  /** The key that the operator gave. */
+  /** The key from the operator. */
   readonly key: string;
-  /** In the place of the `fetch` of the platform. */
+  /** Replaces the platform's `fetch`. */
   readonly fetch?: typeof fetch | undefined;
-  /** Ends everything that the client does. */
+  /** Aborts everything that the client does. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How long things take. */
+/** Durations; tests shorten them. */
 export interface Timing {
-  /** A second, as the service means it: shorter in tests. */
+  /** The length of a second, in ms. */
   readonly secondMs: number;
-  /** For how long a service may say nothing while something of it is waited for. */
+  /** How long the service may be silent during a request, in ms. */
   readonly silenceMs: number;
-  /** How often a request is sent in all. */
+  /** How often a request is sent in total. */
   readonly tries: number;
 }
 
 export const usualTiming: Timing = { secondMs: 1_000, silenceMs: 30_000, tries: 5 };
 
-/** How long is waited for more than a request: in seconds. */
+/** The longest waits, in seconds: for `Retry-After`, and between retries. */
 const longest = { retryAfter: 60, growing: 30 };
 
-/** Answers that are kept for a 304: how many, and of how many characters at most. */
-const kept = { answers: 50, length: 256 * 1024 };
+/** The cache of responses: their number, and the longest body, in characters. */
+const kept = { responses: 50, length: 256 * 1024 };
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** How patiently something is asked for. */
+/** How persistently to retry. */
 export interface Patience {
   readonly signal?: AbortSignal | undefined;
-  /** In the place of {@link Timing.tries}. */
+  /** Replaces {@link Timing.tries}. */
   readonly tries?: number | undefined;
-  /** Told of what is tried again. */
+  /** Called for each error that is retried. */
   readonly onServiceError?: ((error: MedrefError) => void) | undefined;
 }
 
-/** How one request is asked. */
+/** The options of one request. */
 export interface Asked extends Patience {
   readonly query?: Query | undefined;
   readonly accept?: string;
-  /** Its answer is kept, and asked for with its ETag the next time. */
+  /** Whether the response is cached and revalidated with its ETag. */
   readonly isKept?: boolean;
-  /** For how many seconds the service was asked to wait. */
+  /** Seconds for which the service was asked to wait. */
   readonly wait?: number | undefined;
 }
 
-/** An answer whose body has still to be read; whoever asked ends its exchange. */
+/** A response with an unread body; the caller ends its exchange. */
 export interface Opened {
   readonly exchange: Exchange;
   readonly url: string;
@@ -64,14 +64,14 @@ export interface Opened {
   readonly digest: Digest | undefined;
 }
 
-/** A JSON answer. */
+/** A JSON response. */
 export interface Answer<Body> {
   readonly version: number;
   readonly digest: Digest | undefined;
   readonly body: Body;
 }
 
-interface KeptAnswer {
+interface KeptResponse {
   readonly etag: string;
   readonly text: string;
 }
@@ -81,29 +81,27 @@ export class Connection {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #send: typeof fetch;
   readonly #signal: AbortSignal | undefined;
-  readonly #kept = new Map<string, KeptAnswer>();
+  readonly #kept = new Map<string, KeptResponse>();
   readonly timing: Timing;
 
-  /** @throws TypeError where the address or the key cannot be one */
+  /** @throws TypeError if the address or the key is malformed */
   constructor({ baseUrl, key, fetch: send, signal }: ClientOptions, timing: Timing) {
-    if (!baseUrl) throw new TypeError('baseUrl is missing: it is the address of the service.');
+    if (!baseUrl) throw new TypeError('baseUrl is missing: the address of the service.');
     if (typeof key !== 'string' || key === '')
-      throw new TypeError('key is missing: the operator gives you one.');
+      throw new TypeError('key is missing: the operator issues it.');
     const url = new URL(baseUrl);
     if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-      throw new TypeError(
-        'baseUrl has to be an http or https address without name, password, query and hash.',
-      );
-    if (!/^[!-~]+$/.test(key)) throw new TypeError('key has to be the key that the operator gave.');
+      throw new TypeError('baseUrl must be an http or https URL without credentials, query and fragment.');
+    if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be visible ASCII without spaces.');
     this.#baseUrl = url.href.replace(/\/+$/, '');
     this.#headers = { authorization: `Bearer ${key}`, 'accept-encoding': 'gzip' };
-    // Of the platform as it is when it is called, and never as a method: browsers refuse that.
+    // The platform's current fetch, never called as a method: browsers refuse that.
     this.#send = (...args) => (send ?? globalThis.fetch)(...args);
     this.#signal = signal;
     this.timing = timing;
   }
 
-  /** Asks for JSON. @throws MedrefError, or what a signal gives as its reason */
+  /** Requests JSON. @throws MedrefError, or a signal's reason */
   async json<Body>(path: string, asked: Asked): Promise<Answer<Body>> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -114,7 +112,7 @@ export class Connection {
     }
   }
 
-  /** Sends one request. @returns its answer, which is a success */
+  /** Sends one request. @returns a successful response */
   async open(path: string, asked: Asked, etag?: string): Promise<Opened> {
     const { query = {}, accept = 'application/json', wait = 0 } = asked;
     const given = new URLSearchParams();
@@ -140,7 +138,7 @@ export class Connection {
     }
   }
 
-  /** Waits until something may be asked again. @throws what went wrong, where it is no use or was tried often enough */
+  /** Waits until a retry is due. @throws the error, if a retry is useless or was tried often enough */
   async recover(error: unknown, tries: number, asked: Patience): Promise<void> {
     const most = asked.tries ?? this.timing.tries;
     if (!isPassing(error) || tries >= most) throw error;
@@ -150,7 +148,7 @@ export class Connection {
     await this.pause(retryAfter ?? growing(tries), asked);
   }
 
-  /** Waits for so many seconds, or until somebody ends it: the next request then throws. */
+  /** Waits for some seconds, or until a signal is aborted: the next request then throws. */
   pause(seconds: number, asked: Patience): Promise<void> {
     const signals = this.#signals(asked);
     return new Promise((resolve) => {
@@ -160,13 +158,13 @@ export class Connection {
         resolve();
       };
       const unwatching = signals.map((signal) => onAbort(signal, end));
-      // Timers know no longer time than that of 31 bits.
+      // Timers are limited to 31 bits.
       const timer = setTimeout(end, Math.min(seconds * this.timing.secondMs, 2 ** 31 - 1));
       if (this.isEnded(asked)) end();
     });
   }
 
-  /** Whether somebody has ended this. */
+  /** Returns whether a signal has been aborted. */
   isEnded(asked: Patience): boolean {
     return this.#signals(asked).some((signal) => signal.aborted);
   }
@@ -185,12 +183,12 @@ export class Connection {
     }
   }
 
-  /** Keeps an answer; those that were asked for longest ago are let go. */
-  #keep(key: string, answer: KeptAnswer): void {
+  /** Caches a response; the least recently used ones are dropped. */
+  #keep(key: string, response: KeptResponse): void {
     this.#kept.delete(key);
-    if (answer.text.length <= kept.length) this.#kept.set(key, answer);
+    if (response.text.length <= kept.length) this.#kept.set(key, response);
     for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= kept.answers) return;
+      if (this.#kept.size <= kept.responses) return;
       this.#kept.delete(oldest);
     }
   }
@@ -200,7 +198,7 @@ export class Connection {
   }
 }
 
-/** Seconds that grow from try to try, and differ between clients that were cut off at once. */
+/** Returns seconds that double with each attempt, with a random part. */
 export function growing(tries: number): number {
   return Math.min(2 ** (tries - 3), longest.growing) * (0.5 + Math.random() / 2);
 }
@@ -212,7 +210,7 @@ interface Refused {
   readonly text: string;
 }
 
-/** What an answer means that is no success. */
+/** Returns the error of an unsuccessful response. */
 function errorOf({ url, status, headers, text }: Refused): MedrefError {
   const seconds = headers.get('retry-after');
   const retryAfter = seconds && /^\d+$/.test(seconds) ? Number(seconds) : null;
@@ -220,9 +218,9 @@ function errorOf({ url, status, headers, text }: Refused): MedrefError {
     const { success, data } = JSON.parse(text);
     if (success === false) return new MedrefError(status, data.name, data.message, { retryAfter });
   } catch {
-    // A proxy has said so, or whatever is there instead.
+    // The response of a proxy, or of a different service.
   }
-  const error = notMedref(status, url, `was answered with ${status}`);
+  const error = notMedref(status, url, `responded with ${status}`);
   return isPassing(error) ? new MedrefError(status, `HTTP ${status}`, error.message, { retryAfter }) : error;
 }
 
@@ -231,24 +229,24 @@ function parsed(text: string, url: string): unknown {
   try {
     body = JSON.parse(text);
   } catch (error) {
-    // Answers with gzip may end early without a word of it.
-    throw broken(url, 'what came is no JSON', error);
+    // Responses with gzip can be truncated without an error.
+    throw broken(url, 'the body is not JSON', error);
   }
   if (body?.success !== true) throw notMedref(200, url, 'came without "success"');
   return body;
 }
 
-/** What an exchange needs to know. */
+/** The options of an exchange. */
 export interface Exchanged {
   readonly send: typeof fetch;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signals: readonly AbortSignal[];
-  /** For how long the service may say nothing while something of it is waited for. */
+  /** How long the service may be silent, in ms. */
   readonly silenceMs: number;
 }
 
-/** Whoever opens one ends it. What a signal gives as its reason is thrown as it is, all else as a MedrefError with status 0. */
+/** A request with its response; the caller ends it. Throws a signal's reason, or a MedrefError with status 0. */
 export class Exchange {
   readonly #controller = new AbortController();
   readonly #it: Exchanged;
@@ -259,7 +257,7 @@ export class Exchange {
     this.#it = it;
   }
 
-  /** Sends the request. @returns the answer, of which the headers have come */
+  /** Sends the request. @returns the response, with an unread body */
   async open(): Promise<Response> {
     const { send, url, headers, signals } = this.#it;
     for (const signal of signals) {
@@ -271,7 +269,7 @@ export class Exchange {
     return this.#response;
   }
 
-  /** What comes of the body, decoded. */
+  /** Yields the decoded body. */
   async *chunks(): AsyncGenerator<Uint8Array> {
     const reader = this.#response?.body?.getReader();
     for (;;) {
@@ -281,7 +279,7 @@ export class Exchange {
     }
   }
 
-  /** The whole body. */
+  /** Returns the whole body. */
   async text(): Promise<string> {
     const decoder = new TextDecoder();
     let text = '';
@@ -289,7 +287,7 @@ export class Exchange {
     return text + decoder.decode();
   }
 
-  /** Lets go of the connection; of a body that was not read to its end, nothing more comes. */
+  /** Closes the connection; the rest of the body is dropped. */
   end(): void {
     for (const unwatch of this.#unwatch) unwatch();
     this.#controller.abort();
@@ -298,13 +296,13 @@ export class Exchange {
   async #withTimeout<Value>(act: () => Promise<Value>): Promise<Value> {
     const { url, silenceMs } = this.#it;
     const { signal } = this.#controller;
-    const silent = broken(url, `nothing came for ${silenceMs / 1000} s`);
+    const silent = broken(url, `no data for ${silenceMs / 1000} s`);
     const timer = setTimeout(() => this.#controller.abort(silent), silenceMs);
     try {
       return await act();
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      // What Node says of a broken connection is in the cause.
+      // Node reports the reason of a broken connection in the cause.
       const { cause, message } = error as Error;
       throw broken(url, cause instanceof Error ? cause.message : message, error);
     } finally {
@@ -315,7 +313,7 @@ export class Exchange {
 
 const watched = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Calls a function when a signal is aborted. @returns what takes it back */
+/** Calls a function when a signal is aborted. @returns a function that removes it */
 export function onAbort(signal: AbortSignal, act: () => void): () => void {
   const acts = watched.get(signal) ?? new Set();
   if (!watched.has(signal)) {

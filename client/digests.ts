@@ -1,18 +1,18 @@
-// Digests of records and lists; SHA-256 in parts, which Web Crypto does not offer.
+// Digests of records and lists, with an incremental SHA-256, which Web Crypto lacks.
 
 /** The digests of a version, in base64, as in `Medref-Digest`. */
 export interface Digest {
-  /** SHA-256 of the list as lines, in its order. */
+  /** SHA-256 of the list as NDJSON. */
   readonly list: string;
-  /** Sum of the SHA-256 of the records, in any order; `null` of a version of a release that had none. */
+  /** Sum of the SHA-256 of the records, in any order; `null` if the service sent none. */
   readonly set: string | null;
 }
 
 const encoder = new TextEncoder();
 
 /**
- * The digests of records.
- * @param records as they came, with their members in the order in which they came
+ * Returns the digests of records.
+ * @param records unchanged, with their members in the original order
  * @example
  * const { set } = digestOf([{ drug: { id: 3, name: 'NÖGEMRÜN' } }]);
  * console.log(set); // /vSANT/EU5dV97RFs3QjnNP1cWJwdFTw6Coa4J1NXdk=
@@ -28,7 +28,7 @@ export function digestOf(records: Iterable<object>): { readonly list: string; re
 }
 
 /**
- * The digest of a set of records that changes: equal to `digest.set` of a version when the set is this version.
+ * The digest of a changing set of records. It equals `digest.set` of a version if the set equals the version.
  * @example
  * const digest = new SetDigest();
  * digest.add({ drug: { id: 3, name: 'NÖGEMRÜN' } });
@@ -38,22 +38,22 @@ export function digestOf(records: Iterable<object>): { readonly list: string; re
 export class SetDigest {
   #sum = 0n;
 
-  /** A record has come. */
+  /** Adds a record. */
   add(record: object): void {
     this.addNumber(numberOf(JSON.stringify(record)));
   }
 
-  /** A record has gone: as it was when it came. */
+  /** Removes a record, which must be unchanged since it was added. */
   remove(record: object): void {
     this.addNumber(-numberOf(JSON.stringify(record)));
   }
 
-  /** @internal A record's {@link numberOf}; negative where the record has gone. */
+  /** @internal Adds a record's {@link numberOf}; a negative number removes it. */
   addNumber(number: bigint): void {
     this.#sum = BigInt.asUintN(256, this.#sum + number);
   }
 
-  /** In base64, as in `Medref-Digest`. */
+  /** The digest in base64, as in `Medref-Digest`. */
   get value(): string {
     const hex = this.#sum.toString(16).padStart(64, '0');
     return base64(
@@ -62,7 +62,7 @@ export class SetDigest {
   }
 }
 
-/** The SHA-256 of a text as a number, the highest byte first. */
+/** Returns the SHA-256 of a text as a big-endian number. */
 export function numberOf(text: string): bigint {
   let hex = '0x';
   for (const byte of startSha256().update(encoder.encode(text)).digest())
@@ -70,37 +70,37 @@ export function numberOf(text: string): bigint {
   return BigInt(hex);
 }
 
-/** Bytes in base64. */
+/** Returns bytes in base64. */
 export function base64(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes));
 }
 
-/** What a header field `Medref-Digest` says; `undefined` where it says nothing that can be read. */
+/** Parses `Medref-Digest`; `undefined` if it is absent or malformed. */
 export function parseDigest(field: string | null): Digest | undefined {
   const [, list, set = null] = /^list=:([^:]+):(?:, *set=:([^:]+):)?/.exec(field ?? '') ?? [];
   return list === undefined ? undefined : { list, set };
 }
 
-/** A digest under way. */
+/** A digest in progress. */
 export interface Sha256 {
   update(bytes: Uint8Array): Sha256;
-  /** The 32 bytes; nothing can be added afterwards. */
+  /** Returns the 32 bytes; nothing can be added afterwards. */
   digest(): Uint8Array;
 }
 
-/** What of Node may be there. */
+/** The parts of Node that may be present. */
 interface NodeLike {
   getBuiltinModule?(name: 'node:crypto'): { createHash(name: 'sha256'): Sha256 } | undefined;
 }
 
 const node = (globalThis as { process?: NodeLike }).process?.getBuiltinModule?.('node:crypto');
 
-/** Begins a digest. */
+/** Starts a digest. */
 export function startSha256(): Sha256 {
   return node ? node.createHash('sha256') : new PortableSha256();
 }
 
-/** The first 32 bits of the fractions of roots of the first primes: square roots to begin with, cube roots for the rounds. */
+/** The first 32 bits of the fractions of roots of the first primes: square roots for the start, cube roots for the rounds. */
 const [beginning, constants] = rootsOfPrimes();
 
 function rootsOfPrimes(): [square: Int32Array, cube: Int32Array] {
@@ -113,11 +113,11 @@ function rootsOfPrimes(): [square: Int32Array, cube: Int32Array] {
   ];
 }
 
-/** For browsers, and for a Node without `process.getBuiltinModule`. */
+/** For browsers, and for Node without `process.getBuiltinModule`. */
 export class PortableSha256 implements Sha256 {
   readonly #state = beginning.slice();
   readonly #words = new Int32Array(64);
-  /** What came and does not make a block yet. */
+  /** The bytes of an incomplete block. */
   readonly #block = new Uint8Array(64);
   #length = 0;
 
@@ -183,7 +183,7 @@ export class PortableSha256 implements Sha256 {
 
 type EightWords = [number, number, number, number, number, number, number, number];
 
-/** A word turned to the right. */
+/** Rotates a word to the right. */
 function turned(word: number, by: number): number {
   return (word >>> by) | (word << (32 - by));
 }

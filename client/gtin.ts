@@ -1,6 +1,6 @@
-// In: what a scanner gives. Out: the barcode to search for. GS1 General Specifications, sections 3 (element strings) and 7.9.
+// Returns the barcode to search for from a scanner's text. GS1 General Specifications, sections 3 (element strings) and 7.9.
 
-/** Parts of an element string that have a fixed length and so no separator behind them, by the beginning of their identifier. */
+/** Elements of fixed length, which have no separator, by the start of their identifier. */
 const fixedLengths: readonly (readonly [start: RegExp, length: number])[] = [
   [/^00/, 20],
   [/^0[1-3]/, 16],
@@ -11,17 +11,16 @@ const fixedLengths: readonly (readonly [start: RegExp, length: number])[] = [
   [/^41/, 16],
 ];
 
-/** What scanners write for the separator FNC1, besides the control character GS: what can be seen. */
+/** Visible texts that scanners write for the separator FNC1, besides the control character GS. */
 const separators = /\u241d|[{<](?:GS|FNC1)[}>]|\^\]|\\x1d|~/gi;
 
 /**
- * The barcode to search for, of what a scanner gives: a GTIN of 8, 12, 13 or 14 digits; a GS1 element string as in a
- * Data Matrix, with its separators, others or none, and with or without parentheses; a GS1 Digital Link. Whatever else
- * is in it, such as the serial number, is dropped.
- *
- * A check digit is not judged: real products have wrong ones. {@link hasCheckDigit} tells.
- * @returns 13 digits, or 12 where a 13th would be a leading zero; `null` where there is no GTIN in the text, or that of
- * a case or pallet, which no product has
+ * Returns the barcode to search for from a scanner's text: a GTIN of 8, 12, 13 or 14 digits; a GS1 element string as in a
+ * Data Matrix, with or without separators and parentheses; or a GS1 Digital Link. Other elements, such as the serial number,
+ * are dropped.
+ * Check digits are not verified: real products have wrong ones. {@link hasCheckDigit} verifies them.
+ * @returns 13 digits, or 12 if a 13th would be a leading zero; `null` if the text has no GTIN, or only the GTIN of a case or pallet,
+ * which no product has
  * @example
  * console.log(gtinOf(']d2010869954601001121ABC12345\u001d1726123110LOT7')); // 8699546010011
  * console.log(gtinOf('https://id.gs1.org/01/08699546010011/21/ABC12345')); // 8699546010011
@@ -34,7 +33,7 @@ export function gtinOf(text: string): string | null {
 }
 
 /**
- * Whether the last digit of a barcode is the check digit of the others.
+ * Returns whether the last digit of a barcode is the check digit of the others.
  * @example
  * console.log(hasCheckDigit('8699546010012')); // false
  */
@@ -44,7 +43,7 @@ export function hasCheckDigit(barcode: string): boolean {
   return sum % 10 === 0;
 }
 
-/** The GTIN of an element string. */
+/** Returns the GTIN of an element string. */
 function inElements(text: string): string | undefined {
   const [, bracketed] = /\(01\) ?(\d{12,14})(?!\d)/.exec(text) ?? [];
   if (bracketed) return bracketed;
@@ -54,14 +53,14 @@ function inElements(text: string): string | undefined {
     if (rest.startsWith('01')) return /^01(\d{14})/.exec(rest)?.[1];
     const fixed = fixedLengths.find(([start]) => start.test(rest))?.[1];
     const end = rest.indexOf('|');
-    // Where the separator of a part is left out, nobody knows where the next one begins.
+    // Without a separator, the start of the next element is unknown.
     if (!/^\d\d/.test(rest) || (fixed === undefined && end < 0)) return undefined;
     rest = rest.slice(fixed ?? end);
   }
   return undefined;
 }
 
-/** A GTIN as medref has it. */
+/** Returns a GTIN in the form of medref. */
 function asBarcode(gtin: string | undefined): string | null {
   if (gtin === undefined || !/^\d{8}$|^\d{12,14}$/.test(gtin)) return null;
   const digits = gtin.padStart(14, '0');

@@ -4,17 +4,17 @@ import type { Connection, Patience, Query } from './connection.ts';
 import { base64, type Digest, startSha256 } from './digests.ts';
 import { broken, MedrefError, mismatch, notMedref, notTheVersion } from './medref-error.ts';
 
-/** Something that a record names. */
+/** An id with a name. */
 export interface Named {
   id: number;
   name: string;
 }
 
-/** A barcode that a product has or had. */
+/** A current or former barcode of a product. */
 export interface Barcode {
   /** 12 or 13 digits. */
   barcode: string;
-  /** Status in the national list; `null` when unlisted. */
+  /** Status in the national list; `null` if unlisted. */
   skrsStatus: string | null;
 }
 
@@ -24,11 +24,11 @@ export interface Product {
   drug: Named;
   drugform: Named;
   barcodes: Barcode[];
-  /** `false` is only a flag: the product is listed and found like any other. */
+  /** `false` is only a flag: the product is still listed and found. */
   published: boolean;
 }
 
-/** A drug: each one of all products once. */
+/** A drug; each appears once, however many products have it. */
 export interface Drug {
   drug: Named;
 }
@@ -38,7 +38,7 @@ export interface Company {
   id: number;
   name: string;
   officialName: string;
-  /** `""` when there is none. */
+  /** `""` if there is none. */
   website: string;
   fax: string | null;
   phone: string | null;
@@ -51,25 +51,25 @@ export interface Company {
 /** A record of any collection. */
 export type AnyRecord = Product | Drug | Company;
 
-/** The id of a record, whatever it is a record of. */
+/** Returns the id of a record of any collection. */
 export function idOf(record: AnyRecord): number {
   const { product, drug, id } = record as Partial<Product & Company>;
   return (product ?? drug)?.id ?? (id as number);
 }
 
-/** The list of which the pages are read. */
+/** A list to read page by page. */
 export interface Walked extends Patience {
   readonly query: Query;
-  /** Says which version the pages are of, once the first one came. */
+  /** Receives the version of the pages after the first one. */
   readonly read: ReadVersion;
   readonly isKept?: boolean;
-  /** A list of all versions is of none, so that each page is of when it is read; else all are of that of the first one. */
+  /** Whether each page may be of another version, as for the list of versions; otherwise all are of the first one's version. */
   readonly isOfAll?: boolean;
-  /** For how many seconds the service may wait before it gives the first page. */
+  /** Seconds that the service may wait before the first page. */
   readonly wait?: number | undefined;
 }
 
-/** Reads all items of a list. @throws MedrefError with 410 where its version is let go meanwhile */
+/** Reads all items of a list. @throws MedrefError with 410 if its version expires meanwhile */
 export async function* readPages<Item>(
   connection: Connection,
   path: string,
@@ -93,13 +93,13 @@ export async function* readPages<Item>(
 }
 
 const lineFeed = 10;
-/** How long a line may be: a record has 256 KiB at most. */
+/** The longest line, in characters: a record has at most 256 KiB. */
 const longestLine = 1024 * 1024;
 
 /**
- * Reads the lines of a list, in bounded memory.
- * @param read the version that is asked for, if any; says afterwards which one it is
- * @throws MedrefError named `DigestMismatch` in the place of the last line where the lines are not the version
+ * Reads the lines of an NDJSON export in bounded memory.
+ * @param read the requested version, if any; receives the version of the export
+ * @throws MedrefError with the name `DigestMismatch` in place of the last line if the digest does not match
  */
 export async function* readLines(
   connection: Connection,
@@ -108,7 +108,7 @@ export async function* readLines(
 ): AsyncGenerator<string> {
   const digest = startSha256();
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  /** How many lines are in the digest, and will be given. */
+  /** The number of lines in the digest, which are yielded next. */
   let count = 0;
   let last: string | undefined;
   for (let tries = 1; ; tries += 1) {
@@ -119,7 +119,7 @@ export async function* readLines(
         const lines = decoder.decode(whole).split('\n');
         lines.pop();
         count += lines.length;
-        tries = 0; // What goes on is not given up.
+        tries = 0; // Progress resets the attempts.
         for (const line of lines) {
           if (last !== undefined) yield last;
           last = line;
@@ -134,22 +134,22 @@ export async function* readLines(
   if (last !== undefined) yield last;
 }
 
-/** The record of a line. @throws MedrefError where the line was spoilt on its way */
+/** Parses a line. @throws MedrefError if it was damaged in transit */
 export function recordIn<Item>(line: string): Item {
   try {
     return JSON.parse(line);
   } catch {
-    throw new MedrefError(200, mismatch, 'A line came that is no record: it was spoilt on its way.');
+    throw new MedrefError(200, mismatch, 'A line is not a record: it was damaged in transit.');
   }
 }
 
 interface Wanted extends Patience {
   readonly read: ReadVersion;
-  /** How many lines came before. */
+  /** How many lines were already received. */
   readonly skip: number;
 }
 
-/** One try: bytes that end at the ends of lines. */
+/** Reads the export once, in pieces that end with whole lines. */
 async function* wholeLines(
   connection: Connection,
   collection: string,
@@ -163,7 +163,7 @@ async function* wholeLines(
     ...patience,
   });
   try {
-    if (!digest) throw notMedref(200, url, 'came without Medref-Digest, by which it is proven');
+    if (!digest) throw notMedref(200, url, 'has no Medref-Digest, which verifies it');
     read.version = version;
     read.digest = digest;
     let rest = new Uint8Array(0);
@@ -171,7 +171,7 @@ async function* wholeLines(
       const bytes = joined(rest, chunk);
       const end = bytes.lastIndexOf(lineFeed) + 1;
       rest = bytes.subarray(end);
-      if (rest.length > longestLine) throw notMedref(200, url, 'has a line that no record can have');
+      if (rest.length > longestLine) throw notMedref(200, url, 'has a line longer than any record');
       let from = 0;
       for (; skip > 0 && from < end; skip -= 1) from = bytes.indexOf(lineFeed, from) + 1;
       if (from < end) yield bytes.subarray(from, end);
@@ -213,14 +213,14 @@ export interface Page<Item> {
   readonly version: number;
 }
 
-/** The body of a list, as it is sent. */
+/** The body of a list. */
 export interface ListBody<Item> {
   readonly data: readonly Item[];
   readonly _links: Links;
   readonly _meta: Meta;
 }
 
-/** A version that is kept. */
+/** A kept version. */
 export interface Version {
   readonly version: number;
   readonly publishedAt: string;
@@ -229,20 +229,20 @@ export interface Version {
   readonly digest: Digest;
 }
 
-/** What became of an id between two versions; `record` is as it is at the later one. */
+/** The change of an id between two versions; `record` is the later one. */
 export type Change<Item> =
   | { readonly id: number; readonly change: 'added' | 'changed'; readonly record: Item }
   | { readonly id: number; readonly change: 'removed'; readonly record?: undefined };
 
-/** Items that come while they are read. They can be read once. */
+/** Items that are read while you iterate. They can be read once. */
 export interface Versioned<Item> extends AsyncIterable<Item> {
-  /** The version that they are of; of changes the one at which they end. Known from the first item, or the end, on. */
+  /** Their version; for changes, the version at which they end. Known from the first item, or the end, on. */
   readonly version: number | undefined;
-  /** The digests of this version; a search has none. */
+  /** The digests of this version; searches have none. */
   readonly digest: Digest | undefined;
 }
 
-/** What is known of what is read. */
+/** What is known about the read version. */
 export interface ReadVersion {
   version: number | undefined;
   digest: Digest | undefined;

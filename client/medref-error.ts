@@ -1,19 +1,19 @@
-// What goes wrong between a client and medref, as an error with a status, a name and a sentence.
+// The error of the client: a status, a name and a sentence.
 
 /**
  * Thrown by everything in `medref/client`.
  *
  * | `status` | `name` | Means |
  * |---|---|---|
- * | 400 to 599 | the reason phrase, such as `Unauthorized` | medref answered so; `message` is its sentence |
- * | 200 | `DigestMismatch` | what came is not what its digest says |
- * | that of the answer | `NotMedref` | something answered that is not medref |
- * | 0 | `ConnectionError` | no answer came, or it was cut off, or silent for too long; `cause` says more |
+ * | 400 to 599 | the reason phrase, such as `Unauthorized` | an error of medref; `message` is its sentence |
+ * | 200 | `DigestMismatch` | the data does not match its digest |
+ * | the response's status | `NotMedref` | the response is not from medref |
+ * | 0 | `ConnectionError` | no response, or a truncated or stalled one; `cause` has details |
  */
 export class MedrefError extends Error {
-  /** Status of the answer; 0 where none came to its end. */
+  /** Status of the response; 0 if it was incomplete. */
   readonly status: number;
-  /** After how many seconds the service wants to be asked again; `null` where it does not say. */
+  /** Seconds to wait before a retry; `null` if the service does not say. */
   readonly retryAfter: number | null;
 
   constructor(
@@ -29,38 +29,38 @@ export class MedrefError extends Error {
   }
 }
 
-/** An answer that did not come to its end. */
+/** Returns the error of an incomplete response. */
 export function broken(url: string, why: string, cause?: unknown): MedrefError {
-  return new MedrefError(0, 'ConnectionError', `${url} could not be read to its end: ${why}.`, { cause });
+  return new MedrefError(0, 'ConnectionError', `${url} could not be read completely: ${why}.`, { cause });
 }
 
-/** An answer that medref would not give. */
+/** Returns the error of a response that is not from medref. */
 export function notMedref(status: number, url: string, what: string): MedrefError {
-  return new MedrefError(status, 'NotMedref', `This is not medref, or something hides it: ${url} ${what}.`);
+  return new MedrefError(status, 'NotMedref', `Not a response of medref: ${url} ${what}.`);
 }
 
-/** The name of an error that says that what came is not what its digest says. */
+/** The name of the error for data that does not match its digest. */
 export const mismatch = 'DigestMismatch';
 
-/** Records that are not the version that they were sent as. */
+/** Returns the error for records that do not match the digest of their version. */
 export function notTheVersion(collection: string, version: number | undefined): MedrefError {
   return new MedrefError(
     200,
     mismatch,
-    `The ${collection} that came are not version ${version}: their digest differs.`,
+    `The ${collection} received are not version ${version}: their digest differs.`,
   );
 }
 
-/** A version that has another content than it had before. */
+/** Returns the error for a version whose content has changed. */
 export function otherContent(collection: string, version: number): MedrefError {
   return new MedrefError(
     200,
     mismatch,
-    `Version ${version} of ${collection} has another digest than before: another installation answers, or its data was replaced.`,
+    `Version ${version} of ${collection} has a different digest than before: another installation responded, or its data was replaced.`,
   );
 }
 
-/** Whether it may be gone when the service is asked again. */
+/** Returns whether an error may be temporary. */
 export function isPassing(error: unknown): error is MedrefError {
   return error instanceof MedrefError && [0, 429, 502, 503, 504].includes(error.status);
 }

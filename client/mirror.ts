@@ -1,4 +1,4 @@
-// A collection that is followed: a snapshot, then what changes, each step whole and proven before it is given.
+// A mirror of a collection: a snapshot, then changes. Each step is complete and verified before it is yielded.
 
 import { type Connection, growing, type Patience } from './connection.ts';
 import { type Digest, numberOf, SetDigest } from './digests.ts';
@@ -7,20 +7,20 @@ import { type AnyRecord, idOf, readLines, readPages, recordIn } from './lists.ts
 import { MedrefError, mismatch, notTheVersion, otherContent } from './medref-error.ts';
 
 export interface MirrorOptions {
-  /** The version that you have a copy of: the first step is then what changed since. */
+  /** The version of your copy; the first step has the changes since then. */
   readonly since?: number | undefined;
-  /** Seconds from one question to the next, where a service is so old that it cannot wait for a publication; 60 else. */
+  /** Seconds between requests if the service is too old for long polls; 60 by default. */
   readonly every?: number | undefined;
   /** Ends the mirror, which then throws nothing. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of each failure after which the mirror goes on: what passes by itself, and what has to be read anew. */
+  /** Called for each error that the mirror recovers from: temporary errors, and data that it has to read again. */
   readonly onServiceError?: ((error: MedrefError) => void) | undefined;
 }
 
-/** A step of a mirror. Keep `version` with your copy, both or neither: it is where the mirror goes on, as `since`. */
+/** A step of a mirror. Store `version` together with your copy: the mirror continues there, as `since`. */
 export type MirrorStep<Item> =
   | {
-      /** All records, in the order of the list: they take the place of your copy. */
+      /** All records in list order, which replace your copy. */
       readonly kind: 'snapshot';
       readonly version: number;
       readonly digest: Digest;
@@ -28,7 +28,7 @@ export type MirrorStep<Item> =
       readonly changes?: undefined;
     }
   | {
-      /** What makes your copy the version; none where the version has another number alone. */
+      /** Changes that turn your copy into the version; none if only the version number changed. */
       readonly kind: 'changes';
       readonly version: number;
       readonly digest: Digest;
@@ -36,14 +36,14 @@ export type MirrorStep<Item> =
       readonly records?: undefined;
     };
 
-/** For how many seconds the service is asked to wait; proxies often cut what is silent for 60. */
+/** Seconds that the service is asked to wait; proxies often cut silent connections after 60. */
 const wait = 30;
-/** Within how many seconds of a publication all processes of a service know of it, and some more. */
+/** Seconds after a publication until all API processes know of it, with a margin. */
 const settling = 2;
-/** How often a whole list may be other than its digest before this is no accident. */
+/** How often a whole list may fail its digest before the mirror gives up. */
 const snapshots = 3;
 
-/** Follows a collection. @throws MedrefError where going on is no use */
+/** Follows a collection. @throws MedrefError if retrying is useless */
 export async function* mirror<Item extends AnyRecord>(
   connection: Connection,
   collection: string,
@@ -60,20 +60,20 @@ export async function* mirror<Item extends AnyRecord>(
   }
 }
 
-/** What is known of a copy that follows a collection. */
+/** The state of a mirrored copy. */
 class Follower<Item extends AnyRecord> {
   readonly #connection: Connection;
   readonly #collection: string;
   readonly #every: number;
-  /** Until something has come, what fails may have been set up wrongly: it is not waited for without end. */
+  /** Before the first success, an error may mean a wrong setup, so retries are limited. */
   #patience: Patience;
   #version: number | undefined;
-  /** Of a copy that began before this mirror, the records are not known. */
+  /** Absent for a copy from before this mirror, whose records are unknown. */
   #proof: CopyProof | undefined;
-  /** The set digest of this version, as the service sent it; `null` if it sent none. */
+  /** The set digest of this version from the service; `null` if it sent none. */
   #digest: string | null = null;
   #canWait = true;
-  /** Until when a process of the service may not know of the version yet. */
+  /** Until then, an API process may not know of the version yet. */
   #settlesAt = 0;
 
   constructor(connection: Connection, collection: string, options: MirrorOptions) {
@@ -84,7 +84,7 @@ class Follower<Item extends AnyRecord> {
     this.#version = options.since;
   }
 
-  /** The next step; nothing where there is none yet. */
+  /** Returns the next step; `undefined` if there is none yet. */
   async next(): Promise<MirrorStep<Item> | undefined> {
     const since = this.#version;
     const step = since === undefined ? await this.#snapshot() : await this.#changes(since);
@@ -104,7 +104,7 @@ class Follower<Item extends AnyRecord> {
       } catch (error) {
         const isOther = error instanceof MedrefError && (error.status === 410 || error.name === mismatch);
         if (!isOther || tries === snapshots) throw error;
-        // Nothing of it was given yet. Its version was let go meanwhile, or it was spoilt on its way.
+        // Nothing of it was yielded yet: its version expired meanwhile, or it was damaged in transit.
         this.#patience.onServiceError?.(error);
         await this.#connection.pause(growing(tries), this.#patience);
       }
@@ -138,13 +138,13 @@ class Follower<Item extends AnyRecord> {
     }
     const { version, digest } = read as ProvenVersion;
     if (version === since) {
-      // Another installation may have given the same number to another content, such as behind an address that moved.
+      // Another installation may use the same number for another content, for example after its address moved.
       const set = digest?.set ?? null;
       this.#digest ??= set;
       if (set !== null && set !== this.#digest)
         return this.#beginAgain(otherContent(this.#collection, version));
       const passed = (Date.now() - askedAt) / this.#connection.timing.secondMs;
-      // A process that ends answers at once, and is not to be asked without pause.
+      // A process that stops responds at once; requests need a pause.
       await this.#connection.pause(this.#canWait ? 1 - passed : this.#every, this.#patience);
       return undefined;
     }
@@ -154,7 +154,7 @@ class Follower<Item extends AnyRecord> {
     return this.#beginAgain(notTheVersion(this.#collection, version));
   }
 
-  /** What becomes of a question that was refused. */
+  /** Handles a refused request. */
   async #refused(error: unknown): Promise<undefined> {
     const status = error instanceof MedrefError ? error.status : 0;
     if (status === 400 && this.#canWait) {
@@ -163,7 +163,7 @@ class Follower<Item extends AnyRecord> {
     }
     if (status !== 410) throw error;
     if (Date.now() > this.#settlesAt) return this.#beginAgain(error as MedrefError);
-    // Another process of the service has answered, which does not know of the publication yet.
+    // Another API process responded, which does not know of the publication yet.
     this.#settlesAt = 0;
     await this.#connection.pause(settling, this.#patience);
   }
@@ -178,12 +178,12 @@ class Follower<Item extends AnyRecord> {
 
 type ProvenVersion = { readonly [Name in keyof ReadVersion]-?: NonNullable<ReadVersion[Name]> };
 
-/** The digest of a copy, of which the records are known by their digests alone. */
+/** The digest of a copy, computed from the digests of its records. */
 class CopyProof {
   readonly set = new SetDigest();
   readonly #numbers = new Map<number, bigint>();
 
-  /** A record has come in the place of another one, or of none; without a text, it has gone. */
+  /** Adds or replaces a record; without a text, removes it. */
   put(id: number, text: string | undefined): void {
     this.set.addNumber(-(this.#numbers.get(id) ?? 0n));
     this.#numbers.delete(id);

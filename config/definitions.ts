@@ -1,4 +1,4 @@
-// The table of all settings: each one's name, default, what it accepts, what it does, and its parser.
+// The table of all settings: name, default, accepted values, help, and parser.
 
 import { availableParallelism } from 'node:os';
 import { importedCollections } from '../shared/collections/collections.ts';
@@ -7,18 +7,18 @@ import { isCronLine } from '../shared/cron.ts';
 import { parseServers } from '../shared/redis/server-url.ts';
 import { addressList, host, integer, matching, oneOf, originOf, percent, token, urlOf } from './parsers.ts';
 
-/** One setting, an environment variable. */
+/** A setting: one environment variable. */
 export interface SettingDefinition<Value = unknown> {
   readonly name: string;
-  /** As an operator would write it. */
+  /** The default, as an operator would write it. */
   readonly default?: string;
   /** Completes the sentence "it accepts …". */
   readonly accepts: string;
-  /** What it does, as the documentation says it. */
+  /** Its description in the documentation. */
   readonly help: string;
-  /** Whether its value is never shown. */
+  /** Whether messages hide its value. */
   readonly secret?: boolean;
-  /** Returns what the text means. @throws Error if it is not accepted */
+  /** Returns the value of a text. @throws Error if the text is not accepted */
   readonly parse: (text: string) => Value;
 }
 
@@ -28,12 +28,12 @@ const hostOrAddress = 'a host name or IP address';
 const zeroTo100 = 'a number from 0 to 100';
 const perSecond = /^[1-9][0-9]{0,8}\/s$/;
 
-/** The settings that every installation has, by the names that code reads them by. */
+/** The settings of every installation, by the names that the code uses. */
 export const definitions = {
   redisUrl: {
     name: 'REDIS_URL',
     default: 'redis://127.0.0.1:6379',
-    help: 'The Redis (6.2 or newer) or Valkey server, by its address or its socket, or the servers of "Sentinel and Cluster".',
+    help: 'The Redis (6.2 or newer) or Valkey server: its address, its socket, or Sentinels or Cluster nodes.',
     accepts:
       'a redis: or rediss: URL, such as redis://127.0.0.1:6379, or unix:/path/of/socket, or redis+sentinel://host:port,host:port/master, or redis+cluster://host:port,host:port',
     parse(text: string): string {
@@ -44,14 +44,14 @@ export const definitions = {
   readFrom: {
     name: 'READ_FROM',
     default: 'master',
-    help: 'Where the API reads contents: from the master, or each process from one replica. With Sentinel or Cluster only.',
+    help: 'Where the API reads contents: the primary, or one replica per process. Only with Sentinel or Cluster.',
     accepts: 'one of master, replica',
     parse: oneOf('master', 'replica'),
   },
   keyPrefix: {
     name: 'KEY_PREFIX',
     default: 'medref',
-    help: 'First part of every Redis key.',
+    help: 'Prefix of every Redis key.',
     accepts: 'letters, digits, "-", "_" and "."',
     parse: matching(/^[A-Za-z0-9._-]+$/),
   },
@@ -72,7 +72,7 @@ export const definitions = {
   adminHost: {
     name: 'ADMIN_HOST',
     default: '127.0.0.1',
-    help: 'Address of the admin listener, which has the metrics and the dashboard.',
+    help: 'Address of the admin listener: metrics and dashboard.',
     accepts: hostOrAddress,
     parse: host,
   },
@@ -85,7 +85,7 @@ export const definitions = {
   },
   adminToken: {
     name: 'ADMIN_TOKEN',
-    help: 'Password of the dashboard, with any user name. Without it, the dashboard answers on loopback only.',
+    help: 'Password of the dashboard, with any user name. Without it, the dashboard is open only on loopback.',
     accepts: visibleAscii,
     parse: token,
     secret: true,
@@ -137,7 +137,7 @@ export const definitions = {
   maxShrinkPercent: {
     name: 'MAX_SHRINK_PERCENT',
     default: '20',
-    help: 'Refuse an import if more than this percentage of the live ids are missing.',
+    help: 'Refuse an import if more than this percentage of the live ids disappear.',
     accepts: zeroTo100,
     parse: percent,
   },
@@ -158,26 +158,26 @@ export const definitions = {
   keepVersions: {
     name: 'KEEP_VERSIONS',
     default: '3',
-    help: 'Contents kept per collection, the live one included. Versions with the same content count once.',
+    help: 'Contents kept per collection, including the live one. Versions with the same content count once.',
     accepts: 'an integer from 2 to 1000',
     parse: integer(2, 1000),
   },
   defaultRate: {
     name: 'DEFAULT_RATE',
-    help: 'Requests per second for keys without a limit of their own. Without it, such keys have no limit.',
-    accepts: 'a number of requests per second, such as 10/s',
+    help: 'Requests per second for keys without their own limit. Unset: unlimited.',
+    accepts: 'requests per second, such as 10/s',
     parse: matching(perSecond),
   },
   workers: {
     name: 'WORKERS',
     default: '1',
-    help: 'Number of API processes on one port; `auto`: one for each core. See "Several API processes".',
+    help: 'Number of API processes on one port; `auto`: one per core. See "Several API processes".',
     accepts: 'an integer from 1 to 256, or auto',
     parse: (text: string): number => (text === 'auto' ? availableParallelism() : integer(1, 256)(text)),
   },
   corsOrigins: {
     name: 'CORS_ORIGINS',
-    help: 'Web origins whose pages may read the data in a browser, or `*` for all. Without it, none may.',
+    help: 'Web origins whose pages may read the data, or `*` for all. Unset: none.',
     accepts: '* or origins, separated by commas, such as https://shop.example,http://localhost:8080',
     parse: (text: string): '*' | readonly string[] => (text === '*' ? text : text.split(',').map(originOf)),
   },
@@ -191,55 +191,55 @@ export const definitions = {
   accessLog: {
     name: 'ACCESS_LOG',
     default: 'errors',
-    help: 'Requests that get a line in the log: none, those with a 4xx or 5xx response, or all.',
+    help: 'Requests to log: none, those with a 4xx or 5xx response, or all.',
     accepts: 'one of off, errors, all',
     parse: oneOf('off', 'errors', 'all'),
   },
   webhookUrl: {
     name: 'WEBHOOK_URL',
-    help: 'Is notified of each publication, refusal and failure; see "The webhook". Never shown: its path may be a secret.',
+    help: 'URL that receives each publication, refusal and failure; see "The webhook". Never logged: its path may be a secret.',
     accepts: 'an http: or https: URL without credentials or fragment',
     parse: (text: string): URL => urlOf(text, ['http:', 'https:']),
     secret: true,
   },
   webhookSecret: {
     name: 'WEBHOOK_SECRET',
-    help: 'Signs what is sent to the webhook. Without it, nothing is signed.',
+    help: 'Key that signs requests to the webhook. Unset: unsigned.',
     accepts: visibleAscii,
     parse: token,
     secret: true,
   },
 } as const satisfies Readonly<Record<string, SettingDefinition>>;
 
-/** The Bearer credential of every collection without one of its own. */
+/** The Bearer token of every collection without its own. */
 export const upstreamToken = {
   name: 'UPSTREAM_TOKEN',
-  help: 'Bearer credential sent upstream, never to another origin than that of the URL.',
+  help: 'Bearer token for upstream, sent only to the origin of the URL.',
   accepts: visibleAscii,
   parse: token,
   secret: true,
 } as const satisfies SettingDefinition;
 
-/** The settings of each collection that is imported. */
+/** The settings of each imported collection. */
 export const upstreamDefinitions = importedCollections.map(({ name: collection }) => ({
   collection,
   url: {
     name: urlSetting(collection),
-    help: `Where the ${collection} come from. Without it, they are not imported.`,
+    help: `URL of the list of ${collection}. Unset: not imported.`,
     accepts:
-      'an http:, https: or file: URL without credentials or fragment; a file: URL has three slashes and no host',
+      'an http:, https: or file: URL without credentials or fragment; a file: URL has no host: file:///path',
     parse: (text: string): URL => urlOf(text, ['http:', 'https:', 'file:']),
   },
   token: {
     name: `${collection.toUpperCase()}_TOKEN`,
-    help: `Bearer credential for the ${collection}; takes precedence over UPSTREAM_TOKEN.`,
+    help: `Bearer token for the ${collection}; takes precedence over UPSTREAM_TOKEN.`,
     accepts: visibleAscii,
     parse: token,
     secret: true,
   },
 }));
 
-/** Every setting, in the order in which the documentation lists them. */
+/** Every setting, in the order of the documentation. */
 export const settingDefinitions: readonly SettingDefinition[] = [
   ...upstreamDefinitions.flatMap(({ url, token }) => [url, token]),
   upstreamToken,

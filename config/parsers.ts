@@ -1,8 +1,8 @@
-// Parsers of single settings: each returns what a text means, or throws if the setting does not accept it.
+// Parsers of settings. Each returns the value of a text, or throws if the setting does not accept it.
 
 import { BlockList, isIP } from 'node:net';
 
-/** Returns a parser that accepts text of this pattern. */
+/** Returns a parser for texts that match a pattern. */
 export function matching(pattern: RegExp): (text: string) => string {
   return (text) => {
     if (pattern.test(text)) return text;
@@ -13,7 +13,7 @@ export function matching(pattern: RegExp): (text: string) => string {
 /** Parses a credential: visible ASCII, which an HTTP header can carry. */
 export const token = matching(/^[\x21-\x7e]+$/);
 
-/** Returns a parser that accepts these words. */
+/** Returns a parser for some words. */
 export function oneOf<const Word extends string>(...words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const found = words.find((word) => word === text);
@@ -22,7 +22,7 @@ export function oneOf<const Word extends string>(...words: readonly Word[]): (te
   };
 }
 
-/** Returns a parser that accepts the integers of a range. */
+/** Returns a parser for the integers of a range. */
 export function integer(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -61,14 +61,14 @@ export function addressList(text: string): BlockList {
   return list;
 }
 
-/** Parses a web origin, and returns it as browsers write it. */
+/** Parses a web origin, and returns its standard form. */
 export function originOf(text: string): string {
   const { protocol, origin, href } = new URL(text.trim());
   if (!/^https?:$/.test(protocol) || href !== `${origin}/`) throw new Error('not an origin');
   return origin;
 }
 
-/** Parses a URL of one of these protocols without credentials or a fragment; one of a file has no host. */
+/** Parses a URL with one of these protocols, without credentials or a fragment. A file URL has no host. */
 export function urlOf(text: string, protocols: readonly string[]): URL {
   const url = new URL(text);
   const hasRightHost = (url.protocol === 'file:') === (url.host === '');

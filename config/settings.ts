@@ -1,4 +1,4 @@
-// Reads and checks all settings at once, and reports each wrong one in a line.
+// Reads and checks all settings at once, and reports each wrong one in one line.
 
 import { BlockList, isIP } from 'node:net';
 import { parseServers } from '../shared/redis/server-url.ts';
@@ -6,29 +6,29 @@ import { definitions, type SettingDefinition, upstreamDefinitions, upstreamToken
 
 type Definitions = typeof definitions;
 
-/** What a setting without a default is if it is not set. */
+/** The type of a setting without a default, if it is not set. */
 type ValueOf<D extends SettingDefinition> = D extends { readonly default: string }
   ? ReturnType<D['parse']>
   : ReturnType<D['parse']> | undefined;
 
-/** Where one collection comes from. */
+/** The upstream of a collection. */
 export interface UpstreamSettings {
   readonly url: URL;
-  /** Bearer credential sent upstream. */
+  /** The Bearer token. */
   readonly token: string | undefined;
 }
 
-/** All settings; `definitions` says what each one does. */
+/** All settings; `definitions` describes each one. */
 export type Settings = { readonly [Name in keyof Definitions]: ValueOf<Definitions[Name]> } & {
-  /** By collection name; a collection without a URL is absent. */
+  /** By collection name; collections without a URL are absent. */
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
 };
 
-/** Wrong settings. The message has a line for each that names it, its value and what it accepts. */
+/** Wrong settings. The message has one line for each: its name, value, and accepted values. */
 export class SettingsError extends Error {}
 
 /**
- * Reads and checks all settings. A variable that is empty counts as not set.
+ * Reads and checks all settings. An empty variable counts as unset.
  * @param environment usually `process.env`
  * @throws SettingsError for all wrong settings, and for settings that contradict each other
  */
@@ -58,7 +58,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   return settings;
 }
 
-/** Returns a sentence for each contradiction between settings; one that is wrong itself contradicts nothing. */
+/** Returns contradictions between settings, as sentences. Settings that are wrong themselves are skipped. */
 function contradictions({ apiHost, apiPort, adminHost, adminPort }: Partial<Settings>): string[] {
   if (!apiHost || !adminHost || !apiPort || apiPort !== adminPort || !overlap(apiHost, adminHost)) return [];
   return [
@@ -72,7 +72,7 @@ function overlap(...hosts: [string, string]): boolean {
   return one === other || hosts.some((it) => it === '0.0.0.0' || /^[0:]+$/.test(it));
 }
 
-/** Returns a value as an error may show it: without the credentials and the query of a URL. */
+/** Returns a value for messages: without the credentials and the query of a URL. */
 function withoutSecrets(value: string): string {
   return value.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?).*@/is, '$1***@').replace(/\?.*/s, '?***');
 }
@@ -81,7 +81,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** Returns what an operator should look at in the settings, as sentences. */
+/** Returns warnings about valid settings, as sentences. */
 export function settingWarnings(
   settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies' | 'readFrom' | 'redisUrl'>,
 ): string[] {
@@ -91,8 +91,8 @@ export function settingWarnings(
 function replicaWarnings({ readFrom, redisUrl }: Pick<Settings, 'readFrom' | 'redisUrl'>): string[] {
   if (readFrom === 'master' || !['one', 'socket'].includes(parseServers(redisUrl).kind)) return [];
   return [
-    'READ_FROM is replica, and REDIS_URL names one server: contents are read from that server. Name Sentinels or the nodes of ' +
-      'a Cluster instead, which know the replicas.',
+    'READ_FROM is replica, but REDIS_URL names one server, so contents are read from it. Set REDIS_URL to Sentinels or nodes of ' +
+      'a Cluster, which know the replicas.',
   ];
 }
 
@@ -103,7 +103,7 @@ function linkWarnings({
 }: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies'>): string[] {
   if (baseUrl !== undefined || trustedProxies !== undefined || isLoopback(apiHost)) return [];
   return [
-    `BASE_URL is not set, and API_HOST is ${apiHost}: all links begin with "http://" and the Host of the request, ` +
+    `BASE_URL is not set, and API_HOST is ${apiHost}: all links start with "http://" and the Host of the request, ` +
       'even behind a proxy with TLS. Set BASE_URL to the public address of the API, such as https://medref.example.',
   ];
 }

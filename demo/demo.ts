@@ -162,7 +162,7 @@ async function getsReady(api: Command, address: string): Promise<boolean> {
 
 /** The address of the admin listener, as the log of an API that is ready tells it. */
 function adminOf({ said }: Command): string | null {
-  return /"address":"([^"]+)","msg":"The admin listener answers/.exec(said.stderr)?.[1] ?? null;
+  return /"address":"([^"]+)","msg":"The admin listener is ready/.exec(said.stderr)?.[1] ?? null;
 }
 
 /** Whether nobody listens on this loopback port. */

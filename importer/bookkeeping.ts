@@ -26,7 +26,7 @@ const types = {
 
 type TypedKey = keyof typeof types;
 
-/** What is damaged of the bookkeeping keys of a collection, and what they should be. */
+/** The damage of a collection's bookkeeping keys, and the repaired values. */
 interface KeyDamage {
   /** As sentences; none if everything is intact. */
   readonly damage: readonly string[];
@@ -36,11 +36,11 @@ interface KeyDamage {
   readonly documents: ReadonlyMap<number, string>;
   /** Keys that are deleted. */
   readonly dropped: readonly string[];
-  /** Versions whose documents are lost, and contents that no other version holds. */
+  /** Versions whose documents are lost, and contents that no other version uses. */
   readonly lost: Leaving;
 }
 
-/** Ends an import or a rollback that meets a damaged key. @throws DamagedKeyError that names the command to run */
+/** Fails an import or a rollback if a key is damaged. @throws DamagedKeyError that names the command to run */
 export async function requireIntactKeys(
   redis: Redis,
   collection: string,
@@ -68,7 +68,7 @@ export async function repairKeys(redis: Redis, lock: Lock): Promise<string[]> {
   if (live !== '') writes.push(['SET', keys.live, live]);
   for (const [number, text] of documents)
     writes.push(['ZADD', keys.versions, number, number], ['HSET', keys.versionDocuments, number, text]);
-  // A number that was given out must not be given out again.
+  // A version number is never used twice.
   if (next < latest) writes.push(['SET', keys.next, latest]);
   if (damage.length > 0) await writeLocked(redis, lock, writes);
   if (lost.versions.length > 0) await retain(redis, lock, lost, graceMs);
@@ -92,7 +92,7 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   const readable = (name: TypedKey, text: string | null, parse: Parse = parseStored): text is string => {
     if (text === null) return false;
     if (canParse(keys[name], text, parse)) return true;
-    drop(keys[name], 'holds text that medref did not store there');
+    drop(keys[name], 'holds unexpected text');
     return false;
   };
   const textOf = async (name: TypedKey) => (dropped.has(keys[name]) ? null : redis.get(keys[name]));
@@ -110,7 +110,7 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
     }
     const { version } = parseVersion(keys.versionDocuments, text);
     if (version !== Number(number))
-      damage.push(`${documentsKey} has the document of version ${version} as that of ${number}.`);
+      damage.push(`${documentsKey} has the document of version ${version} under the number ${number}.`);
     documents.set(version, text);
   }
   const latest = Math.max(0, ...documents.keys());
@@ -118,14 +118,16 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   const live = named !== null && named.version >= latest ? pointer : null;
   if (named !== null && live !== null) {
     if (documents.get(named.version) !== live && damage.length === 0)
-      damage.push(`${documentsKey} does not have the live version, ${named.version}, as it is.`);
+      damage.push(
+        `${documentsKey} has another document of the live version ${named.version} than ${keys.live}.`,
+      );
     documents.set(named.version, live);
   }
   const isListed = numbers.length === documents.size && numbers.every((it) => documents.has(Number(it)));
   if (!isListed && damage.length === 0)
-    damage.push(`The Redis key ${keys.versions} does not have the versions that are kept.`);
+    damage.push(`The Redis key ${keys.versions} does not list the kept versions.`);
   if (live === null && latest > 0 && damage.length === 0) {
-    const is = named === null ? 'is gone' : `names version ${named.version} as the live one`;
+    const is = named === null ? 'is missing' : `names version ${named.version} as the live one`;
     damage.push(`The Redis key ${keys.live} ${is}, and the latest version is ${latest}.`);
   }
   const lost = lostOf(documents, [...Object.keys(stored), ...numbers].map(Number));
@@ -138,11 +140,11 @@ function lostOf(documents: ReadonlyMap<number, string>, named: readonly number[]
   return { versions, contents: versions.map(String).filter((content) => !inUse.has(content)) };
 }
 
-/** Reads what says which versions there are in one step, so that no publication comes between. */
+/** Reads these keys in one step, so that no publication happens in between. */
 async function readTogether(redis: Redis, keys: CollectionKeys) {
   const read = () =>
     redis.multi().get(keys.live).hgetall(keys.versionDocuments).zrange(keys.versions, 0, '-1');
-  const [pointer, stored, numbers] = await execute(read, isWrongType); // The types were checked before.
+  const [pointer, stored, numbers] = await execute(read, isWrongType); // The types are checked below.
   return {
     pointer: (pointer ?? null) as string | null,
     stored: (stored ?? {}) as Record<string, string>,

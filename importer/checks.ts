@@ -5,7 +5,7 @@ import { counted } from '../shared/text.ts';
 import type { DiffCounts } from './diff.ts';
 import type { StagedVersion } from './stage.ts';
 
-/** What the checks judge. */
+/** What the checks evaluate. */
 export interface Candidate {
   readonly staged: StagedVersion;
   readonly live: LiveVersion | null;
@@ -26,7 +26,7 @@ interface Check {
   readonly refusal: (candidate: Candidate) => string | null;
 }
 
-/** A member that is filled in at least this share of the live records is expected to stay so. */
+/** A field with a value in at least this share of the live records is expected to keep it. */
 const filledPercent = 95;
 
 export const checks: readonly Check[] = [
@@ -68,7 +68,7 @@ export const checks: readonly Check[] = [
       if (!exceeds(changed, staying, maxChangePercent)) return null;
       const share = percentText((changed * 100) / staying, maxChangePercent);
       return (
-        `${changed} of the ${staying} live ids that stay ${changed === 1 ? 'has' : 'have'} another record (${share}); ` +
+        `${changed} of the ${staying} remaining records ${changed === 1 ? 'differs' : 'differ'} (${share}); ` +
         `MAX_CHANGE_PERCENT allows ${maxChangePercent} %.`
       );
     },
@@ -83,11 +83,11 @@ export const checks: readonly Check[] = [
         const now = ((staged.profile.filled[path] ?? 0) * 100) / staged.written;
         if (before < filledPercent || !exceeds(before - now, 100, maxShrinkPercent)) return [];
         return [
-          `${path} was filled in ${percentText(before, -1)} of the live records and is in ${percentText(now, -1)}`,
+          `${path} had a value in ${percentText(before, -1)} of the live records and now has one in ${percentText(now, -1)}`,
         ];
       });
       if (fallen.length === 0) return null;
-      return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows to fall by ${maxShrinkPercent} points.`;
+      return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows a fall of ${maxShrinkPercent} points.`;
     },
   },
   {
@@ -99,7 +99,7 @@ export const checks: readonly Check[] = [
         const lost = before - now;
         if (!exceeds(lost, before, maxShrinkPercent)) return [];
         const share = percentText((lost * 100) / before, maxShrinkPercent);
-        return [`${path} fell from ${before} elements in all to ${now} (by ${share})`];
+        return [`${path} fell from ${before} elements in total to ${now} (by ${share})`];
       });
       if (fallen.length === 0) return null;
       return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;
@@ -109,13 +109,11 @@ export const checks: readonly Check[] = [
     name: 'rolled-back',
     forceable: true,
     refusal: ({ wasRolledBack }) =>
-      wasRolledBack
-        ? 'Upstream still has, or has again, the very content that was rolled back from; --force publishes it.'
-        : null,
+      wasRolledBack ? 'Upstream still serves the data that you rolled back; --force publishes it.' : null,
   },
 ];
 
-/** Runs every check and returns all refusals; none means that the candidate may be published. */
+/** Runs every check and returns all refusals; an empty list allows the publication. */
 export function refusalsOf(candidate: Candidate, { force }: { force: boolean }): string[] {
   return checks
     .filter((check) => !(force && check.forceable))
@@ -123,12 +121,12 @@ export function refusalsOf(candidate: Candidate, { force }: { force: boolean }):
     .filter((refusal) => refusal !== null);
 }
 
-/** Returns whether a part is more than so many percent of the whole; a part exactly at the limit is not. */
+/** Returns whether a part exceeds a percentage of the whole; a part exactly at the limit does not. */
 export function exceeds(part: number, whole: number, percent: number): boolean {
   return part * 100 > percent * whole * (1 + 1e-12);
 }
 
-/** Formats a percentage with one decimal, or with more if one would not show that it exceeds a limit. */
+/** Formats a percentage with one decimal, or with more if one decimal would hide that it exceeds a limit. */
 export function percentText(percent: number, limit: number): string {
   let decimals = 1;
   while (decimals < maxDecimals && Number(percent.toFixed(decimals)) <= limit && percent > limit)

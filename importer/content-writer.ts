@@ -11,7 +11,7 @@ import type { ContentFacts } from '../shared/store/versions.ts';
 /** Where a content is staged. */
 export interface Staging {
   readonly redis: Redis;
-  /** How long staged keys live after a write or a renewal, in ms. */
+  /** How long staged keys live after each write or renewal, in ms. */
   readonly lifetimeMs: number;
 }
 
@@ -23,11 +23,11 @@ export interface ContentRecord {
   readonly record: unknown;
 }
 
-/** A batch is sent when it has this many records or bytes: Redis works on it for less than a millisecond, as a rule. */
+/** A batch is sent when it has this many records or bytes: Redis usually handles it within a millisecond. */
 const batchRecords = 100;
 const batchBytes = 1_000_000;
 
-/** How many batches Redis may be behind. */
+/** How many batches may be sent before Redis has replied to the first. */
 const maxInFlight = 8;
 
 type Command = readonly [name: 'hset' | 'zadd', key: string, args: (string | number | Buffer)[]];
@@ -43,12 +43,12 @@ export class ContentWriter {
   #count = 0;
   #blocks = 0;
   #records: (string | Buffer)[] = [];
-  /** Members that wait to be sent and their count so far, by prefix search. */
+  /** Unsent members and the total count, by prefix search. */
   readonly #prefix = new Map<string, { members: (string | number)[]; count: number }>();
   #bytes = 0;
   /** The ids of each value, by exact search, separated by spaces. */
   readonly #exact = new Map<string, Map<string, string>>();
-  /** Of the block that is not full yet; `null` texts: its records are too large for one. */
+  /** The block that is not full yet. Its texts are `null` if its records are too large for a block. */
   #ids: number[] = [];
   #texts: string[] | null = [];
   #textLength = 0;
@@ -63,12 +63,12 @@ export class ContentWriter {
     for (const search of Object.keys(keys.exact)) this.#exact.set(search, new Map());
   }
 
-  /** Whether enough records wait to be sent, see {@link flush}. */
+  /** Whether enough records are collected to send them, see {@link flush}. */
   get isFull(): boolean {
     return this.#records.length >= 2 * batchRecords || this.#bytes >= batchBytes;
   }
 
-  /** Adds a record behind the others. Its id must be new. */
+  /** Appends a record. Its id must be new. */
   add({ id, json, record }: ContentRecord): void {
     const text = Buffer.from(json);
     this.#count += 1;
@@ -93,7 +93,7 @@ export class ContentWriter {
     this.#addToBlock(id, json);
   }
 
-  /** Sends the records that wait; waits if Redis is too far behind. */
+  /** Sends the collected records; waits if Redis is too far behind. */
   async flush(): Promise<void> {
     if (this.#records.length === 0) return;
     const batch: Command[] = [['hset', this.#keys.records, this.#records]];
@@ -111,7 +111,7 @@ export class ContentWriter {
     await Promise.allSettled(this.#inFlight);
   }
 
-  /** Sends what is left and waits until Redis has all of it. */
+  /** Sends everything left and waits until Redis has stored it. */
   async finish(): Promise<ContentFacts> {
     await this.flush();
     if (this.#ids.length > 0) this.#endBlock();
@@ -148,7 +148,7 @@ export class ContentWriter {
     this.#texts = [];
     this.#textLength = 0;
     if (texts) this.#blocks += 1;
-    // The next flush waits for it; a block alone is small.
+    // The next flush waits for it; one block is small.
     void this.#send(async () =>
       texts ? [order, ['hset', this.#keys.blocks, [number, await packBlock(texts)]]] : [order],
     ).catch(() => undefined);
@@ -171,20 +171,20 @@ export class ContentWriter {
 
   async #send(commands: () => readonly Command[] | Promise<readonly Command[]>): Promise<void> {
     const sent = Promise.resolve(commands()).then((batch) => write(this.#staging, batch));
-    sent.catch(() => undefined); // Thrown by the next await.
+    sent.catch(() => undefined); // The next await throws it.
     this.#inFlight.push(sent);
     while (this.#inFlight.length >= maxInFlight) await this.#inFlight.shift();
   }
 }
 
-/** Copies a text: a part of a text of upstream would keep all of that in memory. */
+/** Copies a text: a slice of upstream's text would keep all of that text in memory. */
 function ownText(text: string): string {
   return Buffer.from(text).toString();
 }
 
 /**
- * Writes to staged keys in one step with their expiry, so that a process that dies or stands still leaves no key for ever.
- * Its outcome is the same if it is repeated.
+ * Writes staged keys together with their expiry in one step, so that a process that dies leaves no permanent key.
+ * A repetition has the same result.
  */
 async function write({ redis, lifetimeMs }: Staging, batch: readonly Command[]): Promise<void> {
   await execute(() => {
@@ -203,16 +203,16 @@ const limbs = 8;
 const limbBytes = 4;
 const base = 2 ** 32;
 
-/** How many digests are added before what is carried over is: sums stay below 2^53. */
+/** Carries are added after this many digests: sums stay below 2^53. */
 const carryAfter = 2 ** 20;
 
 /** Adds SHA-256 digests, modulo 2^256. */
 export class SetDigest {
-  /** The lowest last, as in a digest. */
+  /** The lowest limb is the last one, as in a digest. */
   readonly #sums = new Float64Array(limbs);
   #added = 0;
 
-  /** @param digest 32 bytes, the highest first */
+  /** Adds a digest. @param digest 32 bytes, big-endian */
   add(digest: Buffer): void {
     for (let n = 0; n < limbs; n += 1)
       this.#sums[n] = (this.#sums[n] as number) + digest.readUInt32BE(n * limbBytes);
@@ -220,7 +220,7 @@ export class SetDigest {
     if (this.#added % carryAfter === 0) this.#carry();
   }
 
-  /** The sum, hexadecimal, the highest digits first. */
+  /** Returns the sum as hexadecimal digits, big-endian. */
   hex(): string {
     this.#carry();
     const bytes = Buffer.alloc(limbs * limbBytes);

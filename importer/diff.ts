@@ -8,18 +8,16 @@ import { compare, NotPublishedError, type StagingSession } from '../shared/store
 import type { StoredContent, Version } from '../shared/store/versions.ts';
 import { differingMembers } from '../shared/text.ts';
 
-/** How many ids one command compares: it takes Redis less than a millisecond even if all of their records differ. */
+/** How many ids one command compares: Redis needs less than a millisecond even if all records differ. */
 const idsAtOnce = 100;
 
-/** How many comparisons are sent before the first reply has arrived. */
+/** How many comparisons are sent before the first reply. */
 const sentAhead = 8;
 
-/** A part of a content that is compared was deleted meanwhile, or is damaged. */
+/** Part of a compared content was deleted meanwhile, or is damaged. */
 export class IncompleteContentError extends NotPublishedError {
   constructor() {
-    super(
-      'A version that is compared was deleted meanwhile, or is damaged. Try again, or run "medref verify".',
-    );
+    super('A compared version was deleted meanwhile or is damaged. Try again, or run "medref verify".');
   }
 }
 
@@ -45,7 +43,7 @@ export interface DiffCounts {
 
 /** What differs between two versions. */
 export interface VersionDiffCounts extends DiffCounts {
-  /** The facts of the change set of each part; `null` if there was nothing to compare with. */
+  /** The facts of the change set of each part; `null` without a version to compare with. */
   readonly changeSets: readonly (ChangeSetFacts | null)[];
 }
 
@@ -56,8 +54,8 @@ interface ChangeSetPlace extends Pick<StagingSession, 'keys' | 'name'> {
 }
 
 /**
- * Compares two versions of a collection and stages their change sets, also those of derived collections.
- * @param before `null` if there is none: then everything is added, and there is no change set
+ * Compares two versions of a collection and stages the change sets, including those of derived collections.
+ * @param before `null` if there is none: then all records count as added, and there is no change set
  * @returns the counts of the collection itself
  * @throws IncompleteContentError
  */
@@ -86,7 +84,7 @@ export async function compareVersions(
   return { ...own, changeSets };
 }
 
-/** Compares two kept versions again and replaces the change sets of the later version. @throws IncompleteContentError */
+/** Compares two kept versions and replaces the change sets of the later one. @throws IncompleteContentError */
 export async function rebuildChangeSets(
   redis: Redis,
   keys: CollectionKeys,
@@ -96,14 +94,14 @@ export async function rebuildChangeSets(
   for (const key of own) await redis.unlink(key);
   const place = { keys, name: after.version, lifetimeMs: null };
   const { changeSets } = await compareVersions(redis, place, { before, after });
-  // The facts come last: without them, readers take a set for incomplete.
+  // The facts come last: without them, readers treat a change set as incomplete.
   for (const [n, key] of own.entries()) {
     const facts = changeSets[n];
     if (facts) await redis.hset(key, factsField, changeSetText(facts));
   }
 }
 
-/** Returns whether a content has the very records of a version, also those of derived collections. */
+/** Returns whether a content has exactly the records of a version, including derived collections. */
 export function isSame(before: Version, { checksum, derived }: StoredContent): boolean {
   const isSameDerived = Object.entries(derived).every(
     ([name, its]) => before.derived[name]?.checksum === its.checksum,
@@ -111,7 +109,7 @@ export function isSame(before: Version, { checksum, derived }: StoredContent): b
   return checksum === before.checksum && isSameDerived;
 }
 
-/** Returns the change sets of a version that is the same as the one before it, see {@link isSame}. */
+/** Returns the change sets of a version with the same records as the version before it, see {@link isSame}. */
 export function emptyChangeSets(
   before: Version,
   { derived }: StoredContent,
@@ -152,7 +150,7 @@ async function writeChangeSet(
         counts.added += added;
         counts.changed += found.length - added;
       }
-      // In one step: an import that is killed in between must not leave a key that never expires.
+      // One step: an import that is killed in between must not leave a key that never expires.
       await execute(() => {
         const write = redis.multi().hset(key, fields.flat());
         return lifetimeMs === null ? write : write.pexpire(key, lifetimeMs);
@@ -165,8 +163,8 @@ async function writeChangeSet(
 }
 
 /**
- * Yields what differs between two contents of a part: in the order of the newer content what it added or changed, or in the
- * order of the older content what was removed.
+ * Yields the differences between two contents of a part: added and changed records in the order of the newer content, or
+ * removed records in the order of the older content.
  */
 async function* differences(
   redis: Redis,
@@ -195,7 +193,7 @@ async function* differences(
   const sent: Promise<Difference[]>[] = [];
   for (const position of positions) {
     const reply = compareFrom(position);
-    reply.catch(() => undefined); // Thrown when its turn comes.
+    reply.catch(() => undefined); // Thrown when it is awaited.
     sent.push(reply);
     if (sent.length === sentAhead) yield (await sent.shift()) as Difference[];
   }
@@ -205,13 +203,13 @@ async function* differences(
 /** A record that is in both versions and differs. */
 export interface ChangedRecord {
   readonly id: number;
-  /** Members that differ, by their names from the outside in, such as `product.name`. */
+  /** Fields that differ, as paths such as `product.name`. */
   readonly fields: readonly string[];
   readonly before: unknown;
   readonly after: unknown;
 }
 
-/** The differences of two versions, read from Redis as they are asked for. */
+/** The differences of two versions, read from Redis as the caller iterates. */
 export interface VersionDiff {
   /** Records that only the later version has, in its order. */
   added(): AsyncGenerator<unknown, void>;

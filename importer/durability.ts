@@ -1,5 +1,5 @@
-// Whether a publication is on the replicas and on the disk of Redis. Redis does both after it has replied, so a failover or a
-// crash can lose what was reported.
+// Checks whether a publication is on the replicas and disk of Redis. Redis does both after its reply, so a failover or a crash
+// can lose a version that was reported.
 
 import type { Logger } from 'pino';
 import { beside, mastersOf, type Redis, replicasOf } from '../shared/redis/connections.ts';
@@ -7,10 +7,10 @@ import { plainReason } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
 import { NotPublishedError } from '../shared/store/scripts.ts';
 
-/** How long replicas are waited for, in ms. */
+/** How long to wait for replicas, in ms. */
 const replicasMs = 1_000;
 
-/** How long the disk is waited for, in ms: with `everysec`, a flush begins within a second. */
+/** How long to wait for the disk, in ms: with `everysec`, Redis flushes once per second. */
 const diskMs = 2_000;
 
 /** Sends a command to the server that holds a key. */
@@ -22,7 +22,7 @@ type Flushes = 'always' | 'everysec' | 'no' | 'none';
 /**
  * Waits until all replicas and the disk have a publication, and logs a warning if they do not.
  * @returns the warnings, as sentences
- * @throws NotPublishedError if the publication is lost already
+ * @throws NotPublishedError if the publication is already lost
  */
 export async function awaitDurability(
   redis: Redis,
@@ -30,13 +30,13 @@ export async function awaitDurability(
 ): Promise<string[]> {
   const warnings = await Promise.all([
     awaitReplicas(redis, keys, version).catch((error: Error) => [
-      `Whether replicas have version ${version} is not known: ${plainReason(error)}`,
+      `Unknown whether replicas have version ${version}: ${plainReason(error)}`,
     ]),
     awaitDisk(redis, keys.live, `version ${version}`),
   ]);
   if ((await redis.zscore(keys.versions, version)) === null)
     throw new NotPublishedError(
-      `Version ${version} was published, and a failover or a crash has lost it. Run it again.`,
+      `Version ${version} was published, but a failover or a crash lost it. Run the command again.`,
     );
   for (const warning of warnings.flat()) logger?.warn({ version }, warning);
   return warnings.flat();
@@ -48,16 +48,16 @@ async function awaitReplicas(redis: Redis, { live }: CollectionKeys, version: nu
   const acknowledged = Number(await beside(redis, live, ['WAIT', wanted, replicasMs]));
   if (acknowledged >= wanted) return [];
   return [
-    `${acknowledged} of ${wanted} replicas had version ${version} within ${replicasMs / 1_000} s. A failover to one that does not ` +
-      'have it loses this version: see INFO replication. If medref status shows an older version, import again.',
+    `${acknowledged} of ${wanted} replicas confirmed version ${version} within ${replicasMs / 1_000} s. A failover to another replica ` +
+      'loses this version. See INFO replication. If medref status shows an older version, import again.',
   ];
 }
 
 /**
- * Waits until what this connection has written is on the disk of Redis (WAITAOF, Redis 7.2), for two seconds at most. It
- * returns at once if Redis wrote before it replied, or does not write at all.
- * @param key that was written: its server is asked
- * @param what was written, as a sentence names it
+ * Waits until the writes of this connection are on the disk of Redis (WAITAOF, Redis 7.2), for two seconds at most. Returns at
+ * once if Redis wrote them before its reply, or never writes to disk.
+ * @param key a written key; the server with this key is asked
+ * @param what the written data, as sentences name it
  * @returns warnings, as sentences
  */
 export async function awaitDisk(redis: Redis, key: string, what: string): Promise<string[]> {
@@ -69,17 +69,15 @@ export async function awaitDisk(redis: Redis, key: string, what: string): Promis
     if (found === 'written' || found === 'no file') return [];
     if (found === 'late')
       return [
-        `Redis did not have ${what} on its disk within ${diskMs / 1_000} s. If its machine crashes now, that may be lost. ${late(flushes)}`,
+        `Redis did not have ${what} on its disk within ${diskMs / 1_000} s. A crash of its machine can lose it. ${late(flushes)}`,
       ];
-    return flushes === null
-      ? []
-      : [`Whether ${what} is on the disk of Redis is not known. ${tooOld(flushes)}`];
+    return flushes === null ? [] : [`Unknown whether ${what} is on the disk of Redis. ${tooOld(flushes)}`];
   } catch (error) {
-    return [`Whether ${what} is on the disk of Redis is not known: ${plainReason(error as Error)}`];
+    return [`Unknown whether ${what} is on the disk of Redis: ${plainReason(error as Error)}`];
   }
 }
 
-/** Returns which servers may lose by a crash what was reported, as sentences. */
+/** Returns warnings, as sentences, about servers that can lose reported data in a crash. */
 export async function diskWarnings(redis: Redis): Promise<string[]> {
   const found = await Promise.all(
     mastersOf(redis).map(async (server) => {
@@ -92,9 +90,9 @@ export async function diskWarnings(redis: Redis): Promise<string[]> {
   return [...new Set(found.filter((warning) => warning !== null))];
 }
 
-/** @returns `null` if Redis does not say */
+/** @returns `null` if the server does not report it */
 async function flushesOf(ask: Ask): Promise<Flushes | null> {
-  // One pattern for both: Redis 6.2 accepts no second one.
+  // One pattern for both settings: Redis 6.2 accepts only one.
   const settings = (await unlessRefused(ask(['CONFIG', 'GET', 'append*']))) as string[] | null;
   if (settings === null) return null;
   const settingOf = (name: string) => settings[settings.indexOf(name) + 1];
@@ -118,7 +116,7 @@ async function knowsWaitaof(ask: Ask): Promise<boolean> {
   return Array.isArray(known);
 }
 
-/** Not every user may read the configuration, and not every rented Redis shows it. */
+/** Returns the reply, or `null` if Redis refuses the command: some users and hosted services may not read the configuration. */
 async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
   try {
     return await reply;
@@ -130,13 +128,13 @@ async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
 
 function tooOld(flushes: Flushes): string {
   return (
-    `This Redis is set to appendfsync ${flushes} and cannot report when it has written to its disk, as Redis 7.2 can: ` +
+    `This Redis is set to appendfsync ${flushes} and cannot report its writes to disk, as Redis 7.2 can: ` +
     'a crash of its machine may lose what was reported. Set appendfsync to always, or use a newer Redis.'
   );
 }
 
 function late(flushes: Flushes | null): string {
   return flushes === 'no'
-    ? 'With appendfsync no, Redis leaves it to its system when it writes to its disk: set it to everysec or always.'
-    : 'See INFO persistence, and whether its disk is busy.';
+    ? 'With appendfsync no, the operating system decides when to write to disk. Set it to everysec or always.'
+    : 'See INFO persistence, and check whether the disk is busy.';
 }

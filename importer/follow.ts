@@ -1,5 +1,4 @@
-// Follows an upstream medref: starts an import each time that it publishes, by a long poll. The schedule retries imports that
-// fail.
+// Follows an upstream medref by long polls: starts an import at each publication. The schedule retries failed imports.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SeenVersion } from './report.ts';
@@ -8,25 +7,25 @@ import { type PublicationWatch, type Watched, watchPublications } from './upstre
 
 /** What a follower reads from the import history. */
 export interface FollowedHistory {
-  /** Returns the version of upstream that was read last; `null` if none was. */
+  /** Returns the last version of upstream that an import read; `null` if there is none. */
   seen(): Promise<SeenVersion | null>;
   /** Returns whether an import that began at this time or later has ended. */
   isImportedSince(time: Date): Promise<boolean>;
 }
 
-/** How long a follower waits after a failure, in ms: twice as long each time. */
+/** Pauses after failures, in ms; each is twice as long as the one before. */
 export interface Pauses {
   readonly firstMs: number;
   readonly longestMs: number;
 }
 
-/** The pauses that are used outside of tests. */
+/** The pauses in production. */
 export const usualPauses: Pauses = Object.freeze({ firstMs: 1_000, longestMs: 300_000 });
 
-/** A reply or a publication that comes sooner than this is followed by a pause, in ms. */
+/** A reply or publication that comes sooner than this is followed by a pause, in ms. */
 const shortMs = 10_000;
 
-/** What a follower works with. */
+/** What a follower needs. */
 export interface FollowOptions {
   readonly upstream: { readonly url: URL; readonly token: string | undefined };
   readonly history: FollowedHistory;
@@ -36,14 +35,14 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
   /** Called when an import starts because upstream has published. */
   readonly onPublished: (version: string | null) => void;
-  /** Called with the reason why upstream cannot be followed, once until it can. */
+  /** Called with the reason when upstream cannot be followed, once until it works again. */
   readonly onServiceError: (reason: string, isLeftToSchedule: boolean) => void;
   readonly pauses?: Pauses | undefined;
 }
 
 /** The last publication that started an import. */
 interface Announced {
-  /** `null`: upstream did not know the version that was followed from. */
+  /** `null`: upstream did not know the version that the follower sent. */
   readonly version: string | null;
   readonly at: Date;
 }
@@ -99,7 +98,7 @@ export class Follower {
     const since = this.#since(await history.seen());
     if (signal.aborted) return;
     if (this.#announced && !(await history.isImportedSince(this.#announced.at))) {
-      // The import was skipped, or belonged to another process and started before.
+      // The import was skipped, or another process had started it before.
       await this.#pause();
       return this.#import(this.#announced.version);
     }
@@ -108,7 +107,7 @@ export class Follower {
     await this.#take(await this.#watch.next(since));
   }
 
-  /** Returns the version to go on from. A paused import has read nothing; the follower waits for the next publication even so. */
+  /** Returns the version to follow from. A paused import reads nothing; the follower then waits for the next publication. */
   #since(seen: SeenVersion | null): string | null {
     const announced = this.#announced;
     const hasRead =
@@ -126,7 +125,7 @@ export class Follower {
         return;
       case 'published': {
         this.#told = null;
-        // So soon after another one: two services may answer in turn.
+        // Two publications within a short time: two services behind one address may respond in turn.
         if (this.#announced && Date.now() - this.#announced.at.getTime() < shortMs) await this.#pause();
         else this.#troubles = 0;
         return signal.aborted ? undefined : this.#import(watched.version);
@@ -156,7 +155,7 @@ export class Follower {
     this.#told = reason;
   }
 
-  /** Waits twice as long each time, less a random part: many may follow one upstream. */
+  /** Waits twice as long each time, minus a random part: many clients may follow one upstream. */
   async #pause(atLeastMs = 0): Promise<void> {
     const { firstMs, longestMs } = this.#pauses;
     const ms = Math.min(firstMs * 2 ** this.#troubles, longestMs) * (0.5 + Math.random() / 2);

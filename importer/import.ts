@@ -32,7 +32,7 @@ import type { UpstreamLimits } from './upstream/access.ts';
 import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
 import { createUpstream, readValidators, storedValidators } from './upstream/upstream.ts';
 
-/** What an import works with. */
+/** What an import needs. */
 export interface ImportOptions {
   readonly redis: Redis;
   readonly keyPrefix: string;
@@ -41,20 +41,20 @@ export interface ImportOptions {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
-  /** Skips the checks and the memory of rollbacks; a version without a valid record is refused even so. */
+  /** Skips the checks and ignores a rollback. A version without a valid record is still refused. */
   readonly force: boolean;
-  /** Does everything up to publishing, and leaves nothing behind. */
+  /** Does everything except publishing, and stores nothing. */
   readonly dryRun: boolean;
-  /** Whether the schedule imports; it leaves a paused collection alone. */
+  /** Whether the schedule started it. Scheduled imports skip a paused collection. */
   readonly scheduled: boolean;
   readonly logger: Logger;
   /** Ends the import early, as failed. */
   readonly signal?: AbortSignal | undefined;
   /** Called after each batch of records. */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
-  /** Of the lock and of what is staged; tests shorten them. */
+  /** Lifetimes of the lock and of staged keys; tests shorten them. */
   readonly lifetimes?: Lifetimes | undefined;
-  /** How long a publication waits for the second of its number to end; tests do not wait. */
+  /** How long a publication waits for the second of its number to end; 0 in tests. */
   readonly maxNumberWaitMs?: number | undefined;
   /** Limits on waiting and size; tests shorten them. */
   readonly upstreamLimits?: Partial<UpstreamLimits> | undefined;
@@ -66,11 +66,11 @@ export interface ImportOptions {
 export interface ImportProgress {
   /** Records. */
   readonly read: number;
-  /** How much of the document has arrived; `null` for a list of pages, whose length is not known. */
+  /** How much of the document has arrived; `null` for a paged list, whose length is unknown. */
   readonly arrival: Arrival | null;
 }
 
-/** How often an import starts again if upstream changed during the walk, or Redis lost what was staged. */
+/** How often an import restarts if upstream changed during the read or Redis lost staged keys. */
 const maxRestarts = 3;
 
 /** How many rejects a dry run shows, since it stores none. */
@@ -113,7 +113,7 @@ export async function importCollection(
   }
 }
 
-/** One pass from upstream to the live version, under a lease. An import that starts again makes another one. */
+/** One attempt of an import, from upstream to the live version, under a lease. A restart is a new attempt. */
 class Attempt {
   readonly #collection: Collection;
   readonly #options: ImportOptions;
@@ -123,7 +123,7 @@ class Attempt {
   #begun: StagingSession | null = null;
   #writer: VersionWriter | null = null;
   #validators: Validators | null = null;
-  /** The version of a medref that was read, `null` for any other upstream; `undefined` before that is known. */
+  /** The medref version of upstream, `null` for other upstreams; `undefined` before it is known. */
   #upstreamVersion: string | null | undefined;
 
   constructor(
@@ -138,14 +138,14 @@ class Attempt {
     this.#report = startReport(collection.name, start.time);
   }
 
-  /** Stages what upstream has, checks it against what is live, and publishes it. */
+  /** Stages the records of upstream, checks them against the live version, and publishes. */
   async run(): Promise<ImportReport> {
     const { redis, keepVersions, dryRun, scheduled, upstream, logger } = this.#options;
     const { keys } = this.#lease;
     await requireIntactKeys(redis, this.#collection.name, keys);
     const pause = scheduled ? await readPause(redis, keys) : null;
     if (pause) {
-      const reason = `Lock since ${pause.since}, after a rollback to version ${pause.version}.`;
+      const reason = `Paused since ${pause.since}, after a rollback to version ${pause.version}.`;
       return this.#conclude('paused', { reason }, { kind: 'keep' });
     }
     if (!dryRun) await retainVersions(redis, this.#lease, keepVersions);
@@ -167,7 +167,7 @@ class Attempt {
     return this.#publish(staged, { live: found.live, changeSets, validators: text });
   }
 
-  /** Stages the records of upstream until there are no more. @returns `null` if upstream says that its list is unchanged */
+  /** Stages all records of upstream. @returns `null` if upstream reports that its list is unchanged */
   async #stage({ intact }: FoundLive): Promise<StagedVersion | null> {
     const {
       redis,
@@ -210,7 +210,7 @@ class Attempt {
     }
   }
 
-  /** Compares what was staged with what is live, and runs the checks. */
+  /** Compares the staged version with the live one, and runs the checks. */
   async #evaluate(staged: StagedVersion, { live, intact }: FoundLive) {
     const { redis } = this.#options;
     const { read, written, rejected } = staged;
@@ -227,8 +227,8 @@ class Attempt {
   }
 
   /**
-   * Compares what was staged with what is live. If a part of that is lost or damaged, records cannot be compared: then the
-   * difference of both lengths counts as added or removed, unless both are known to be the same.
+   * Compares the staged version with the live one. If part of the live content is lost or damaged, records cannot be compared.
+   * Then the difference of both lengths counts as added or removed, unless both are known to be equal.
    */
   async #compare(
     after: StoredContent,
@@ -266,7 +266,7 @@ class Attempt {
     return this.#report.end('published', { version: number });
   }
 
-  /** Ends a dry run with the reason for which the checks would refuse, or none. */
+  /** Ends a dry run with the reason for a refusal, if the checks have one. */
   async #endDryRun(reason: string | null): Promise<ImportReport> {
     for (const { position, path, reason: why } of (this.#writer?.rejects ?? []).slice(0, shownRejects))
       this.#report.warn(`The record at position ${position} would be rejected: ${path} ${why}.`);
@@ -275,8 +275,8 @@ class Attempt {
   }
 
   /**
-   * Ends an import that publishes nothing: deletes what it staged and writes its report into the history.
-   * @returns the report; of a publication, if that took place after all and only its reply was lost
+   * Ends an import that publishes nothing: deletes staged keys and stores its report in the history.
+   * @returns the report; the report of a publication, if that succeeded and only its reply was lost
    */
   async #conclude(
     outcome: ImportOutcome,
@@ -296,7 +296,7 @@ class Attempt {
     return this.#report.end('published', { ...this.#writer?.counts, version: Number(name) });
   }
 
-  /** Ends an import that an error stopped; the reason is reported even if Redis cannot store it. */
+  /** Ends an import after an error; the reason is reported even if Redis cannot store it. */
   async fail(error: Error): Promise<ImportReport> {
     const { logger, dryRun, redis } = this.#options;
     const collection = this.#collection.name;
@@ -308,17 +308,20 @@ class Attempt {
       if (!dryRun) return await this.#conclude('failed', facts, { kind: 'keep' });
       if (this.#begun) await discard(redis, this.#lease, this.#begun.name);
     } catch (err) {
-      logger.error({ collection, err }, 'What the failed import staged could not be deleted; it expires.');
+      logger.error(
+        { collection, err },
+        'The keys that the failed import staged could not be deleted; they expire.',
+      );
     }
     return this.#report.end('failed', facts);
   }
 
-  /** Waits for the writes in progress, so that nothing is staged while the next attempt deletes what this one staged. */
+  /** Waits for writes in progress, so that nothing is staged while the next attempt deletes these keys. */
   async settle(): Promise<void> {
     await this.#writer?.settle();
   }
 
-  /** Returns what the import leaves in the history; one that read nothing leaves the rejects of the import before. */
+  /** Returns what the import adds to the history. An import that read nothing keeps the earlier rejects. */
   #conclusion(report: ImportReport): Conclusion {
     return conclusionOf(report, {
       startedAt: this.#startedAt,
@@ -340,8 +343,8 @@ class Attempt {
 }
 
 /**
- * Ends an import that another one locks out. An import by hand enters the history; the schedule asks again until the lock
- * is free, and a dry run leaves nothing behind.
+ * Ends an import because another process holds the lock. Manual imports enter the history. The schedule tries again until the
+ * lock is free, and a dry run stores nothing.
  */
 async function reportLocked(
   collection: Collection,

@@ -20,20 +20,20 @@ import {
 } from '../shared/store/versions.ts';
 import { futureVersionWarning } from '../shared/time.ts';
 
-/** How many ranges of a list are read at once, and how many names or values of an index. */
+/** How many ranges of a list, or names or values of an index, are read at once. */
 const rangesAtOnce = 5;
 const entriesAtOnce = 1_000;
 
-/** The live version as an import finds it. */
+/** The live version at the start of an import. */
 export interface FoundLive {
   readonly live: LiveVersion | null;
-  /** The same; `null` also if it is damaged or of an unknown format: any import rebuilds it, and nothing is compared with it. */
+  /** The live version unless it is damaged or of an unknown format; then `null`, and the import rebuilds it without comparing. */
   readonly intact: LiveVersion | null;
-  /** What an operator should know of it, as sentences. */
+  /** Warnings for the operator, as sentences. */
   readonly warnings: readonly string[];
 }
 
-/** Reads which version is live, and whether it is intact as far as counts and marks tell. */
+/** Reads the live version, and whether it is intact by its counts and marks. */
 export async function findLive(redis: Redis, keys: CollectionKeys): Promise<FoundLive> {
   const live = await readLiveVersion(redis, keys);
   if (!live) return { live, intact: null, warnings: [] };
@@ -44,14 +44,14 @@ export async function findLive(redis: Redis, keys: CollectionKeys): Promise<Foun
   return { live, intact: null, warnings: [warning, ...warnings] };
 }
 
-/** Returns why a version is known to be damaged, without reading all of it; `null` if nothing is known. */
+/** Returns known damage of a version without reading all of it; `null` if there is none. */
 export async function knownDamage(
   redis: Redis,
   keys: CollectionKeys,
   version: Version,
 ): Promise<string | null> {
   if (version.format !== currentFormat)
-    return `It is stored in format ${version.format}, which this release does not know.`;
+    return `It is stored in format ${version.format}, which this release cannot read.`;
   const [marked, [missing = null]] = await Promise.all([
     redis.hget(keys.damaged, version.content),
     countDamage(redis, keys, version),
@@ -59,7 +59,7 @@ export async function knownDamage(
   return marked ?? missing;
 }
 
-/** Refuses a staged content that Redis has lost a part of: it would look like records that upstream has lost. @throws StagedLostError */
+/** Refuses a staged content that is incomplete in Redis: lost keys would look like removed records. @throws StagedLostError */
 export async function requireComplete(
   redis: Redis,
   keys: CollectionKeys,
@@ -68,14 +68,14 @@ export async function requireComplete(
   if ((await countDamage(redis, keys, staged)).length > 0) throw new StagedLostError();
 }
 
-/** Reads all of a content, with what is derived, and yields what is damaged, as sentences. */
+/** Reads a whole content with its derived contents, and yields damage as sentences. */
 export async function* contentDamage(
   redis: Redis,
   keys: CollectionKeys,
   { collection, content }: { readonly collection: Collection; readonly content: StoredContent },
 ): AsyncGenerator<string, void> {
   if (content.format !== currentFormat) {
-    yield `It is stored in format ${content.format}, which this release does not know.`;
+    yield `It is stored in format ${content.format}, which this release cannot read.`;
     return;
   }
   yield* await countDamage(redis, keys, content);
@@ -144,7 +144,7 @@ async function rangeTexts(
   return records.includes(null) ? null : (records as Buffer[]);
 }
 
-/** A block holds the records of its range. Blocks of very large records are not made, so one may be missing. */
+/** Compares a block with the records of its range. Very large records have no block, so one may be absent. */
 function blockDamage(
   { keys, facts }: ReadPart,
   { number, stored, texts }: { number: number; stored: Buffer | null; texts: readonly Buffer[] },
@@ -165,11 +165,11 @@ export function readBlock(stored: Buffer): Buffer | null {
     const text = block && blockText(block);
     return block && text && crc32(text) === block.crc ? text : null;
   } catch {
-    return null; // It is not deflated text.
+    return null; // The bytes are not deflate data.
   }
 }
 
-/** The search index that a content must have, by its records. */
+/** The search index that the records of a content require. */
 class ExpectedIndex {
   readonly #collection: Collection;
   /** Sums of members, by prefix search. */
@@ -203,7 +203,7 @@ class ExpectedIndex {
     }
   }
 
-  /** Yields which keys of the stored index differ. */
+  /** Yields the keys of the stored index that differ. */
   async *damage(redis: Redis, keys: ContentKeys): AsyncGenerator<string, void> {
     for (const [search, key] of Object.entries(keys.prefix)) {
       let sum = 0;

@@ -14,26 +14,26 @@ import {
   type StagingSession,
 } from '../shared/store/scripts.ts';
 
-/** Lifetimes, in ms. What is staged outlives the lock, and is renewed with it. */
+/** Lifetimes, in ms. Staged keys outlive the lock and are renewed with it. */
 export interface Lifetimes {
   readonly lockMs: number;
   readonly stagedMs: number;
   readonly renewEveryMs: number;
 }
 
-/** The lifetimes that are used outside of tests. */
+/** The lifetimes in production. */
 export const lifetimes: Lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
 
-/** A lock that this process holds. */
+/** The lock of a collection, held by this process. */
 export class Lease implements Lock {
   readonly keys: CollectionKeys;
-  /** Every write of the import shows it. */
+  /** Every write of the import presents it. */
   readonly token: string;
   readonly #redis: Redis;
   readonly #times: Lifetimes;
   readonly #lost = new AbortController();
   readonly #timer: NodeJS.Timeout;
-  /** What is staged under the lock and renewed with it. */
+  /** The staged version that is renewed with the lock. */
   #name: ContentName = '';
   #renewedAt = Date.now();
 
@@ -59,7 +59,7 @@ export class Lease implements Lock {
     for (;;) {
       const taken = await redis.set(keys.lock, token, 'PX', times.lockMs, 'NX');
       const current = taken === 'OK' ? token : await redis.get(keys.lock);
-      // If the first reply was lost, the repetition is refused by our own token.
+      // If the first reply was lost, the second attempt is refused by our own token.
       if (current === token) return new Lease(redis, { keys, token }, times);
       if (current === null) continue;
       await limitLifetime(redis, keys, times);
@@ -73,8 +73,8 @@ export class Lease implements Lock {
   }
 
   /**
-   * Begins a version; what is staged of it is renewed with the lock from now on.
-   * @param name that never becomes a version's number; `''`: a new number is taken
+   * Begins a version; its staged keys are renewed with the lock from now on.
+   * @param name a name that is never a version number; `''`: takes the next number
    * @throws LockLostError
    */
   async begin(name: string): Promise<StagingSession> {
@@ -83,7 +83,7 @@ export class Lease implements Lock {
     return { keys: this.keys, token: this.token, name: this.#name, lifetimeMs };
   }
 
-  /** Gives the lock back; it would expire by itself. */
+  /** Releases the lock. If that fails, it expires. */
   async release(): Promise<void> {
     clearInterval(this.#timer);
     await release(this.#redis, this);
@@ -97,17 +97,17 @@ export class Lease implements Lock {
       () => {
         this.#renewedAt = Date.now();
       },
-      // Any other failure may pass; if none succeeds in the lock's lifetime, the lock is lost all the same.
+      // Any other failure may be temporary; if all renewals fail, the lock expires.
       (error: unknown) => error instanceof LockLostError && this.#lost.abort(error),
     );
   }
 }
 
 /**
- * Lets a lock expire on time although the clock of Redis was put back or a backup was restored: Redis stores the time at
- * which a key expires. A holder that lives renews its lock.
+ * Limits the expiry of a lock after the clock of Redis moved back or a backup was restored: Redis stores the absolute time
+ * of expiry. A living holder renews its lock.
  */
 async function limitLifetime(redis: Redis, { lock }: CollectionKeys, { lockMs }: Lifetimes): Promise<void> {
-  const left = await redis.pttl(lock); // -1: for ever, -2: the lock is free by now.
+  const left = await redis.pttl(lock); // -1: no expiry; -2: the lock is free.
   if (left > lockMs || left === -1) await redis.pexpire(lock, lockMs);
 }

@@ -1,4 +1,4 @@
-// Publishes a version: gives it a date and a document, decides what leaves the kept versions, and moves the live pointer.
+// Publishes a version: assigns a date and a document, removes old versions, and moves the live pointer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beside, type Redis } from '../shared/redis/connections.ts';
@@ -9,37 +9,37 @@ import { type Conclusion, type Leaving, type Lock, publish, retain } from '../sh
 import { documentOf, type LiveVersion, readKeptVersions, type Version } from '../shared/store/versions.ts';
 import { isInFuture } from '../shared/time.ts';
 
-/** How long a content that is not kept any more can still be read, in ms: longer than the longest request. */
+/** How long a content stays readable after its version is no longer kept, in ms: longer than the longest request. */
 export const graceMs = 60_000;
 
-/** For how many versions change sets are kept, and so from how far back changes can be asked for. */
+/** For how many versions change sets are kept: `since` may be this many versions old. */
 const keptChangeSets = 100;
 
-/** How many versions are named at most, besides the last one of each content: rollbacks add versions without a content. */
+/** How many version numbers are kept at most, besides the last one of each content: rollbacks add numbers without a content. */
 export const namedVersions = 100;
 
-/** How long a publication waits at most, in ms: numbers that lie further ahead were given by a clock that was wrong. */
+/** How long a publication waits at most, in ms: later numbers come from a wrong clock. */
 export const maxNumberWaitMs = 10_000;
 
-/** A version that is to become live. */
+/** A version to publish. */
 export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   readonly number: number;
-  /** The version that is live now. */
+  /** The current live version. */
   readonly live: LiveVersion | null;
   /**
-   * The change set of each part, against the live version; `null` if it could not be compared: then changes cannot be
-   * asked for from before it.
+   * The change set of each part against the live version; `null` if they could not be compared. Then `since` cannot be an
+   * earlier version.
    */
   readonly changeSets: readonly (ChangeSetFacts | null)[];
-  /** How many contents are kept, this version's included. */
+  /** How many contents are kept, including the new version's. */
   readonly keepVersions: number;
   /** The pause that a rollback sets; `null` ends it. */
   readonly pause: Pause | null;
-  /** Checksum of the content that is rolled back from. */
+  /** Checksum of the content that was rolled back. */
   readonly rolledBack: string | null;
   /** JSON text of the upstream's validators. */
   readonly validators: string | null;
-  /** How long the publication waits for the second of its number to end, at most. */
+  /** The longest wait for the second of the version's number to end. */
   readonly maxNumberWaitMs: number;
 }
 
@@ -95,7 +95,7 @@ export async function publishVersion(
   );
 }
 
-/** Deletes what was not live for the longest time if more is kept than wanted. @throws LockLostError */
+/** Deletes the contents that were live longest ago, if more are kept than wanted. @throws LockLostError */
 export async function retainVersions(redis: Redis, lock: Lock, keepVersions: number): Promise<void> {
   const kept = await readKeptVersions(redis, lock.keys);
   const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? '');
@@ -103,10 +103,10 @@ export async function retainVersions(redis: Redis, lock: Lock, keepVersions: num
 }
 
 /**
- * Returns what leaves when one more version is published. Contents are counted, not numbers: the contents that were live
- * last stay, so that a rollback deletes no other content. A version stays with its content.
+ * Returns what is deleted when one more version is published. The limit counts contents, not version numbers: the contents
+ * that were live last stay, so a rollback deletes no other content. A version stays as long as its content.
  * @param kept versions kept so far, oldest first
- * @param keep how many contents may be kept, the new version's included
+ * @param keep how many contents may stay, including the new version's
  * @param content the content of the new version
  */
 export function leavingVersions(kept: readonly Version[], keep: number, content: string): Leaving {
@@ -127,8 +127,8 @@ export function leavingVersions(kept: readonly Version[], keep: number, content:
 type Dated = Pick<Version, 'publishedAt'>;
 
 /**
- * Returns the date of a version that is published now. No two kept versions of a collection share a second, since HTTP dates
- * (`Last-Modified`) have no fractions. Dates grow, unless the live one was given by a wrong clock: then they go on from now.
+ * Returns the date of a version that is published now. Kept versions of a collection never share a second, since HTTP dates
+ * (`Last-Modified`) have no fractions. Dates increase, unless a wrong clock set the live one: then they continue from now.
  * @param kept versions kept so far
  */
 export function publicationTime(now: Date, live: Dated | null, kept: readonly Dated[]): Date {
@@ -144,9 +144,9 @@ function secondOf(time: Date | string): number {
 }
 
 /**
- * Waits until the second of a version's number is over, by the clock of the Redis that has a key. So even a Redis that has
- * forgotten the version never gives its number again.
- * @param maxMs if it would take longer, there is no wait
+ * Waits until the second of a version's number is over, by the clock of the Redis that has a key. Even a Redis that has
+ * forgotten the version then never assigns its number again.
+ * @param maxMs does not wait if that would take longer
  */
 export async function untilPast(
   redis: Redis,
@@ -160,7 +160,7 @@ export async function untilPast(
   if (wait > 0 && wait <= maxMs) await sleep(Math.ceil(wait));
 }
 
-/** Returns when the second of a number begins, in ms since 1970. */
+/** Returns the time at which the second of a number begins, in ms since 1970. */
 export function timeOf(number: number): number {
   const [, ...parts] = /^(\d{4,})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/.exec(String(number)) ?? [];
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map(Number);

@@ -1,4 +1,4 @@
-// The report of one import: how it is made, how it enters the import history, and what the history says later.
+// The report of one import: how it is built, stored in the import history, and read again.
 
 import type { Reject, RejectsHeader } from '../shared/import-history.ts';
 import {
@@ -18,14 +18,14 @@ import type { Validators } from './upstream/body.ts';
 
 export type { ImportOutcome, ImportReport } from '../shared/import-history.ts';
 
-/** How much of a reason and of a warning is kept, and how many warnings: the history has a hundred reports. */
+/** Limits on stored texts: characters of a reason or warning, and number of warnings. The history has a hundred reports. */
 const maxSentenceLength = 2_000;
 const maxWarnings = 100;
 
-/** A report in progress: facts are noted when they become known, and `end` makes the report. */
+/** A report in progress: facts are added when they become known, and `end` completes it. */
 export interface ReportDraft {
   note(facts: Partial<ImportReport>): void;
-  /** Adds plain sentences about what is odd but no reason to fail; a repeated sentence is added once. */
+  /** Adds warnings about oddities that are no reason to fail; a repeated sentence is added once. */
   warn(...warnings: string[]): void;
   end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
 }
@@ -69,18 +69,18 @@ export function startReport(collection: string, startedAt: number = performance.
   };
 }
 
-/** What a report does not say of its import. */
+/** Facts of an import that its report does not contain. */
 export interface ConclusionFacts {
   readonly startedAt: Date;
   readonly forced: boolean;
-  /** `null`: nothing was read, so those of the import before stay. */
+  /** `null`: nothing was read, so the earlier rejects stay. */
   readonly rejects: readonly Reject[] | null;
   readonly validators: Validators | null;
   /** See {@link HistoryEntry}. */
   readonly upstreamVersion?: string | null | undefined;
 }
 
-/** Returns what an import leaves in the history: its report, and its rejects behind a header with their true total. */
+/** Returns what an import adds to the history: its report, and its rejects after a header with their total. */
 export function conclusionOf(
   report: ImportReport,
   { startedAt, forced, rejects, validators, upstreamVersion }: ConclusionFacts,
@@ -102,8 +102,8 @@ export function conclusionOf(
 }
 
 /**
- * Returns the last import of a collection that began at a time or later and ended well, be it by a refusal; `null` if there
- * is none. An import that failed or was locked out, and a rollback, did not learn what upstream has.
+ * Returns the last import of a collection that started at this time or later and learned what upstream has; `null` without
+ * one. Imports that failed or found the lock taken, and rollbacks, do not count.
  */
 export async function readLastImportSince(
   redis: Redis,
@@ -115,7 +115,7 @@ export async function readLastImportSince(
   return began.find(({ outcome }) => !['failed', 'locked', 'rolled-back'].includes(outcome)) ?? null;
 }
 
-/** The version of a medref that an import has read. */
+/** The version of a medref upstream that an import has read. */
 export interface SeenVersion {
   /** `null`: the upstream is no medref. */
   readonly version: string | null;
@@ -123,7 +123,7 @@ export interface SeenVersion {
   readonly startedAt: string;
 }
 
-/** Returns the version of upstream that was read last; `null` if no import of the history has read one. */
+/** Returns the last version of upstream that an import read; `null` if the history has none. */
 export async function readSeenVersion(redis: Redis, keys: CollectionKeys): Promise<SeenVersion | null> {
   const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
   for (const { upstreamVersion, startedAt } of history)
@@ -131,7 +131,7 @@ export async function readSeenVersion(redis: Redis, keys: CollectionKeys): Promi
   return null;
 }
 
-/** A key of another type holds no history; the import says how to repair it. */
+/** A key of another type holds no history; the import reports how to repair it. */
 function noneOfWrongType(error: unknown): HistoryEntry[] {
   if (isWrongType(error)) return [];
   throw error;

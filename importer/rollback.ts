@@ -15,29 +15,29 @@ import { Lease } from './lease.ts';
 import { maxNumberWaitMs, publishVersion } from './publish.ts';
 import { conclusionOf, type ImportReport, startReport } from './report.ts';
 
-/** What a rollback works with. */
+/** What a rollback needs. */
 export interface RollbackContext {
   readonly redis: Redis;
   readonly keyPrefix: string;
-  /** The kept version whose content is wanted; `null`: what was live before the current content. */
+  /** The kept version to return to; `null`: the version before the current content. */
   readonly to: number | null;
   /** Compares and reports, and changes nothing. */
   readonly dryRun?: boolean | undefined;
-  /** How long a publication waits for the second of its number to end; tests do not wait. */
+  /** How long a publication waits for the second of its number to end; 0 in tests. */
   readonly maxNumberWaitMs?: number | undefined;
 }
 
 /** A rollback that did not take place; the message says why. */
 export class RollbackError extends Error {}
 
-/** A rollback that must name its version, because another one has paused the collection: a repeated command does nothing. */
+/** The rollback must name its version, because an earlier rollback has paused the collection. A repeated command changes nothing. */
 export class VersionRequiredError extends RollbackError {}
 
 /** What a rollback changes, or would change. */
 export interface RolledBack {
   /** A dry run has the outcome `dry-run` and no version. */
   readonly report: ImportReport;
-  /** The version whose content it goes back to. */
+  /** The version to whose content it returns. */
   readonly contentOf: number;
   /** Records of that content, and of the version that was live. */
   readonly totalCount: number;
@@ -47,7 +47,7 @@ export interface RolledBack {
 /** How a rollback ended. */
 export type RollbackResult =
   | ({ readonly outcome: 'rolled-back' | 'dry-run' } & RolledBack)
-  /** The content that is asked for is live already. */
+  /** The requested content is already live. */
   | { readonly outcome: 'unchanged'; readonly version: number }
   | { readonly outcome: 'locked'; readonly lock: LockHolder };
 
@@ -65,7 +65,7 @@ export async function rollBack(collection: Collection, context: RollbackContext)
     await requireIntactKeys(context.redis, collection.name, keys);
     return await publishAgain(collection, context, lease);
   } finally {
-    await lease.release().catch(() => undefined); // It expires by itself.
+    await lease.release().catch(() => undefined); // It expires.
   }
 }
 
@@ -78,8 +78,7 @@ async function publishAgain(
   const startedAt = new Date();
   const draft = startReport(collection.name);
   const live = await versions.readLiveVersion(redis, keys);
-  if (!live)
-    throw new RollbackError(`Nothing of ${collection.name} is live, so there is nothing to roll back.`);
+  if (!live) throw new RollbackError(`${collection.name} has no live version to roll back.`);
   const kept = await versions.readKeptVersions(redis, keys);
   const paused = to === null ? await readPause(redis, keys) : null;
   if (paused) throw versionRequired(collection.name, paused, { kept, live });
@@ -87,10 +86,10 @@ async function publishAgain(
   const comparable = (await knownDamage(redis, keys, live)) === null;
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
-  // All of it is read: what goes live again must be what was published.
+  // Reads the whole content: it must equal what was published.
   for await (const damage of contentDamage(redis, keys, { collection, content: target }))
     throw new RollbackError(
-      `Version ${target.version} is damaged in Redis. Name another version with --to, or run "medref verify --repair". ${damage}`,
+      `Version ${target.version} is damaged in Redis. Choose a different version with --to, or run "medref verify --repair". ${damage}`,
     );
 
   await discardAll(redis, lease);
@@ -128,7 +127,7 @@ async function publishAgain(
       rolledBack: live.checksum,
       validators: null,
       maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,
-      keepVersions: Number.POSITIVE_INFINITY, // A rollback deletes no content: the next one may need it.
+      keepVersions: Number.POSITIVE_INFINITY, // A rollback deletes no content: the next rollback may need it.
     };
     await publishVersion(redis, begun, next, concluded);
     return rolledBack(await awaitDurability(redis, { keys, version: number }));
@@ -145,7 +144,7 @@ function versionRequired(
 ): VersionRequiredError {
   const numbers = kept.map((it) => `${it.version}${it.version === live.version ? ' (live)' : ''}`).join(', ');
   return new VersionRequiredError(
-    `${collection} was rolled back to the content of version ${version} at ${since}, and imports are paused. To go back further, name the version with --to. Kept: ${numbers}. "medref resume ${collection}" ends the pause.`,
+    `${collection} was rolled back to the content of version ${version} at ${since}; imports are paused. To go back further, choose a version with --to. Kept: ${numbers}. "medref resume ${collection}" resumes imports.`,
   );
 }
 
@@ -159,12 +158,12 @@ function chooseTarget(
   if (to !== null) {
     const named = kept.find(({ version }) => version === to);
     if (named) return named;
-    throw new RollbackError(`Version ${to} is not kept; these are: ${numbers}.`);
+    throw new RollbackError(`Version ${to} is not kept. Kept versions: ${numbers}.`);
   }
   const before = kept.findLast(({ version }) => version < versions.contentOf(live));
   if (before) return before;
   throw new RollbackError(
-    `No version from before the content that is live is kept; name one with --to. Kept: ${numbers}.`,
+    `No version older than the live content is kept. Choose one with --to. Kept: ${numbers}.`,
   );
 }
 

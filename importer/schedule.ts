@@ -1,19 +1,19 @@
-// Runs something on a cron line: on time, never twice at once, and again if it failed. The timer of node-cron would drop runs
-// that come due while the process or the machine stands still.
+// Runs a task on a cron line: on time, never twice at once, and again after a failure. The timer of node-cron would skip runs
+// that are due while the process or the machine sleeps.
 
 import { dueTimes } from '../shared/cron.ts';
 
 /** A schedule that runs. */
 export interface Schedule {
-  /** Returns when it is due next. */
+  /** Returns the time of the next run. */
   nextRun(): Date;
-  /** Runs it now, unless it is running. */
+  /** Starts a run now, unless one is in progress. */
   runNow(): void;
-  /** Starts no further run, and waits for the run in progress. */
+  /** Starts no more runs, and waits for the one in progress. */
   stop(): Promise<void>;
 }
 
-/** How a run ended: finally; or it failed and is retried; or another process runs it, and it is looked at again. */
+/** How a run ended: for good; failed, to be retried; or locked, because another process runs it. */
 export type RunEnd = 'ended' | 'failed' | 'locked';
 
 /** How long a schedule waits before a retry, in ms. */
@@ -21,11 +21,11 @@ export interface Waits {
   /** After the first failure; twice as long after each further one. */
   readonly firstMs: number;
   readonly longestMs: number;
-  /** While another process runs it. */
+  /** While another process holds the lock. */
   readonly lockedMs: number;
 }
 
-/** The waits that are used outside of tests. */
+/** The waits in production. */
 export const usualWaits: Waits = Object.freeze({ firstMs: 60_000, longestMs: 3_600_000, lockedMs: 2_000 });
 
 /** A run: when it was due, and how often it has failed since. */
@@ -34,20 +34,19 @@ interface Order {
   readonly failures: number;
 }
 
-/** A run that begins later than this after it was due is late, in ms. */
+/** A run that starts this much later than it was due is late, in ms. */
 const lateMs = 1_000;
 
-/** A clock that is put back by more than this was wrong; by less, nothing is due again. In ms. */
+/** A clock that moves back by more than this was wrong; after less, nothing is due again. In ms. */
 const wrongClockMs = 60_000;
 
-/** How often the clock is read, in ms: timers stand still while a machine sleeps. */
+/** How often the clock is read, in ms: timers stop while a machine sleeps. */
 const usuallyLookEveryMs = 20_000;
 
 /**
- * Runs something each time a cron line is due, in a time zone. A run that came due while the process or the machine stood
- * still starts as soon as it goes on, once however often it was due (`onLate`). A run that is due while the one before is
- * running is skipped (`onSkipped`). A run that failed is retried until it ends otherwise or is due anyway (`onRetry`). Tests
- * read the clock more often and wait less.
+ * Runs a task each time a cron line is due, in a time zone. If the process or the machine slept over a due time, the task
+ * starts once when it wakes (`onLate`). A run is skipped while another is in progress (`onSkipped`). A failed run is retried
+ * until it ends or the next one is due (`onRetry`). Tests read the clock more often and wait less.
  */
 export function startSchedule({
   cron,
@@ -61,11 +60,11 @@ export function startSchedule({
 }: {
   cron: string;
   timezone: string;
-  /** Called with the time since which it is due, the same at each retry. Never rejects. */
+  /** Called with the due time, which stays the same for retries. Never rejects. */
   run: (due: Date) => Promise<RunEnd>;
   onLate: (due: Date) => void;
   onSkipped: () => void;
-  /** @param tryNumber of the next attempt: 2 after the first failure */
+  /** @param tryNumber number of the next attempt: 2 after the first failure */
   onRetry: (at: Date, tryNumber: number) => void;
   lookEveryMs?: number | undefined;
   waits?: Waits | undefined;
@@ -74,7 +73,7 @@ export function startSchedule({
   let due = nextDue();
   let lookedAt = Date.now();
   let running: Promise<void> | null = null;
-  /** A retry, unless it is due before. */
+  /** The next retry, if it comes before the next due time. */
   let again: (Order & { readonly at: number; readonly waitMs: number }) | null = null;
   let isStopped = false;
   let timer: NodeJS.Timeout;
@@ -130,7 +129,7 @@ export function startSchedule({
   };
 }
 
-/** Returns how long to wait after so many failures, from 1, in ms. */
+/** Returns the wait after a number of failures, from 1, in ms. */
 function waitAfter(failures: number, { firstMs, longestMs }: Waits): number {
   return Math.min(firstMs * 2 ** (failures - 1), longestMs);
 }

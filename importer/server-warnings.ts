@@ -6,19 +6,19 @@ import { readInfo, warningsOf } from '../shared/redis/server-setup.ts';
 
 type Server = ReturnType<typeof mastersOf>[number];
 
-/** The oldest Redis that knows every command we send. */
+/** The oldest supported version of Redis. */
 const oldestVersion = [6, 2] as const;
 
 /**
- * Returns what is wrong with how the servers are set up, as sentences; turns on `lazyfree-lazy-expire` if it may.
- * @throws RedisUnavailableError when one is older than Redis 6.2
+ * Returns problems of the servers' settings, as sentences; turns on `lazyfree-lazy-expire` if permitted.
+ * @throws RedisUnavailableError if a server is older than Redis 6.2
  */
 export async function serverWarnings(redis: Redis, keyPrefix: string): Promise<string[]> {
   const masters = mastersOf(redis);
   const warnings = await Promise.all(
     masters.map(async (server) => {
       const { host, port } = server.options;
-      const where = masters.length === 1 ? '' : ` This is of ${host}:${port}.`;
+      const where = masters.length === 1 ? '' : ` Server: ${host}:${port}.`;
       return (await warningsOfMaster(server, keyPrefix)).map((warning) => warning + where);
     }),
   );
@@ -27,7 +27,8 @@ export async function serverWarnings(redis: Redis, keyPrefix: string): Promise<s
 
 async function warningsOfMaster(server: Server, keyPrefix: string): Promise<string[]> {
   const info = await readInfo(server);
-  if (info === null) return ['The Redis user may not run INFO, so version and eviction were not checked.'];
+  if (info === null)
+    return ['The Redis user may not run INFO; version and eviction policy were not checked.'];
   const { version } = info;
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1])) {
@@ -38,7 +39,7 @@ async function warningsOfMaster(server: Server, keyPrefix: string): Promise<stri
   return [...(await letExpiryRunAside(server)), ...(await warningsOf(server, info, keyPrefix))];
 }
 
-/** What is wrong with the user by which Redis is used, as sentences; none where Redis does not tell which one it is. */
+/** Returns problems of the Redis user, as sentences; none if Redis does not report the user. */
 export async function userWarnings(redis: Redis): Promise<string[]> {
   const user = await redis.call('ACL', 'WHOAMI').catch((error: Error) => {
     if (error.name === 'ReplyError') return null;
@@ -46,16 +47,16 @@ export async function userWarnings(redis: Redis): Promise<string[]> {
   });
   return user === 'default'
     ? [
-        'medref comes to Redis as the user "default", as everybody may. Give each process a user of its own: ' +
+        'medref connects to Redis as user "default". Give each process its own user: ' +
           'deploy/redis/users.acl has them.',
       ]
     : [];
 }
 
 /**
- * Turns `lazyfree-lazy-expire` on where the user may: a large content that expires would stop Redis for as long as it
- * takes to free it, some 0.3 s for a million records, and does so aside with this.
- * @returns what is wrong, as sentences, where it may not
+ * Turns on `lazyfree-lazy-expire` if the user may. Without it, an expiring content of a million records blocks Redis for about
+ * 0.3 s; with it, Redis frees memory in the background.
+ * @returns warnings, as sentences, if the user may not
  */
 async function letExpiryRunAside(server: Server): Promise<string[]> {
   const name = 'lazyfree-lazy-expire';
@@ -65,8 +66,6 @@ async function letExpiryRunAside(server: Server): Promise<string[]> {
     return [];
   } catch (error) {
     if ((error as Error).name !== 'ReplyError') throw error;
-    return [
-      `The Redis user may not set ${name}; see that it is on, or large contents stop Redis as they expire.`,
-    ];
+    return [`The Redis user may not set ${name}. Turn it on, or Redis blocks while large contents expire.`];
   }
 }

@@ -1,4 +1,4 @@
-// Stages a version: validates the records of upstream, finds duplicates, and writes the content and those derived from it.
+// Stages a version: validates the records of upstream, rejects duplicates, and writes the content and its derived contents.
 
 import type { Collection, DerivedCollection } from '../shared/collections/define.ts';
 import type { Reject } from '../shared/import-history.ts';
@@ -11,22 +11,22 @@ import type { SourceRecord } from './parse/pages.ts';
 import { jsonPath } from './parse/values.ts';
 import { createValidator, type Description, describe, type Verdict } from './validate.ts';
 
-/** A version as it was staged. */
+/** A staged version. */
 export interface StagedVersion {
   readonly read: number;
   readonly written: number;
   readonly rejected: number;
   readonly content: ContentFacts;
-  /** By the names of the derived collections. */
+  /** Facts by name of the derived collection. */
   readonly derived: Readonly<Record<string, ContentFacts>>;
   readonly profile: Profile;
   /** The first rejects, at most {@link maxRejects}; `rejected` is their true total. */
   readonly rejects: readonly Reject[];
-  /** What an operator should know, as sentences. */
+  /** Warnings for the operator, as sentences. */
   readonly warnings: readonly string[];
 }
 
-/** How many rejects are kept, and how many characters of each of their texts. */
+/** How many rejects are stored, and how many characters of each text. */
 export const maxRejects = 1_000;
 const maxTextLength = 4_096;
 const maxUnknownMembers = 100;
@@ -38,9 +38,9 @@ export class VersionWriter {
   readonly #derived: readonly DerivedWriter[];
   readonly #validate: (value: unknown) => Verdict;
   readonly #profiler: Profiler;
-  /** JSON path of the id, which a duplicate is rejected for. */
+  /** JSON path of the id, named when a duplicate is rejected. */
   readonly #idPath: string;
-  /** Positions of the records that were accepted, by id. */
+  /** Positions of accepted records, by id. */
   readonly #positions = new Map<number, number>();
   readonly #rejects: Reject[] = [];
   readonly #unknownMembers = new Map<string, number>();
@@ -58,7 +58,7 @@ export class VersionWriter {
     this.#idPath = jsonPath(collection.id);
   }
 
-  /** Returns what was counted so far; always `read = written + rejected`. */
+  /** Returns the counts so far; `read` is always `written + rejected`. */
   get counts(): Readonly<{ read: number; written: number; rejected: number }> {
     return { ...this.#counts };
   }
@@ -84,7 +84,7 @@ export class VersionWriter {
     );
   }
 
-  /** Writes what is left and returns the staged version. */
+  /** Writes the rest and returns the staged version. */
   async finish(): Promise<StagedVersion> {
     const content = await this.#content.finish();
     const derived: Record<string, ContentFacts> = {};
@@ -139,20 +139,20 @@ export class VersionWriter {
   #unknownMembersWarning(): string[] {
     if (this.#unknownMembers.size === 0) return [];
     const list = [...this.#unknownMembers].map(([path, count]) => `${path} (${counted(count, 'record')})`);
-    return [`Unknown members were left out: ${list.join(', ')}.`];
+    return [`Unknown members were ignored: ${list.join(', ')}.`];
   }
 }
 
-/** How many conflicting ids a warning names, and how many characters of a record it shows. */
+/** How many conflicting ids a warning lists, and how many characters of a record it shows. */
 const maxNamed = 10;
 const maxShown = 200;
 
-/** Stages the records that are derived from others: each id once, where it first appears. */
+/** Stages records derived from others: each id once, as it first appears. */
 export class DerivedWriter {
   readonly content: ContentWriter;
   readonly #derived: DerivedCollection;
   readonly #first = new Map<number, { readonly json: string; readonly position: number }>();
-  /** Ids that came again with another record; the text is empty beyond those that a warning names. */
+  /** Ids that appeared again with a different record; texts beyond the listed ones are empty. */
   readonly #conflicts = new Map<number, string>();
 
   constructor(derived: DerivedCollection, content: ContentWriter) {
@@ -165,7 +165,7 @@ export class DerivedWriter {
     return this.#derived.collection.name;
   }
 
-  /** Adds what is derived from a record, unless its id is known. */
+  /** Adds the records derived from a record, unless their ids are known. */
   add(source: unknown, position: number): void {
     const { collection, recordOf } = this.#derived;
     const record = recordOf(source);
@@ -177,12 +177,12 @@ export class DerivedWriter {
       this.content.add({ id, json, record });
     } else if (first.json !== json && !this.#conflicts.has(id)) {
       const isNamed = this.#conflicts.size < maxNamed;
-      const shown = `id ${id}, at position ${first.position} not ${truncate(json, maxShown)} as at ${position}`;
+      const shown = `id ${id}: position ${position} has ${truncate(json, maxShown)}, position ${first.position} a different record`;
       this.#conflicts.set(id, isNamed ? shown : '');
     }
   }
 
-  /** Returns what an operator should know, as sentences. */
+  /** Returns warnings for the operator, as sentences. */
   warnings(): string[] {
     if (this.#conflicts.size === 0) return [];
     const named = [...this.#conflicts.values()].filter((text) => text !== '');
@@ -191,13 +191,13 @@ export class DerivedWriter {
   }
 }
 
-/** Counts while a version is written. */
+/** Counts filled fields while a version is written. */
 export interface Profiler {
   add(record: unknown): void;
   profile(): Profile;
 }
 
-/** A member of a record, as the schema declares it. */
+/** A field of a record, as the schema declares it. */
 interface Member {
   /** JSON path, such as `$.product.name`. */
   readonly path: string;
@@ -206,8 +206,8 @@ interface Member {
 }
 
 /**
- * Makes the profiler of a collection. A member is filled that is neither `null` nor `""` nor an empty array; the
- * elements of an array are counted, not looked into.
+ * Makes the profiler of a collection. A field has a value unless it is `null`, `""` or an empty array. Elements of arrays are
+ * counted, but their fields are not.
  */
 export function createProfiler(collection: Collection): Profiler {
   const members = membersOf(describe(collection), '$', (record) => record);

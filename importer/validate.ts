@@ -1,15 +1,15 @@
-// Validates one value from upstream: returns the record as JSON text in its public shape, or the reason to reject it.
+// Validates one value of upstream: returns the record as JSON text in its public shape, or the reason to reject it.
 
 import type { Collection } from '../shared/collections/define.ts';
 import { judgement } from '../shared/collections/rules.ts';
 import { jsonPath, memberStep } from './parse/values.ts';
 
-/** A value that the schema declares, with its members or the elements that it may have (Joi's own description). */
+/** A value in the schema, with its members or elements (joi's own description). */
 export interface Description {
   readonly type: string;
   /** The members of an object, in the order in which they are served. */
   readonly keys?: Readonly<Record<string, Description>>;
-  /** What an element of an array is; one description. */
+  /** The description of an array's elements. */
   readonly items?: readonly Description[];
 }
 
@@ -18,36 +18,36 @@ export function describe({ schema }: Collection): Description {
   return schema.describe() as Description;
 }
 
-/** How long a record may be, as UTF-8 bytes of its JSON text: a page of 200 is held in memory several times. */
+/** The longest record, as UTF-8 bytes of its JSON text: a page of 200 is in memory several times. */
 export const maxRecordBytes = 256 * 1024;
 
-/** What the validator says of one value. */
+/** The result of validating one value. */
 export type Verdict =
   | {
       readonly valid: true;
       readonly id: number;
-      /** In its public shape, and as the JSON text of it. */
+      /** The record in its public shape, also as JSON text. */
       readonly record: unknown;
       readonly json: string;
       readonly unknownMembers: readonly string[];
     }
   | { readonly valid: false; readonly path: string; readonly reason: string };
 
-/** Whether a valid value has the public shape: the declared members in declared order, and no others. */
+/** Returns whether a valid value has the public shape: the declared members in declared order, and no others. */
 type ShapeTest = (value: unknown) => boolean;
 
-/** Builds the public shape of a valid value that does not have it, and tells which other members there were. */
+/** Builds the public shape of a valid value, and collects the names of other members. */
 type Shaper = (value: unknown, path: string, unknownMembers: string[]) => unknown;
 
 /**
  * Makes the validator of a collection.
- * @returns a function from a parsed JSON value, which it leaves as it is, to its {@link Verdict}; it throws nothing.
+ * @returns a function from a parsed JSON value, which it does not change, to its {@link Verdict}; it never throws
  */
 export function createValidator(collection: Collection): (value: unknown) => Verdict {
   const description = describe(collection);
   const isShaped = shapeTestOf(description);
   const shape = shaperOf(description);
-  // Told once: told with each value, the rules would be put together for each.
+  // Set once: with options per call, joi would compile its rules each time.
   const schema = collection.schema.prefs(judgement);
   return (source) => {
     const value = collection.accept ? collection.accept(source) : source;
@@ -64,13 +64,13 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
   };
 }
 
-/** Why a record is too long, or `null`. */
+/** Returns why a record is too long, or `null`. */
 function lengthReason(json: string): string | null {
-  // Most are so short that none of their characters can make them too long: one is at most three bytes.
+  // A quick check: a character has at most three bytes.
   if (json.length * 3 <= maxRecordBytes) return null;
   const length = Buffer.byteLength(json);
   return length > maxRecordBytes
-    ? `is ${length} bytes of JSON text, where at most ${maxRecordBytes} are allowed`
+    ? `is ${length} bytes of JSON text; at most ${maxRecordBytes} are allowed`
     : null;
 }
 

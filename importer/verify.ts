@@ -1,5 +1,5 @@
-// Verifies everything that is stored of a collection against its checksums, and repairs it: a damaged content is rebuilt by an
-// import of its stored records, or deleted.
+// Verifies all stored data of a collection against its checksums, and repairs it. A damaged content is rebuilt by an import of
+// its stored records, or deleted.
 
 import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -24,38 +24,38 @@ import { Lease } from './lease.ts';
 import { graceMs } from './publish.ts';
 import { VersionWriter } from './stage.ts';
 
-/** How many sentences about the damage of one content are reported. */
+/** How many sentences about one content's damage are reported. */
 const maxSentences = 100;
 
 /** A content that is damaged. */
 export interface DamagedContent {
-  /** The versions that hold it, oldest first. */
+  /** The versions with this content, oldest first. */
   readonly versions: readonly Version[];
-  /** What is wrong, as sentences; the first of them. */
+  /** The first sentences about its damage. */
   readonly damage: readonly string[];
 }
 
 /** A version whose change sets are damaged. */
 export interface DamagedChanges {
   readonly version: number;
-  /** The version before it, which they are against. */
+  /** The previous version, against which they were computed. */
   readonly previous: number;
-  /** What is wrong, as sentences. */
+  /** The damage, as sentences. */
   readonly damage: readonly string[];
 }
 
-/** What was found of a collection. */
+/** The result of a verification. */
 export interface Verification {
-  /** The kept versions that were read, oldest first, and how many records they have; each content is counted once. */
+  /** The verified versions, oldest first, and their number of records; a content that several versions share counts once. */
   readonly versions: readonly number[];
   readonly records: number;
-  /** What is wrong with the bookkeeping keys, as sentences. */
+  /** Damage of the bookkeeping keys, as sentences. */
   readonly keys: readonly string[];
   readonly contents: readonly DamagedContent[];
   readonly changeSets: readonly DamagedChanges[];
 }
 
-/** Returns whether anything was found damaged. */
+/** Returns whether any damage was found. */
 export function isDamaged({ keys, contents, changeSets }: Verification): boolean {
   return keys.length + contents.length + changeSets.length > 0;
 }
@@ -93,7 +93,7 @@ export async function verify(
   };
 }
 
-/** Reads the kept versions whose documents can be read, oldest first. */
+/** Reads the kept versions with readable documents, oldest first. */
 async function readReadable(redis: Redis, keys: CollectionKeys): Promise<Version[]> {
   const isHash = (await redis.type(keys.versionDocuments)) === 'hash';
   const documents = isHash ? await redis.hgetall(keys.versionDocuments) : {};
@@ -101,13 +101,13 @@ async function readReadable(redis: Redis, keys: CollectionKeys): Promise<Version
     try {
       return [keptVersionOf(keys, Number(number), text)];
     } catch {
-      return []; // Reported with the bookkeeping keys.
+      return []; // The damage is reported with the bookkeeping keys.
     }
   });
   return versions.sort((a, b) => a.version - b.version);
 }
 
-/** Groups versions that hold the same content. */
+/** Groups versions by content. */
 function byContent(kept: readonly Version[]): Version[][] {
   const groups = new Map<string, Version[]>();
   for (const version of kept) groups.set(version.content, [...(groups.get(version.content) ?? []), version]);
@@ -124,9 +124,9 @@ async function sentencesOf(damage: AsyncIterable<string>): Promise<string[]> {
   return more === 0 ? first : [...first, `There are ${more} more.`];
 }
 
-/** Reads the change sets of every version but the oldest one. A set that is deleted meanwhile is not reported. */
+/** Verifies the change sets of every version but the oldest. A set that is deleted meanwhile is not reported. */
 export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promise<DamagedChanges[]> {
-  const isSortedSet = (await redis.type(keys.changeSets)) === 'zset'; // Another type is reported with the bookkeeping keys.
+  const isSortedSet = (await redis.type(keys.changeSets)) === 'zset'; // A wrong type is reported with the bookkeeping keys.
   const numbers = isSortedSet ? (await redis.zrange(keys.changeSets, 0, '-1')).map(Number) : [];
   const damaged: DamagedChanges[] = [];
   for (const [n, version] of numbers.slice(1).entries()) {
@@ -134,11 +134,11 @@ export async function changeSetDamage(redis: Redis, keys: CollectionKeys): Promi
     const damage: string[] = [];
     for (const key of changeSetKeys(keys, version)) {
       const facts = await readChangeSet(redis, key);
-      if (!facts) damage.push(`The change set ${key} is not as it was stored.`);
+      if (!facts) damage.push(`The change set ${key} is damaged.`);
       else if (facts.previous !== previous)
-        damage.push(`The change set ${key} is against version ${facts.previous}, not ${previous}.`);
+        damage.push(`The change set ${key} starts at version ${facts.previous}, not ${previous}.`);
     }
-    // A version that was deleted meanwhile took the change set of the next one along.
+    // Deleting a version also deletes the change set of the next one.
     const isKept = damage.length > 0 && (await redis.zscore(keys.changeSets, previous)) !== null;
     if (isKept) damaged.push({ version, previous, damage });
   }
@@ -150,14 +150,14 @@ export type RepairResult =
   | { readonly found: Verification; readonly left: Verification; readonly done: readonly string[] }
   | { readonly outcome: 'locked'; readonly lock: LockHolder };
 
-/** What a repair works on. */
+/** What a repair needs. */
 interface Repair {
   readonly redis: Redis;
   readonly lease: Lease;
   readonly collection: Collection;
 }
 
-/** The stored records of a version are lost, or are not those that were published. */
+/** The stored records of a version are lost, or differ from the published ones. */
 class UnrepairableError extends Error {}
 
 /** Verifies a collection under its lock, repairs what it can, and verifies it again. */
@@ -170,7 +170,7 @@ export async function repair(
   if (!(lease instanceof Lease)) return { outcome: 'locked', lock: lease };
   try {
     const { damage } = await readKeyDamage(redis, keys);
-    // These first: a content that they have lost may be damaged, too.
+    // Bookkeeping keys first: a content without a version may be damaged, too.
     const done = await repairKeys(redis, lease);
     await discardAll(redis, lease);
     const found = { ...(await verify(redis, keys, collection)), keys: damage };
@@ -180,7 +180,7 @@ export async function repair(
       done.push(await repairChanges({ redis, lease, collection }, changes));
     return { found, done, left: await verify(redis, keys, collection) };
   } finally {
-    await lease.release().catch(() => undefined); // It expires by itself.
+    await lease.release().catch(() => undefined); // It expires.
   }
 }
 
@@ -205,7 +205,7 @@ async function repairContent(its: Repair, { versions }: DamagedContent): Promise
   }
 }
 
-/** Puts a rebuilt content in the place of the damaged one, for all versions that hold it. @throws LockLostError */
+/** Replaces a damaged content with the rebuilt one in all its versions. @throws LockLostError */
 async function replaceContent(
   { redis, lease }: Repair,
   { versions, rebuilt, live }: { versions: readonly Version[]; rebuilt: StoredContent; live: number | null },
@@ -225,10 +225,10 @@ async function replaceContent(
   await redis.publish(keys.announcements, String(versions[0]?.version));
 }
 
-/** Where the records of a range are looked for first; one may be complete, and yet belong to another content. */
+/** Where a range's records are read first; either may be complete and yet belong to another content. */
 type Source = 'blocks' | 'records';
 
-/** Imports the stored records of a version again. @throws UnrepairableError, with nothing staged */
+/** Imports the stored records of a version again. @throws UnrepairableError, with nothing left staged */
 async function stageAgain(its: Repair, old: Version, source: Source = 'blocks'): Promise<StoredContent> {
   const { redis, lease, collection } = its;
   const [number, times = '0'] = old.content.split('.');
@@ -265,7 +265,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Reads the records of a range as JSON texts, from its block or one by one. @throws UnrepairableError if neither is complete */
+/** Reads the records of a range as JSON texts, from its block or one by one. @throws UnrepairableError if both are incomplete */
 async function readTexts(
   its: Repair,
   old: Version,
@@ -306,7 +306,7 @@ async function readField(redis: Redis, key: string, field: number): Promise<Buff
   return (await redis.type(key)) === 'hash' ? redis.hgetBuffer(key, String(field)) : null;
 }
 
-/** Compares two versions again; if one is not kept or damaged, deletes all change sets up to there: clients get 410. */
+/** Compares two versions again. If one is not kept or damaged, deletes all older change sets: clients get 410. */
 async function repairChanges(its: Repair, { version, previous }: DamagedChanges): Promise<string> {
   const { redis, lease, collection } = its;
   const { keys } = lease;
@@ -325,5 +325,5 @@ async function repairChanges(its: Repair, { version, previous }: DamagedChanges)
     ...older.map((number): Write => ['ZREM', keys.changeSets, number]),
     ...leaving.map((key): Write => ['UNLINK', key]),
   ]);
-  return `The change set of version ${version} cannot be rebuilt: changes can be asked for from version ${version} on.`;
+  return `The change set of version ${version} cannot be rebuilt. "since" must now be version ${version} or later.`;
 }

@@ -1,22 +1,22 @@
-// Notifies a webhook of publications, refusals and failures, and retries; a notice that was never accepted is in the log.
+// Sends publications, refusals and failures to a webhook, with retries. Undelivered notices are logged.
 
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ImportOutcome, ImportReport } from './report.ts';
 
-/** What a webhook is notified of; a rollback is a publication. */
+/** The events of a webhook; a rollback is a publication. */
 export type NoticeEvent = 'published' | 'refused' | 'failed';
 
-/** What a webhook is sent, in this order of members. */
+/** The body of a request to a webhook; members are in this order. */
 export interface Notice {
-  /** The same at each attempt, so that the receiver can recognize a repetition. */
+  /** The same for each attempt, so that the receiver can recognize duplicates. */
   readonly id: string;
   readonly event: NoticeEvent;
   readonly collection: string;
-  /** The version that was published; `null` if none was. */
+  /** The published version; `null` without one. */
   readonly version: number | null;
-  /** When it happened, ISO 8601. */
+  /** The time of the event, ISO 8601. */
   readonly time: string;
   readonly report: ImportReport;
 }
@@ -28,43 +28,43 @@ const events: Partial<Record<ImportOutcome, NoticeEvent>> = {
   failed: 'failed',
 };
 
-/** Where notices go. */
+/** The settings of the webhook. */
 export interface WebhookSettings {
-  /** `undefined`: there is no webhook. */
+  /** `undefined`: no webhook. */
   readonly webhookUrl: URL | undefined;
-  /** Signs the notices; `undefined`: they are not signed. */
+  /** The key that signs notices; `undefined`: unsigned. */
   readonly webhookSecret: string | undefined;
 }
 
 /** Limits of a webhook. */
 export interface WebhookLimits {
-  /** Until an attempt is answered, in ms. */
+  /** Time until an attempt gets a response, in ms. */
   readonly tryMs: number;
-  /** Before each further attempt, in ms; after the last one the notice is given up. */
+  /** Waits before further attempts, in ms; after the last attempt the notice is dropped and logged. */
   readonly waitsMs: readonly number[];
-  /** How long the end of a command waits for notices in progress, in ms. */
+  /** How long the end of a command waits for notices, in ms. */
   readonly finishMs: number;
-  /** Notices that may be in progress at once. */
-  readonly underWay: number;
+  /** How many notices may be in progress at once. */
+  readonly inProgress: number;
 }
 
-/** The limits that are used outside of tests. */
+/** The limits in production. */
 export const webhookLimits: WebhookLimits = Object.freeze({
   tryMs: 10_000,
   waitsMs: [1_000, 2_000, 10_000, 60_000, 300_000],
   finishMs: 5_000,
-  underWay: 100,
+  inProgress: 100,
 });
 
 /** Notifies a webhook. */
 export interface Webhook {
-  /** Starts to send a publication, a refusal or a failure, and ignores other outcomes. Never throws, never waits. */
-  tell(report: ImportReport): void;
-  /** Waits a little for notices in progress, then gives up the rest. To be called at the end of a command. */
+  /** Starts to send a publication, refusal or failure; ignores other outcomes. Never throws and never waits. */
+  notify(report: ImportReport): void;
+  /** Waits briefly for notices in progress, then drops the rest. Call it at the end of a command. */
   finish(): Promise<void>;
 }
 
-/** Makes a webhook; nothing is sent before its first notice. Tests shorten the limits. */
+/** Creates a webhook. Tests shorten the limits. */
 export function createWebhook(
   { webhookUrl: url, webhookSecret: secret }: WebhookSettings,
   logger: Logger,
@@ -73,15 +73,15 @@ export function createWebhook(
   const sending = new Set<Promise<void>>();
   const ending = new AbortController();
   return {
-    tell: (report) => {
+    notify: (report) => {
       const event = events[report.outcome];
       if (!url || !event) return;
       const { collection, version } = report;
       const facts = { id: randomUUID(), event, collection, version };
       const notice: Notice = { ...facts, time: new Date().toISOString(), report };
       const log = logger.child({ webhook: url.origin, notice: facts });
-      if (sending.size >= limits.underWay) {
-        log.error('A notice was not sent to the webhook: too many others are waiting for it.');
+      if (sending.size >= limits.inProgress) {
+        log.error('A notice to the webhook was dropped: too many notices are in progress.');
         return;
       }
       const delivery = deliver({ url, secret, notice, log, limits, ending: ending.signal });
@@ -105,11 +105,11 @@ interface Delivery {
   readonly notice: Notice;
   readonly log: Logger;
   readonly limits: WebhookLimits;
-  /** Aborted when the command ends. */
+  /** Aborted at the end of the command. */
   readonly ending: AbortSignal;
 }
 
-/** Sends a notice until the webhook accepts it, or there is no further attempt. Never rejects. */
+/** Sends a notice until the webhook accepts it or no attempt is left. Never rejects. */
 async function deliver({ url, secret, notice, log, limits, ending }: Delivery): Promise<void> {
   const body = JSON.stringify(notice);
   const headers = {
@@ -120,23 +120,23 @@ async function deliver({ url, secret, notice, log, limits, ending }: Delivery): 
   for (let tries = 1; ; tries++) {
     const refusal = await post(url, { body, headers, timeMs: limits.tryMs, ending });
     if (refusal === null) {
-      log.debug({ tries }, 'The webhook took a notice.');
+      log.debug({ tries }, 'The webhook accepted a notice.');
       return;
     }
     const waitMs = limits.waitsMs[tries - 1];
     const facts = { tries, reason: refusal };
     if (waitMs !== undefined && !ending.aborted) {
-      log.warn({ ...facts, waitMs }, 'The webhook did not take a notice; it is tried again.');
+      log.warn({ ...facts, waitMs }, 'The webhook did not accept a notice; retrying.');
       await sleep(waitMs, null, { signal: ending }).catch(() => undefined);
     }
     if (waitMs === undefined || ending.aborted) {
-      log.error(facts, 'A notice could not be delivered to the webhook, and is given up.');
+      log.error(facts, 'A notice to the webhook was dropped after the last attempt.');
       return;
     }
   }
 }
 
-/** Returns `sha256=` and the HMAC of the body under the secret, in hexadecimal digits. */
+/** Returns `sha256=` and the HMAC of the body, in hexadecimal digits. */
 function signatureOf(body: string, secret: string): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
@@ -153,20 +153,20 @@ async function post(
   const late = AbortSignal.timeout(timeMs);
   try {
     const signal = AbortSignal.any([late, ending]);
-    // A redirect could lead anywhere, and the notice with it.
-    const answer = await fetch(url, { method: 'POST', redirect: 'manual', signal, ...what });
-    await answer.body?.cancel();
-    if (answer.ok) return null;
-    const isRedirect = answer.status >= 300 && answer.status < 400;
-    return `It answered ${answer.status}${isRedirect ? ', and redirects are not followed' : ''}.`;
+    // Redirects are not followed: a redirect could send the notice anywhere.
+    const response = await fetch(url, { method: 'POST', redirect: 'manual', signal, ...what });
+    await response.body?.cancel();
+    if (response.ok) return null;
+    const isRedirect = response.status >= 300 && response.status < 400;
+    return `It responded with ${response.status}${isRedirect ? ', and redirects are not followed' : ''}.`;
   } catch (error) {
-    if (ending.aborted) return 'It had not answered when the command ended.';
-    if (late.aborted) return `It did not answer within ${timeMs / 1_000} s.`;
-    return `It could not be asked (${codeOf(error as Error)}).`;
+    if (ending.aborted) return 'It had not responded when the command ended.';
+    if (late.aborted) return `It did not respond within ${timeMs / 1_000} s.`;
+    return `It cannot be reached (${codeOf(error as Error)}).`;
   }
 }
 
-/** Returns Node's own error code, which fetch has in the cause of its error. No message of an error: it may contain the URL. */
+/** Returns Node's error code, which fetch stores in the cause. Error messages may contain the URL, so they are not shown. */
 function codeOf({ name, cause }: Error): string {
   return (cause as { code?: string } | undefined)?.code ?? name;
 }

@@ -1,4 +1,4 @@
-// The status of collections: what Redis holds, what is wrong, and the commands that help.
+// The status of collections: what Redis holds, problems, and commands that fix them.
 
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
@@ -21,11 +21,11 @@ export interface CollectionState {
   /** The collection that is imported instead of this one; `null`: this one. */
   readonly derivedFrom: string | null;
   readonly liveStatus: LiveStatus;
-  /** `null` also if its key is damaged or its format is unknown. */
+  /** `null` if there is none, its key is damaged, or its format is unknown. */
   readonly live: (Omit<Version, 'profile' | 'derived'> & { readonly ageSeconds: number }) | null;
   /** When upstream last had the same data as the live version; `null` if unknown or in the future. ISO 8601. */
   readonly checkedAt: string | null;
-  /** Latest first. */
+  /** Newest first. */
   readonly lastImports: readonly PastImport[];
   readonly lock: LockHolder | null;
   readonly pause: Pause | null;
@@ -147,7 +147,7 @@ export interface Advice {
   readonly run: readonly string[];
 }
 
-/** What is expected of a collection. */
+/** What an operator expects of a collection. */
 export interface Expectations {
   /** The highest age of the last successful upstream check, in seconds; `null`: any age. */
   readonly maxAgeSeconds: number | null;
@@ -157,18 +157,18 @@ export interface Expectations {
   readonly isImported: boolean;
 }
 
-/** The state of a collection with a verdict. */
+/** The state of a collection, with its problems. */
 export interface CollectionStatus extends CollectionState {
   /**
-   * Whether the last successful upstream check is too old; after a rollback, the time since the rollback counts. `null` if no
-   * age was given, or if nothing is live and there is no upstream.
+   * Whether the last successful upstream check is too old; after a rollback, the time since the rollback counts. `null` without
+   * a maximum age, or without a live version and an upstream.
    */
   readonly stale: boolean | null;
   /** Problems, the worst first; empty for a derived collection. */
   readonly advice: readonly Advice[];
 }
 
-/** Adds to the state of a collection whether it is stale and what to do. */
+/** Adds to the state of a collection whether it is stale, and its problems. */
 export function evaluate(state: CollectionState, expected: Expectations): CollectionStatus {
   const stale = isStale(state, expected);
   if (state.derivedFrom !== null) return { ...state, stale, advice: [] };
@@ -211,7 +211,7 @@ function ageAdvice(state: CollectionState, expected: Expectations, stale: boolea
   }
   if (stale && live !== null) return { problem: 'The time of the last upstream check is unknown.', run };
   if (liveStatus === 'missing' && expected.isImported && lastEnded(state) === undefined)
-    return { problem: `Nothing is live: ${urlSetting(collection)} was never imported.`, run };
+    return { problem: `No live version: ${urlSetting(collection)} was never imported.`, run };
   return null;
 }
 
@@ -242,7 +242,7 @@ function lastEnded({ lastImports }: CollectionState): PastImport | undefined {
   return lastImports.find(({ outcome }) => outcome !== 'locked' && outcome !== 'paused');
 }
 
-/** Returns how long ago upstream was last checked, or `null` if nothing is live or the time is unknown. */
+/** Returns how long ago upstream was last checked; `null` without a live version or if the time is unknown. */
 function checkAgeSeconds({ checkedAt, live }: CollectionState): number | null {
   const time = live && (checkedAt ?? knownTime(live.publishedAt));
   return time === null ? null : secondsSince(time);

@@ -1,8 +1,8 @@
-// Cron lines of five fields: whether a line is one, and when it is due in a time zone.
+// Cron lines of five fields: validation, and the next due time in a time zone.
 
 import { createTask, type ScheduledTask, validate } from 'node-cron';
 
-/** Returns whether a text is a cron line: minute, hour, day of month, month and day of week, and such a day exists. */
+/** Returns whether a text is a cron line with a date that exists: minute, hour, day of month, month, day of week. */
 export function isCronLine(text: string): boolean {
   const fields = fieldsOf(text);
   return fields.length === 5 && validate(fields.join(' '));
@@ -13,14 +13,13 @@ function fieldsOf(text: string): string[] {
 }
 
 /**
- * Returns a function that tells when a cron line is due next. As in crontab(5), either day will do if both a day of the month
- * and a day of the week are named, and a time that the clock skips is due when the clock is put forward. node-cron requires
- * both days, and skips such a time.
+ * Returns a function that returns the next due time of a cron line. As in crontab(5), a line with both days is due on either
+ * day, and a time that daylight saving skips is due at the change. node-cron requires both days, and skips such a time.
  */
 export function dueTimes(cron: string, timezone: string): () => Date {
   const lines = linesOf(cron);
   const tasks = lines.map((line) => createTask(line, () => undefined, { timezone }));
-  // By a clock that is never put forward.
+  // In UTC, whose clock never changes.
   const plain = lines.map((line) => createTask(line, () => undefined, { timezone: 'UTC' }));
   const isEachHour = fieldsOf(cron)[1]?.startsWith('*');
   return () => {
@@ -30,10 +29,10 @@ export function dueTimes(cron: string, timezone: string): () => Date {
   };
 }
 
-/** How many runs ahead are compared: a week of a schedule that runs each day. */
+/** How many runs are compared: a week of daily runs. */
 const runsAhead = 8;
 
-/** Returns the longest time between two of the next runs of a cron line, in ms. */
+/** Returns the longest time between two runs of a cron line, in ms. */
 export function longestGapMs(cron: string, timezone: string): number {
   const times = linesOf(cron)
     .flatMap((line) => createTask(line, () => undefined, { timezone }).getNextRuns(runsAhead))
@@ -43,7 +42,7 @@ export function longestGapMs(cron: string, timezone: string): number {
   return Math.max(...times.slice(1).map((time, n) => time - (times[n] as number)));
 }
 
-/** Returns a line for the day of the month and one for the day of the week if both are named. */
+/** Returns separate lines for the day of the month and the day of the week, if the cron line has both. */
 function linesOf(cron: string): string[] {
   const [minute, hour, day = '', month, weekday = ''] = fieldsOf(cron);
   if (day.startsWith('*') || weekday.startsWith('*')) return [fieldsOf(cron).join(' ')];
@@ -52,10 +51,10 @@ function linesOf(cron: string): string[] {
 
 const minuteMs = 60_000;
 
-/** Clocks are not put forward more often than this, in ms. */
+/** Clock changes are at least this far apart, in ms. */
 const strideMs = 24 * 60 * minuteMs;
 
-/** Returns when the clock of a time zone is next put forward over a time at which one of these tasks is due; or `null`. */
+/** Returns the next clock change that skips a due time of one of these tasks; `null` if there is none. */
 function passedOver(plain: readonly ScheduledTask[], timezone: string, until: number): number | null {
   const offsetAt = offsetsOf(timezone);
   for (let from = Date.now(); from < until; from += strideMs) {
@@ -74,7 +73,7 @@ function passedOver(plain: readonly ScheduledTask[], timezone: string, until: nu
   return null;
 }
 
-/** Returns a function that tells how far a time zone is ahead of UTC at a time, in ms. */
+/** Returns a function that returns the UTC offset of a time zone at a time, in ms. */
 function offsetsOf(timeZone: string): (time: number) => number {
   const format = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' });
   return (time) => {

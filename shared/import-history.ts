@@ -5,7 +5,7 @@ import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/failures.ts';
 import type { CollectionKeys } from './store/keys.ts';
 
-/** Imports in the history. */
+/** The number of imports in the history. */
 export const historyCap = 100;
 
 /** How an import ended. */
@@ -18,22 +18,22 @@ export type ImportOutcome =
   | 'dry-run'
   /** The schedule skipped it because the collection is paused. */
   | 'paused'
-  /** An operator published an older content again. */
+  /** An operator published an earlier content again. */
   | 'rolled-back';
 
-/** The report of one import of one collection, with the members of `import --json` in their order. */
+/** The report of one import of one collection; `import --json` prints its members in this order. */
 export interface ImportReport {
   readonly collection: string;
   readonly outcome: ImportOutcome;
-  /** The version that is live after this import, if it published or found nothing new. */
+  /** The live version after this import, if it published or found nothing new. */
   readonly version: number | null;
-  /** The version that was live before. */
+  /** The live version before. */
   readonly previousVersion: number | null;
   /** `read = written + rejected`, whatever the outcome; `written` counts valid records. */
   readonly read: number;
   readonly written: number;
   readonly rejected: number;
-  /** Against the version that was live before. */
+  /** Compared with the live version before. */
   readonly added: number;
   readonly changed: number;
   readonly removed: number;

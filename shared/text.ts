@@ -1,17 +1,17 @@
-// Text for people: shortened, escaped, counted, and the differing members of two records.
+// Text for people: shortened, escaped, counted; and the fields in which two records differ.
 
 import { isDeepStrictEqual } from 'node:util';
 
-/** The first characters of a text, followed by `…` where there are more. */
+/** Returns the first characters of a text, followed by `…` if there are more. */
 export function truncate(text: string, length: number): string {
   if (text.length <= length) return text;
-  // Copied, because a slice would hold on to all of the text.
+  // Copied, because a slice would keep the whole text in memory.
   return `${Buffer.from(text.slice(0, length), 'utf16le').toString('utf16le')}…`;
 }
 
 const marks = /[\p{Cc}\p{Cf}]/gu;
 
-/** Returns a line for people with such characters as `\u{001b}`. */
+/** Returns a line with control characters escaped as `\u{001b}`. */
 export function escapeControls(line: string): string {
   return line.replace(
     marks,
@@ -20,8 +20,8 @@ export function escapeControls(line: string): string {
 }
 
 /**
- * Returns JSON text of the same value with such characters as JSON escapes.
- * @param lines whether line feeds between the tokens stay
+ * Returns JSON text of the same value with control characters escaped.
+ * @param lines whether line feeds between tokens stay
  */
 export function escapeJson(json: string, { lines = false }: { readonly lines?: boolean } = {}): string {
   return json.replace(marks, (mark) =>
@@ -39,7 +39,7 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
-/** Returns a number with its noun: `1 record`, `2,000 records`. @param noun a noun whose plural ends with s */
+/** Returns a number with its noun: `1 record`, `2,000 records`. @param noun a noun with a plural on s */
 export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
@@ -69,7 +69,7 @@ function unitsOf(seconds: number): [value: number, unit: string][] {
   ];
 }
 
-/** The members that differ between two records, by their names from the outside in, such as `product.name`. */
+/** Returns the fields in which two records differ, as paths such as `product.name`. */
 export function differingMembers(before: unknown, after: unknown, path = ''): string[] {
   if (!isObject(before) || !isObject(after)) return isDeepStrictEqual(before, after) ? [] : [path];
   return Object.keys(after).flatMap((name) =>

@@ -1,4 +1,4 @@
-// Time limits of promises, and times that lie in the future.
+// Time limits of promises, and times in the future.
 
 import type { Version } from './store/versions.ts';
 
@@ -22,25 +22,25 @@ export async function withTimeout<Value>(work: Promise<Value>, ms: number): Prom
 /** A time further in the future than this is wrong, in ms. */
 const wrongClockMs = 600_000;
 
-/** Returns whether the date of a version is so far in the future that a clock is or was wrong. */
+/** Returns whether a version's date is so far in the future that a clock is or was wrong. */
 export function isInFuture({ publishedAt }: Pick<Version, 'publishedAt'>, now: Date): boolean {
   return Date.parse(publishedAt) - now.getTime() > wrongClockMs;
 }
 
-/** Returns the warning about a version that is dated in the future; none about others. */
+/** Returns a warning if a version is dated in the future. */
 export function futureVersionWarning({ version, publishedAt }: Version): string[] {
   if (!isInFuture({ publishedAt }, new Date())) return [];
   return [
-    `Version ${version} is dated ${publishedAt}, which lies ahead: the clock was wrong as it was published, or is wrong now. The next version is dated by the clock again.`,
+    `Version ${version} is dated ${publishedAt}, which is in the future: a clock was wrong then, or is wrong now. The next version is dated by the clock again.`,
   ];
 }
 
-/** Returns a time of ISO 8601, or `null` if it lies so far in the future that it is not known. */
+/** Returns a time of ISO 8601; `null` if it is too far in the future to be right. */
 export function knownTime(time: string | null): string | null {
   return time !== null && isInFuture({ publishedAt: time }, new Date()) ? null : time;
 }
 
-/** Returns the warning about a check of upstream that is dated in the future; none about others. */
+/** Returns a warning if an upstream check is dated in the future. */
 export function futureCheckWarning(checkedAt: string | null): string[] {
   if (checkedAt === knownTime(checkedAt)) return [];
   return [

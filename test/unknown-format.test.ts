@@ -37,7 +37,7 @@ describe('a version in an unknown format', () => {
       expect([status, headers['retry-after']], `${path}: ${body}`).to.deep.equal([503, '5']);
     }
     expect(api().damage.at(-1)).to.equal(
-      `Version ${version} of products is stored in format 5, which this release does not know. ${advice}`,
+      `Version ${version} of products is stored in format 5, which this release cannot read. ${advice}`,
     );
   });
 

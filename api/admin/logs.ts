@@ -6,27 +6,27 @@ import { truncate } from '../../shared/text.ts';
 import type { ServiceError } from '../errors.ts';
 import type { CompletedRequest } from '../http.ts';
 
-/** Which requests have a line: none, those that were answered with 4xx and 5xx, or all. */
+/** Which requests are logged: none, responses of 4xx and 5xx, or all. */
 export type AccessLogLevel = 'off' | 'errors' | 'all';
 
-/** Lines a second of 5xx, of 4xx, and of all others: so a flood of one kind hides none of another. */
+/** Lines per second for 5xx, for 4xx, and for all others: a flood of one kind hides no other kind. */
 const maxLines = 100;
 
 const secondMs = 1_000;
 
-/** How much of a target is logged, in characters. */
+/** Longer targets are cut, in characters. */
 const maxTargetLength = 1_000;
 
-/** What looks like one of our keys, percent-encoded or not. */
+/** Text that looks like an API key, percent-encoded or not. */
 const keyLike = /medref(?:_|%5f)[\w%-]{16,}/gi;
 
-/** A parameter of a query: its name and its value. */
+/** A query parameter: its name and its value. */
 const parameter = /([?&;])([^?&;=#]*)=([^&;#]*)/g;
 
-/** A name that says that the value is a secret. */
+/** A parameter whose value is a secret. */
 const secretName = /key|token|secret|passw|auth|credential|signature/i;
 
-/** What is logged in the place of a secret. */
+/** Replaces a secret. */
 const hidden = '***';
 
 /** Writes the access log of one process. */
@@ -34,12 +34,12 @@ export class AccessLog {
   readonly #logger: Logger;
   readonly #level: AccessLogLevel;
   readonly #maxLines: number;
-  /** Of the second that goes on: lines that were written by kind, requests that were left out by status. */
+  /** The current second: lines written by kind, and requests left out by status. */
   readonly #written = new Map<number, number>();
   readonly #leftOut = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Tests lower the bound of lines. */
+  /** Tests lower the number of lines. */
   constructor(
     logger: Logger,
     level: AccessLogLevel,
@@ -50,7 +50,7 @@ export class AccessLog {
     this.#maxLines = linesASecond;
   }
 
-  /** Takes a request as its answer ends. */
+  /** Logs a request when its response has ended. */
   write(it: CompletedRequest): void {
     if (this.#level === 'off' || (this.#level === 'errors' && (it.status ?? 0) < 400)) return;
     this.#timer ??= setTimeout(() => this.endSecond(), secondMs).unref();
@@ -58,14 +58,14 @@ export class AccessLog {
     const written = this.#written.get(kind) ?? 0;
     if (written < this.#maxLines) {
       this.#written.set(kind, written + 1);
-      this.#logger.info(lineOf(it), 'A request was answered.');
+      this.#logger.info(lineOf(it), 'Request completed.');
     } else {
       const status = String(it.status);
       this.#leftOut.set(status, (this.#leftOut.get(status) ?? 0) + 1);
     }
   }
 
-  /** Tells of what was left out; also called when the process ends. */
+  /** Logs how many requests were left out; also called when the process ends. */
   endSecond(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -74,7 +74,7 @@ export class AccessLog {
     const requests = [...this.#leftOut.values()].reduce((sum, count) => sum + count);
     this.#logger.info(
       { requests, byStatus: Object.fromEntries(this.#leftOut) },
-      'More requests came in a second than are logged one by one.',
+      'Too many requests in one second to log each.',
     );
     this.#leftOut.clear();
   }
@@ -104,7 +104,7 @@ function tenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }
 
-/** A text of a client as it may be logged: all of it hidden where it tells of a key only when it is decoded. */
+/** Hides keys and secrets in a client's text. If only the decoded text has one, the whole text is hidden. */
 function withoutKeys(text: string): string {
   const bare = text
     .replace(parameter, (all, mark, name) =>
@@ -118,13 +118,13 @@ function decoded(text: string): string {
   return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-/** What was not met for this long has ended: met again, it is told again. In ms. */
+/** An error that has not occurred for this long, in ms, has ended; the next occurrence is logged again. */
 const endedAfterMs = 60_000;
 
-/** How many of them are remembered. */
+/** How many errors are remembered. */
 const maxRemembered = 1_000;
 
-/** Logs when a service error begins and ends. Tests shorten the time after which it has ended. */
+/** Logs when a service error begins and ends. Tests shorten the time. */
 export class ServiceErrorLog {
   readonly #logger: Logger;
   readonly #goingOn: LRUCache<string, true>;
@@ -134,19 +134,13 @@ export class ServiceErrorLog {
     this.#goingOn = new LRUCache({ max: maxRemembered, ttl: endsAfterMs, updateAgeOnGet: true });
   }
 
-  /**
-   * Takes what has kept a request from being answered, with the id of that request; what is told elsewhere as it happens is
-   * not told here.
-   */
+  /** Records the cause of a 500 or 503 with the id of the request. Causes that are logged elsewhere are skipped. */
   meet({ cause, status, reason }: ServiceError, requestId: string): void {
     if (reason === null || !this.#begins(cause)) return;
-    this.#logger[status === 500 ? 'error' : 'warn'](
-      { cause, reason, requestId },
-      `Requests are answered with ${status}.`,
-    );
+    this.#logger[status === 500 ? 'error' : 'warn']({ cause, reason, requestId }, `Requests get ${status}.`);
   }
 
-  /** Takes what is not as it was stored, as a sentence. */
+  /** Records damage in Redis. */
   meetDamage(sentence: string): void {
     if (this.#begins(`damage ${sentence}`)) this.#logger.error(sentence);
   }

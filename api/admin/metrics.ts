@@ -130,7 +130,7 @@ export function requestMetrics(registry: Registry): (request: CompletedRequest) 
     registers,
   });
   const cut = new Counter({
-    name: 'medref_http_cut_answers_total',
+    name: 'medref_http_truncated_responses_total',
     help: 'Responses that ended early: the client disconnected or stopped reading, or the list could not go on.',
     registers,
   });

@@ -32,7 +32,7 @@ export async function createAdminServer({
     // medref reads no cookies, so a malformed cookie is no error.
     routes: { state: { parse: false, failAction: 'ignore' } },
   });
-  // After the last response of a connection Node reads on, and ends the process if another one follows.
+  // After a connection's last response Node keeps reading, and another request would crash the process.
   beforeRequests(server.listener, ({ socket }) => socket.writable);
   server.route({
     method: 'GET',

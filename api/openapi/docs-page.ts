@@ -1,4 +1,4 @@
-// The page on which the API is read and tried: Swagger UI over /openapi.json, with nothing from outside.
+// The page to read and try the API: Swagger UI over /openapi.json, all from this server.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FixedBody } from '../reply/reply.ts';
 
-/** Nothing but what this listener has; images are in the style sheet. Nobody may frame the page: keys are entered in it. */
+/** Allows only this server's files; images are inside the style sheet. No frames: users enter keys here. */
 const policy = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", 'img-src data:'],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
 ].join('; ');
 
-// Addresses are relative, so that they are right behind a proxy that has the service below a path.
+// Relative addresses work behind a proxy with a path prefix.
 const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -32,7 +32,7 @@ const html = `<!doctype html>
 </html>
 `;
 
-/** The key that is entered stays in the page, and ends with it. */
+/** The entered key stays in the page and is never stored. */
 const script = `const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', follow);
@@ -66,7 +66,7 @@ export const docsPage: FixedBody = {
   },
 };
 
-/** What the page loads, by the names of files. @throws where the files of Swagger UI are not there */
+/** Returns the files of the page by name. @throws Error if the files of Swagger UI are missing */
 export function docsFiles(): Readonly<Record<string, FixedBody>> {
   const folder = swaggerFolder();
   const ofSwagger = (name: string) => readFileSync(join(folder, name));
@@ -80,7 +80,7 @@ export function docsFiles(): Readonly<Record<string, FixedBody>> {
   };
 }
 
-/** The build has copies of what is served; beside the sources it is in the package, which only development has. */
+/** The build contains copies of the files. The sources read them from the package, a development dependency. */
 function swaggerFolder(): string {
   const copies = fileURLToPath(new URL('swagger-ui/', import.meta.url));
   if (existsSync(copies)) return copies;

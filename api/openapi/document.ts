@@ -141,7 +141,7 @@ function changesOperation(collection: Collection, { one }: Noun): Part {
     description:
       'Sorted by id; each id whose record differs from its record at version `since`. The list ends at the live version, ' +
       'or at `version`; `Medref-Version` says which, and the links keep it. ' +
-      '410: `since` is unknown, newer than live, or over 100 versions old; read the whole list again.',
+      '410: `since` is unknown, newer than live, or over 100 versions old are incomplete in Redis. Read the whole list again.',
     parameters: parametersOf(changeParameters),
     responses: dataResponses(
       {

@@ -2,6 +2,7 @@
 
 import { type Collection, exactTypes } from '../../shared/collections/define.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/collections/rules.ts';
+import { fault } from '../errors.ts';
 import { maxIds, maxNameLength, maxPerPage, maxWait, type Parameters } from '../query.ts';
 
 /** A part of the document. */
@@ -332,41 +333,41 @@ const errors = {
     name: 'Bad Request',
     description:
       'A parameter or an id is unknown, empty, malformed, repeated or missing. The message names it.',
-    message: 'The parameter page is "0"; it accepts digits 0-9 alone, from 1 to 9007199254740991.',
+    message: 'The parameter page is "0"; it accepts a whole number from 1 to 9007199254740991.',
   },
   401: {
     name: 'Unauthorized',
     description:
       'The key is absent, malformed, unknown, expired or revoked; the response does not say which.',
-    message: 'This needs a valid key, sent as "Authorization: Bearer <key>".',
+    message: 'A valid key is required. Send it as "Authorization: Bearer <key>".',
     headers: { 'WWW-Authenticate': header('The required scheme.', { const: 'Bearer realm="medref"' }) },
   },
   403: {
     name: 'Forbidden',
     description: 'The key is not valid for this collection. The message names its collections.',
-    message: 'This key was made for products and drugs, and not for companies.',
+    message: 'This key is valid for products and drugs, not for companies.',
   },
   404: {
     name: 'Not Found',
     description: 'No record has this id.',
-    message: 'There is no record with the id 7 among the products.',
+    message: 'No record of products has the id 7.',
   },
   410: {
     name: 'Gone',
     description:
       '`version` or `since` is no longer kept, or was never published. The message says what is kept.',
-    message: 'Version 20261101030000 is not kept; kept are 20261122030000 and 20261121030000.',
+    message: 'Version 20261101030000 of products is not kept. Kept versions: 20261122030000, 20261121030000.',
   },
   429: {
     name: 'Too Many Requests',
     description: 'The key is over its rate limit.',
-    message: 'This key may ask 10 times a second. Try again in 1 s.',
+    message: 'This key is limited to 10 requests per second. Try again in 1 s.',
     headers: retryAfter,
   },
   500: {
     name: 'Internal Server Error',
     description: 'Server error. Retrying will not help. Report the `X-Request-Id`.',
-    message: 'Something went wrong here; it has been logged.',
+    message: fault.message,
   },
   503: {
     name: 'Service Unavailable',
@@ -404,7 +405,7 @@ export const responseComponents: Readonly<Record<string, Part>> = {
     headers: { ...rateHeaders, ...requestIdHeader },
     content: errorContent({
       name: 'Method Not Allowed',
-      message: 'POST is not possible here; GET and HEAD are.',
+      message: 'POST is not allowed; use GET or HEAD.',
       code: 0,
       status: 405,
     }),

@@ -1,4 +1,4 @@
-// Finds what changed between two versions, exactly, by joining the change sets that imports have kept.
+// Finds what changed between two versions by joining the change sets that imports store.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -12,35 +12,35 @@ export type ChangeKind = 'added' | 'changed' | 'removed';
 
 export const changeKinds: readonly ChangeKind[] = ['added', 'changed', 'removed'];
 
-/** The ids that changed, in order, and what became of each; 9 bytes an id. */
+/** The ids that changed, in order, with the kind of each change; 9 bytes per id. */
 export interface ChangeList {
   readonly ids: Float64Array;
-  /** Of the id at the same index: an index of {@link changeKinds}. */
+  /** The kind of each id: an index of {@link changeKinds}. */
   readonly kinds: Uint8Array;
 }
 
 const noChanges: ChangeList = { ids: new Float64Array(), kinds: new Uint8Array() };
 
-/** How many lists may wait for their turn. A join takes up to some 100 ms, and a request that waits gets 503 after 2 s. */
+/** How many joins may be queued. A join takes up to about 100 ms, and a queued request gets 503 after 2 s. */
 const maxWaiting = 16;
 
-/** How many ids are handled in one turn of the event loop: some ms. */
+/** How many ids are handled in one turn of the event loop: a few ms. */
 const idsAtOnce = 5_000;
 
-/** Too many lists of changes wait to be joined. */
+/** Too many joins are queued. */
 export class TooManyJoinsError extends Error {
   constructor() {
-    super('Too many lists of changes are being made at the moment. Try again shortly.');
+    super('Too many change lists are being computed. Try again shortly.');
   }
 }
 
-/** Digests of a record before and after, `-` if there was none. */
+/** The digests of a record before and after; `-` if there was no record. */
 interface Digests {
   before: string;
   readonly after: string;
 }
 
-/** Joins change sets, one list at a time: a join holds the digests of all changed ids in memory. */
+/** Joins change sets one list at a time: a join holds the digests of all changed ids in memory. */
 export class Changes {
   readonly #redis: Redis;
   readonly #cache: ContentCache;
@@ -58,8 +58,8 @@ export class Changes {
     if (since < version.version && (await this.#redis.zscore(keys.changeSets, since)) !== null) return;
     const [oldest] = await this.#redis.zrange(keys.changeSets, 0, '0');
     throw new VersionGoneError(
-      `Changes of ${served.collection.name} since version ${since} are not kept, or it was never published here; ` +
-        `they are kept from published versions since ${oldest}. Read the whole list again.`,
+      `Changes of ${served.collection.name} since version ${since} are not kept, or this version was never published; ` +
+        `the oldest version with kept changes is ${oldest}. Read the whole list again.`,
     );
   }
 
@@ -89,7 +89,7 @@ export class Changes {
     const numbers = await this.#redis.zrevrangebyscore(keys.changeSets, version.version, since);
     const published = numbers.map(Number);
     const lost = new VersionGoneError(
-      `Redis has lost a part of what changed of ${served.collection.name} since version ${since}; read the whole list again.`,
+      `Changes of ${served.collection.name} since version ${since} are incomplete in Redis. Read the whole list again.`,
     );
     if (published[0] !== version.version || published.at(-1) !== since) throw lost;
     const digests = new Map<number, Digests>();
@@ -107,7 +107,7 @@ export class Changes {
   }
 }
 
-/** Returns the ids whose record before differs from the one after. */
+/** Returns the ids whose digests differ. */
 async function listOf(digests: ReadonlyMap<number, Digests>): Promise<ChangeList> {
   const changed: number[] = [];
   let seen = 0;
@@ -141,11 +141,11 @@ export interface RecordChange {
 export interface RecordHistory {
   /** The latest first. */
   readonly changes: readonly RecordChange[];
-  /** The version from which on changes are known; `null` if none are kept. */
+  /** The first version whose changes are kept; `null` if none are. */
   readonly since: number | null;
 }
 
-/** Reads which versions changed a record: one small read for each version whose changes are kept, all sent at once. */
+/** Reads the versions that changed a record: one small read per version with kept changes, all sent at once. */
 export async function readRecordHistory(
   redis: Redis,
   { keys, part }: { readonly keys: CollectionKeys; readonly part: PartKeys },

@@ -1,5 +1,4 @@
-// In: two versions of a collection. Out: which records differ, by what became of them, a page of them with both records,
-// and how often each member differs.
+// Compares two versions of a collection: which records differ and how, a page of them, and how often each field differs.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
@@ -21,25 +20,25 @@ export interface ComparedRecord {
   readonly after: string | null;
 }
 
-/** How often each member differs among changed records. */
+/** How often each field differs among changed records. */
 export interface MemberCounts {
-  /** How many records were compared, of how many that changed. */
+  /** How many of the changed records were compared. */
   readonly compared: number;
   readonly changed: number;
-  /** The most often first: the name of a member such as `product.name`, and in how many records it differs. */
+  /** Field names such as `product.name` with the number of records that differ in them, most frequent first. */
   readonly members: readonly (readonly [name: string, records: number])[];
 }
 
-/** How many changed records are compared by their members, for all that an operator asks; beyond, it is said. */
+/** At most this many changed records are compared field by field; the result states how many were compared. */
 const maxCompared = 5_000;
 
-/** How many of them are compared in one turn of the event loop. */
+/** How many records are compared in one turn of the event loop. */
 const comparedAtOnce = 50;
 
-/** How many results are remembered: versions never change. */
+/** How many results are kept in memory: versions never change. */
 const maxRemembered = 32;
 
-/** Compares versions for one process that serves. */
+/** Compares versions, with a cache for one API process. */
 export class VersionComparison {
   readonly #readModel: Pick<ReadModel, 'byId' | 'changedIds'>;
   readonly #maxCompared: number;
@@ -57,7 +56,7 @@ export class VersionComparison {
     this.#maxCompared = most;
   }
 
-  /** The ids that differ, by what became of them, each in order. @throws VersionGoneError */
+  /** Returns the ids that differ by kind of change, each list in order. @throws VersionGoneError */
   async ids({ from, to }: ComparedVersions): Promise<Readonly<Record<ChangeKind, readonly number[]>>> {
     const { list } = await this.#readModel.changedIds(to, from.version.version);
     const ids: Record<ChangeKind, number[]> = { added: [], changed: [], removed: [] };
@@ -66,7 +65,7 @@ export class VersionComparison {
     return ids;
   }
 
-  /** These records as they are in both versions. */
+  /** Returns these records as both versions have them. */
   async records({ from, to }: ComparedVersions, ids: readonly number[]): Promise<ComparedRecord[]> {
     return Promise.all(
       ids.map(async (it) => {
@@ -77,7 +76,7 @@ export class VersionComparison {
     );
   }
 
-  /** How often each member differs among the changed records, or the first of them. */
+  /** Returns how often each field differs among the changed records, or among the first of them. */
   async memberCounts(versions: ComparedVersions): Promise<MemberCounts> {
     const { from, to } = versions;
     const name = [to.served.collection.name, nameOf(from), nameOf(to)].join(' ');
@@ -106,7 +105,7 @@ export class VersionComparison {
   }
 }
 
-/** A name that no other version ever has, also where Redis is emptied and filled again. */
+/** Returns a name that no other version ever has, even if Redis is emptied and filled again. */
 function nameOf({ version }: ReadTarget): string {
   return `${version.version} ${version.publishedAt} ${version.checksum}`;
 }

@@ -10,20 +10,20 @@ import type { Replica } from './replica.ts';
 /** Half of the second within which every process serves a new version. */
 const pollMs = 500;
 
-/** How long a live version counts after Redis has confirmed it, in ms. */
+/** How long a live version is trusted after Redis confirmed it, in ms. */
 const freshMs = 2 * pollMs;
 
-/** What it follows, and by which connections; both are borrowed. */
+/** What to follow, and the connections for it; both are borrowed. */
 export interface LiveVersionsOptions {
   readonly redis: Redis;
-  /** A connection that is used for nothing else. */
+  /** A connection for subscriptions only. */
   readonly listener: Redis;
   readonly keyPrefix: string;
-  /** If contents are read from a replica: the live version is the one that the replica has, too. */
+  /** Present if contents are read from a replica: the live version is then one that the replica has, too. */
   readonly replica?: Replica | undefined;
   /** Collections that have versions of their own. */
   readonly sources: readonly Collection[];
-  /** Is given a sentence, once, if the pointer to the live version becomes unreadable. */
+  /** Called once with a sentence if the pointer to the live version becomes unreadable. */
   readonly onDamage?: (message: string) => void;
 }
 
@@ -38,10 +38,10 @@ export class LiveVersions {
   readonly #onDamage: (message: string) => void;
   readonly #damaged = new Map<string, string>();
   readonly #onMove: ((source: Collection) => void)[] = [];
-  /** Reads of the pointers so far, and the number of the read that last set each collection's live version. */
+  /** The number of reads of the pointers so far, and the read that last set each collection's live version. */
   #reads = 0;
   readonly #setBy = new Map<string, number>();
-  /** When Redis last confirmed each collection's live version, by the monotonic clock. */
+  /** When Redis last confirmed each live version, by the monotonic clock. */
   readonly #confirmedAt = new Map<string, number>();
   /** Reads in flight that requests wait for. */
   readonly #refreshing = new Map<string, Promise<LiveVersion | null>>();
@@ -77,7 +77,7 @@ export class LiveVersions {
     this.#listener.removeAllListeners('message');
   }
 
-  /** Calls a listener whenever another version of a collection is live, or none any more. */
+  /** Calls a listener whenever the live version of a collection changes or disappears. */
   onMove(listener: (source: Collection) => void): void {
     this.#onMove.push(listener);
   }
@@ -88,8 +88,8 @@ export class LiveVersions {
   }
 
   /**
-   * Returns the live version of a collection; `null` if nothing was published yet. Redis is read only if it has not confirmed the
-   * known version within the last second. Throws what the connection throws, so that nothing is served while Redis is unavailable.
+   * Returns the live version of a collection; `null` if nothing was published yet. Redis is read only if it has not confirmed
+   * the known version within the last second. If Redis is unavailable, it throws the error of the connection and serves nothing.
    */
   async get(source: Collection): Promise<LiveVersion | null> {
     const known = this.#known.get(source.name);
@@ -117,7 +117,7 @@ export class LiveVersions {
       ? await this.#replica.readLive(keys, this.#known.get(source.name), isPatient)
       : await readLiveVersion(this.#redis, keys);
     const known = this.#known.get(source.name);
-    // A read that started later has been answered before, with a version that is as new or newer.
+    // A later read has already finished, with this version or a newer one.
     if (read < (this.#setBy.get(source.name) ?? 0)) return known ?? null;
     this.#setBy.set(source.name, read);
     this.#confirmedAt.set(source.name, startedAt);
@@ -137,13 +137,13 @@ export class LiveVersions {
     }
   }
 
-  /** Reports an unreadable pointer once. If Redis is unavailable, the reads of clients fail by themselves. */
+  /** Reports an unreadable pointer once. If Redis is unavailable, each read reports that itself. */
   async #reportDamage({ name }: Collection, error: unknown): Promise<void> {
     const damage = await damageIn(this.#redis, error);
     if (damage === null || !this.#known.has(name)) return;
-    this.#confirmedAt.set(name, performance.now()); // Redis is there, and the known version can be read.
+    this.#confirmedAt.set(name, performance.now()); // Redis is up, and the known version can be read.
     if (this.#damaged.get(name) === damage.message) return;
     this.#damaged.set(name, damage.message);
-    this.#onDamage(`${damage.message} Until it is repaired, the version that was live before is served.`);
+    this.#onDamage(`${damage.message} Until it is repaired, the API serves the last known version.`);
   }
 }

@@ -1,47 +1,47 @@
-// Requests that wait for a publication, of one process that serves. They wait in memory: nothing is asked of Redis for them.
+// Requests of one API process that wait for a publication. They wait in memory and send no commands to Redis.
 
 import type { Socket } from 'node:net';
 import type { Collection } from '../../shared/collections/define.ts';
 import type { LiveVersions } from './live-versions.ts';
 
-/** How many requests wait at once. */
+/** How many requests may wait at once. */
 export const usuallyMaxWaiting = 10_000;
 
-/** How many are answered in one turn of the event loop, so that other readers are answered between them. */
+/** How many of them are answered in one turn of the event loop, so that other readers get their turn. */
 const inOneTurn = 50;
 
-/** So many requests wait that another one would take memory that answers need. */
+/** The limit of waiting requests is reached; more would take memory that responses need. */
 export class TooManyWaitingError extends Error {
   constructor() {
     super(
-      'Too many requests wait for a publication at the moment. Ask without "wait", or try again shortly.',
+      'Too many requests are waiting for a publication. Send the request without "wait", or try again shortly.',
     );
   }
 }
 
-/** Why a request waits no longer: another version is live, its time is over, its client has left, or the process stops. */
+/** Why a wait ended: a publication, the end of its time, a disconnected client, or shutdown. */
 export type WaitEnd = 'published' | 'over' | 'left' | 'stopped';
 
-/** What is waited for. */
+/** A wait. */
 export interface Wait {
-  /** Of the version that is waited past. */
+  /** The collection whose publication ends the wait. */
   readonly source: Collection;
   /** Number of the version that the client has. */
   readonly since: number;
-  /** For how long, in ms. */
+  /** The longest time to wait, in ms. */
   readonly ms: number;
-  /** Is given what ends the wait of a client that has left. */
+  /** Receives a function that ends the wait when the client disconnects. */
   readonly onWaiting: (leave: () => void) => void;
 }
 
-/** Lets requests wait until another version is live than the one that they know. */
+/** Lets requests wait until a newer version is live than the one they know. */
 export class PublicationWaits {
   readonly #live: LiveVersions;
   readonly #max: number;
-  /** In the order in which they came, by the collection that is published. */
+  /** Waiting requests in order of arrival, by collection. */
   readonly #waiting = new Map<string, Set<(why: WaitEnd) => void>>();
   #count = 0;
-  /** Whether more are to be answered after a publication, and who was answered and is read from after them. */
+  /** Whether a publication still has requests to answer, and the sockets to read from after that. */
   #isEnding = false;
   readonly #paused: Socket[] = [];
   #isOver = false;
@@ -52,12 +52,12 @@ export class PublicationWaits {
     live.onMove((source) => this.#moved(source));
   }
 
-  /** How many requests wait now. */
+  /** How many requests wait at the moment. */
   get count(): number {
     return this.#count;
   }
 
-  /** Waits. @returns why it is over. @throws TooManyWaitingError at once */
+  /** Waits for a publication. @returns why the wait ended. @throws TooManyWaitingError at once */
   until({ source, since, ms, onWaiting }: Wait): Promise<WaitEnd> {
     if (this.#isOver) return Promise.resolve('stopped');
     if (this.#live.known(source)?.version !== since) return Promise.resolve('published');
@@ -78,7 +78,7 @@ export class PublicationWaits {
     });
   }
 
-  /** Ends all waits, those that are yet to come too. */
+  /** Ends all waits, including later ones. */
   stop(): void {
     this.#isOver = true;
     for (const ofSource of this.#waiting.values()) for (const end of ofSource) end('stopped');
@@ -88,7 +88,7 @@ export class PublicationWaits {
     this.#endSome([...(this.#waiting.get(source.name) ?? [])]);
   }
 
-  /** Reads nothing more of a client that was answered until all are: to read what it asks next takes as long as a response. */
+  /** Stops reading from an answered client until all are answered: reading its next request takes as long as a response. */
   readOnLater(socket: Socket): void {
     if (!this.#isEnding) return;
     socket.pause();
@@ -102,7 +102,7 @@ export class PublicationWaits {
     else this.#readSome();
   }
 
-  /** Reads the next requests of clients that were answered: some in each turn, as libuv would read all of them in one. */
+  /** Resumes some clients per turn of the event loop; libuv would read all of them in one turn. */
   #readSome(): void {
     for (const socket of this.#paused.splice(0, inOneTurn)) socket.resume();
     if (this.#paused.length > 0) setImmediate(() => this.#readSome());

@@ -20,7 +20,7 @@ export interface ListRange {
     | { readonly records: readonly Buffer[] };
 }
 
-/** A page of what a search finds: records as JSON text. */
+/** A page of search results: records as JSON text. */
 export interface SearchRange {
   readonly version: Version;
   readonly totalCount: number;
@@ -54,20 +54,20 @@ export interface ReadModelOptions {
   readonly redis: Redis;
   readonly live: LiveVersions;
   readonly keyPrefix: string;
-  /** Is given each damage that a reader meets, as a sentence. */
+  /** Called with a sentence for each damage that a read finds. */
   readonly onDamage: (message: string) => void;
   /** How many requests may wait for a publication. */
   readonly maxWaiting?: number | undefined;
-  /** How much of contents is remembered, in bytes. */
+  /** The size of the cache of contents, in bytes. */
   readonly cacheBytes?: number | undefined;
 }
 
-/** How many records are read at once to be streamed: some blocks. */
+/** How many records an export reads at once: some blocks. */
 const linesAtOnce = 2 * blockRecords;
 
 /**
- * Reads from the versions that importers publish. Methods throw NoVersionError, VersionGoneError, or what the connection throws
- * if Redis is unavailable.
+ * Reads the versions that importers publish. Methods throw NoVersionError, VersionGoneError, or the connection's error if Redis
+ * is unavailable.
  */
 export class ReadModel {
   readonly #redis: Redis;
@@ -101,7 +101,7 @@ export class ReadModel {
     return this.#versions.kept(served);
   }
 
-  /** Asks Redis for the live version of each of these collections, by name; `null` if there is none. */
+  /** Reads the live version of each of these collections from Redis, by name; `null` if there is none. */
   async liveVersions(served: readonly ServedCollection[]): Promise<ReadonlyMap<string, Version | null>> {
     return this.#versions.live(served);
   }
@@ -120,8 +120,8 @@ export class ReadModel {
   }
 
   /**
-   * Returns all records in list order, a line each, in pieces that are read as they are needed; the first one is read already.
-   * The pieces throw MissingPartError if the content expires, and DamagedError if it does not have its length.
+   * Returns all records in list order, one per line, in pieces that are read when needed. The first piece is read before it returns.
+   * The pieces throw MissingPartError if the content expires, and DamagedError if its length is wrong.
    */
   async lines(target: ReadTarget): Promise<{ version: Version; lines: AsyncGenerator<Buffer, void> }> {
     return this.#versions.read(target, async (it) => {
@@ -137,7 +137,7 @@ export class ReadModel {
       const pieces = from === 0 ? first : await this.#linesFrom(target, from);
       for (const piece of pieces) {
         left -= piece.length;
-        if (left < 0) throw this.#otherLength(version); // Anything past Content-Length would be read as the next response.
+        if (left < 0) throw this.#otherLength(version); // Bytes past Content-Length would corrupt the next response.
         yield piece;
       }
     }
@@ -145,7 +145,7 @@ export class ReadModel {
   }
 
   #otherLength({ version }: Version): DamagedError {
-    const message = `The records of version ${version} do not have the length that they had when it was published.`;
+    const message = `The records of version ${version} have another length than when it was published.`;
     this.#onDamage(message);
     return new DamagedError(message);
   }
@@ -155,7 +155,7 @@ export class ReadModel {
     return this.#records.lines(target, { from, count });
   }
 
-  /** Returns a page of what a search finds. */
+  /** Returns a page of search results. */
   async search(target: ReadTarget, search: Search, span: Span): Promise<SearchRange> {
     return this.#versions.read(target, async (it) => {
       const { totalCount, ids } = await this.#index.find(it, search, span);
@@ -180,7 +180,7 @@ export class ReadModel {
     });
   }
 
-  /** Returns the record of each id, `null` if the version has none. A record that Redis has lost is not one that does not exist. */
+  /** Returns the record of each id; `null` if the version has none. A record that is missing in Redis throws instead. */
   async #find(target: ReadTarget, ids: readonly string[]): Promise<(Buffer | null)[]> {
     const { content, version } = target;
     const found = await this.#records.find(target, ids);
@@ -190,9 +190,8 @@ export class ReadModel {
   }
 
   /**
-   * Returns a page of what changed since the version `since`, by id.
-   * @param isFresh whether the client already has the response that ends at a version: then nothing is joined, and the version
-   * alone is returned
+   * Returns a page of the changes since a version, by id.
+   * @param isFresh whether the client already has the response that ends at a version. Then only that version is returned.
    */
   async changes(
     target: ReadTarget,
@@ -219,7 +218,7 @@ export class ReadModel {
     });
   }
 
-  /** Looks the live version up again if a client has a later one: another process may have served it before this one heard of it. */
+  /** Reads the live version again if the client has a later one: another process may have served it first. */
   async #heardOf(target: ReadTarget, since: number): Promise<ReadTarget> {
     if (target.pin !== undefined || since <= target.version.version) return target;
     await this.#versions.live([target.served]);

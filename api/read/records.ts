@@ -12,7 +12,7 @@ import {
 } from '../../shared/store/block.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
 
-/** Which part of a list is wanted: from an index, from 0, and how many elements at most. */
+/** A part of a list: its first index, from 0, and how many elements at most. */
 export interface Span {
   readonly from: number;
   readonly count: number;
@@ -43,7 +43,7 @@ export class Records {
     });
   }
 
-  /** Returns the records at a span, which lies within the list. */
+  /** Returns the records of a span, which lies within the list. */
   async at(target: ReadTarget, span: Span): Promise<Buffer[]> {
     const { content, contentName, version } = target;
     const numbers = blockNumbers(span);
@@ -61,7 +61,7 @@ export class Records {
     return this.byIds(target, orders.flatMap(unpackIds).slice(from, from + span.count));
   }
 
-  /** Returns the records of whole blocks, a line each, in some pieces. They are not remembered. */
+  /** Returns the records of whole blocks, one per line, in several pieces. They are not cached. */
   async lines(target: ReadTarget, span: Span): Promise<Buffer[]> {
     const stored = await this.#hashes.get(target.content.blocks, blockNumbers(span).map(String));
     const blocks = stored.map((bytes) => bytes && openBlock(bytes));
@@ -90,7 +90,7 @@ function blockNumbers({ from, count }: Span): number[] {
   return Array.from({ length: last - first + 1 }, (_, n) => first + n);
 }
 
-/** Copies what is remembered: a reply of Redis is a part of a larger buffer, which would stay in memory with it. */
+/** Copies a value for the cache: a reply of Redis is part of a larger buffer, which would stay in memory. */
 function ownCopy(bytes: Buffer): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(own);
@@ -99,17 +99,17 @@ function ownCopy(bytes: Buffer): Buffer {
 
 const newLine = Buffer.from('\n');
 
-/** A command is sent once it has this many fields: a longer one would hold up others in Redis. */
+/** A command is sent once it has this many fields: a longer one would delay other clients of Redis. */
 const maxFields = 500;
 
-/** The fields of one hash that were asked for in this turn. */
+/** The fields of one hash that this turn reads. */
 interface Batch {
   readonly fields: string[];
   readonly reply: Promise<(Buffer | null)[]>;
   send(): void;
 }
 
-/** Reads fields of hashes by one connection, which is borrowed. */
+/** Batches reads of hash fields on one borrowed connection. */
 export class HmgetBatcher {
   readonly #redis: Redis;
   readonly #batches = new Map<string, Batch>();
@@ -118,7 +118,7 @@ export class HmgetBatcher {
     this.#redis = redis;
   }
 
-  /** Returns the values of fields in their order; `null` for a field that is missing. Throws what the connection throws. */
+  /** Returns the values of fields in their order; `null` for a missing field. Throws the errors of the connection. */
   async get(key: string, fields: readonly string[]): Promise<(Buffer | null)[]> {
     if (fields.length === 0) return [];
     const batch = this.#batches.get(key) ?? this.#begin(key);
@@ -155,7 +155,7 @@ export class HmgetBatcher {
 
 let waiting: (() => void)[] = [];
 
-/** Acts at the end of this turn of the event loop, after all requests of the turn, in the order of the calls. */
+/** Calls functions at the end of this turn of the event loop, in the order in which they were passed. */
 export function atEndOfTurn(act: () => void): void {
   if (waiting.length === 0) setImmediate(endTurn);
   waiting.push(act);
@@ -167,17 +167,17 @@ function endTurn(): void {
   for (const act of acts) act();
 }
 
-/** How many bytes are remembered in one process. */
+/** The size of the cache of one process, in bytes. */
 const defaultBytes = 64_000_000;
 
-/** A value with the memory that it takes. */
+/** A value with its size. */
 interface Sized<Value> {
   readonly value: Value;
-  /** In bytes; a value of 0 is not remembered. */
+  /** In bytes; a value of size 0 is not cached. */
   readonly size: number;
 }
 
-/** A cache of blocks, orders of lists and lists of changes, by names that begin with a content's. */
+/** A cache of blocks, orders of lists, and change lists. Names begin with the name of the content. */
 export class ContentCache {
   readonly #known: LRUCache<string, Sized<unknown>>;
   readonly #reading = new Map<string, Promise<Sized<unknown>>>();
@@ -186,7 +186,7 @@ export class ContentCache {
     this.#known = new LRUCache({ maxSize: bytes, sizeCalculation: ({ size }) => size });
   }
 
-  /** Returns the value of a name, which always has the same type. Reads it once for all who ask at the same time. */
+  /** Returns the value of a name, which always has the same type. Concurrent callers share one read. */
   async get<Value>(name: string, read: () => Promise<Sized<Value>>): Promise<Value> {
     const known = this.#known.get(name) ?? (await (this.#reading.get(name) ?? this.#read(name, read)));
     return known.value as Value;

@@ -1,5 +1,4 @@
-// Reads from one replica, for one process that serves: as long as it has what the master has, and never from one that
-// lags behind what this process has answered from.
+// Reads from one replica while it has the data that the primary has, and never older data than this process has served.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Redis, routed } from '../../shared/redis/connections.ts';
@@ -7,30 +6,30 @@ import { isRedisUnavailable } from '../../shared/redis/failures.ts';
 import type { CollectionKeys } from '../../shared/store/keys.ts';
 import { type LiveVersion, readLiveVersion } from '../../shared/store/versions.ts';
 
-/** How long a replica may be behind a publication before it is passed over, and how often it is asked meanwhile, in ms. */
+/** How long a replica may lag behind a publication before it is skipped, and how often it is checked, in ms. */
 const patienceMs = 300;
 const askEveryMs = 50;
 
-/** What a replica is read by; both connections are borrowed. */
+/** The connections to read by; both are borrowed. */
 export interface ReplicaOptions {
   readonly master: Redis;
-  /** To one replica. */
+  /** A connection to one replica. */
   readonly replica: Redis;
-  /** Told where contents are read from, each time that this is another server than before. */
+  /** Called each time contents are read from another server than before. */
   readonly onTurn?: (from: 'master' | 'replica') => void;
 }
 
-/** One replica, with the master beside it. */
+/** A replica, with the primary as its fallback. */
 export class Replica {
-  /** Asks the replica, or the master while the replica is passed over. */
+  /** Reads from the replica, or from the primary while the replica is skipped. */
   readonly redis: Redis;
   readonly #master: Redis;
   readonly #replica: Redis;
   readonly #onTurn: (from: 'master' | 'replica') => void;
-  /** By the key of a live version: whether the replica was last seen to have the master's. */
+  /** Whether the replica last had the same live version as the primary, by key. */
   readonly #inStep = new Map<string, boolean>();
   #isUsed = false;
-  /** How often it was another one, or away. */
+  /** How often the connection was lost or led to another server. */
   #losses = 0;
 
   constructor({ master, replica, onTurn = () => undefined }: ReplicaOptions) {
@@ -40,7 +39,7 @@ export class Replica {
     this.redis = routed(replica, () => (this.#isUsed && replica.status === 'ready' ? null : master));
   }
 
-  /** The replica is another one, or has been away: nothing is read from it until it is seen to have what is live. */
+  /** Skips the replica until it is seen to have the live versions: it was disconnected, or is another server. */
   forget(): void {
     this.#losses += 1;
     for (const key of this.#inStep.keys()) this.#inStep.set(key, false);
@@ -48,9 +47,10 @@ export class Replica {
   }
 
   /**
-   * The live version of a collection: the master's, or for a moment the one before, which the replica still has.
-   * @param known what this process answers from. @param isPatient whether a replica that is behind may catch up first
-   * @throws what the master's connection throws, unless the replica is known to have what is live
+   * Returns the live version of a collection: the primary's, or briefly the previous one, which the replica still has.
+   * @param known the version that this process serves
+   * @param isPatient whether to wait for a replica that lags behind
+   * @throws the error of the primary's connection, unless the replica is known to have the live version
    */
   async readLive(
     keys: CollectionKeys,
@@ -66,7 +66,7 @@ export class Replica {
       ]);
       const held = replica.status === 'fulfilled' ? replica.value : undefined;
       if (master.status === 'rejected') {
-        // While there is no master, nothing is published: what the replica had, it has.
+        // Without a primary nothing is published, so the replica stays up to date.
         const isEnough = this.#isUsed && held && held.version >= (known?.version ?? 0);
         if (isEnough && isRedisUnavailable(master.reason)) return held;
         throw master.reason;

@@ -13,7 +13,7 @@ import {
 import type { ContentCache, HmgetBatcher, Span } from './records.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
 
-/** What a search found. */
+/** The result of a search. */
 export interface Found {
   readonly totalCount: number;
   /** Decimal digits, in the order of the results. */
@@ -26,7 +26,7 @@ type Prefix = readonly [search: string, text: string];
 /** How much memory an id takes, in bytes. */
 const idSize = 32;
 
-/** How many texts of a range, or records, are read with one command. */
+/** How many texts of a range, or records, one command reads. */
 const readAtOnce = 1_000;
 
 /** Searches contents. Methods throw MissingPartError if a part of the index, or a record, is missing. */
@@ -41,7 +41,7 @@ export class SearchIndex {
     this.#cache = cache;
   }
 
-  /** Returns a page of what matches a search, in the order of its first prefix or, if it has none, of the list. */
+  /** Returns a page of the matching records, in the order of the first prefix or, without a prefix, of the list. */
   async find(target: ReadTarget, search: Search, span: Span): Promise<Found> {
     const name = `${target.contentName} search ${JSON.stringify([search, span])}`;
     return this.#cache.get(name, async () => {
@@ -102,8 +102,8 @@ export class SearchIndex {
   }
 
   /**
-   * Returns the ids whose texts have a prefix, by their texts; `ids` limits them. Reads whichever is less: the records of those
-   * ids, or all texts with the prefix.
+   * Returns the ids whose texts start with a prefix, ordered by text; `ids` limits them. Reads the smaller of the two:
+   * the records of those ids, or all texts with the prefix.
    */
   async #idsByPrefix(target: ReadTarget, prefix: Prefix, ids: readonly string[] | null): Promise<string[]> {
     const { key, first, count } = await this.#rangeOf(target, prefix);

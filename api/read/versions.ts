@@ -1,4 +1,4 @@
-// Finds the version that a read is of. A read that misses part of its content is made once more from the version as it is now.
+// Finds the version of a read. If part of its content is missing, the read is repeated once with the current version.
 
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -21,10 +21,10 @@ export class NoVersionError extends Error {}
 /** The requested data is damaged in Redis; the damage has been reported. */
 export class DamagedError extends NoVersionError {}
 
-/** A version that the client named is not kept, or was never published; the message says what is kept. */
+/** A requested version is not kept or was never published; the message lists the kept versions. */
 export class VersionGoneError extends Error {}
 
-/** A part of a content is missing: the content has expired meanwhile, or is damaged. */
+/** Part of a content is missing: the content has expired or is damaged. */
 export class MissingPartError extends Error {
   constructor(key: string) {
     super(`Part of the Redis key ${key} is missing.`);
@@ -34,26 +34,26 @@ export class MissingPartError extends Error {
 /** A version to read from, with its keys. */
 export interface ReadTarget {
   readonly served: ServedCollection;
-  /** Number of the kept version that the client named; `undefined`: the live version. */
+  /** The kept version that the client named; `undefined`: the live version. */
   readonly pin: number | undefined;
   readonly version: Version;
   readonly keys: CollectionKeys;
   readonly part: PartKeys;
   readonly content: ContentKeys;
-  /** Names the content in caches. It differs from that of any other content, also if an operator changes the database. */
+  /** Names the content in caches, unique even if an operator switches to another database. */
   readonly contentName: string;
 }
 
-/** How versions are found. */
+/** What to find versions by. */
 export interface VersionsOptions {
   readonly redis: Redis;
   readonly live: LiveVersions;
   readonly keyPrefix: string;
-  /** Is given each damage that a reader meets, as a sentence. */
+  /** Called with a sentence for each damage that a read finds. */
   readonly onDamage: (message: string) => void;
 }
 
-/** Finds versions. Methods throw NoVersionError, VersionGoneError, or what the connection throws if Redis is unavailable. */
+/** Finds versions. Methods throw NoVersionError, VersionGoneError, or the connection's error if Redis is unavailable. */
 export class Versions {
   readonly #redis: Redis;
   readonly #live: LiveVersions;
@@ -78,7 +78,7 @@ export class Versions {
     return this.#orRefuse(async () => {
       const { keys } = this.#keysOf(served);
       const kept = await readKeptVersions(this.#redis, keys);
-      if (kept.length === 0) throw new DamagedKeyError(`The Redis key ${keys.versionDocuments} is gone.`);
+      if (kept.length === 0) throw new DamagedKeyError(`The Redis key ${keys.versionDocuments} is missing.`);
       return kept.reverse().flatMap((version) => knownVersionOf(served, version) ?? []);
     });
   }
@@ -141,7 +141,7 @@ export class Versions {
     const { keys } = this.#keysOf(served);
     let version = await readKeptVersion(this.#redis, keys, number);
     if (!version && number >= (this.#live.known(served.source)?.version ?? 0)) {
-      // Another process may have responded from a version that this process's replica does not have yet.
+      // Another process may have served a version that this process's replica does not have yet.
       await this.#live.refresh(served.source);
       version = await readKeptVersion(this.#redis, keys, number);
     }
@@ -149,7 +149,7 @@ export class Versions {
     const kept = await readKeptVersions(this.#redis, keys);
     const numbers = kept.map((it) => it.version).join(', ');
     throw new VersionGoneError(
-      `Version ${number} of ${served.collection.name} is not kept; these are: ${numbers}.`,
+      `Version ${number} of ${served.collection.name} is not kept. Kept versions: ${numbers}.`,
     );
   }
 
@@ -162,16 +162,14 @@ export class Versions {
     return keys;
   }
 
-  /** Reports damage and unknown formats, and throws DamagedError instead of them. */
+  /** Reports damage and unknown formats, and throws DamagedError in their place. */
   async #orRefuse<Result>(read: () => Promise<Result>): Promise<Result> {
     try {
       return await read();
     } catch (error) {
       if (error instanceof UnknownFormatError) {
         this.#onDamage(error.message);
-        throw new DamagedError(
-          'The data is stored in a format that this release does not know. Its operator has to import it again.',
-        );
+        throw new DamagedError('This release cannot read the stored data. An operator must run an import.');
       }
       const damage = await damageIn(this.#redis, error);
       if (!damage) throw error;

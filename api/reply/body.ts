@@ -1,4 +1,4 @@
-// The body of a list as text and as gzip. Blocks that the importer has compressed are joined, not compressed again.
+// The body of a list as text and as gzip. Compressed blocks of the importer are joined without compressing again.
 
 import { promisify } from 'node:util';
 import { crc32, gzip, type ZlibOptions } from 'node:zlib';
@@ -7,15 +7,15 @@ import type { ListRange } from '../read/read-model.ts';
 
 /** A body. */
 export interface Body {
-  /** Of the text, in bytes. */
+  /** Length of the text, in bytes. */
   readonly length: number;
   text(): Buffer;
   gzip(): Buffer | Promise<Buffer>;
-  /** The text in pieces, where that spares a copy of what is remembered. */
+  /** The text in pieces, if that avoids a copy. */
   texts?(): readonly Buffer[];
 }
 
-/** What is compressed for one answer: level 6 takes four times as long, and makes a page of a search a seventh smaller. */
+/** For bodies compressed per response: level 6 takes four times as long and makes a page of a search only a seventh smaller. */
 export const onTheFly = { level: 2 } as const;
 
 const compress: (text: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
@@ -27,7 +27,7 @@ export function plainBody(text: Buffer): Body {
   return { length: text.length, text: () => text, gzip: () => compress(text, onTheFly) };
 }
 
-/** The same body, for several answers: each encoding is made once. */
+/** A body for several responses: each encoding is made once. */
 export function sharedBody(body: Body): Body {
   let text: Buffer | undefined;
   let gzip: Buffer | Promise<Buffer> | undefined;
@@ -48,11 +48,11 @@ export function listBody(start: Buffer, part: ListRange['part'], end: Buffer): B
       : uncompressedBody(joined(start, texts, end));
   }
   const text = joined(start, part.records, end);
-  // To compress so little takes longer than all the rest of an answer.
+  // Compressing so little would take longer than the rest of the response.
   return part.records.length < quarterRecords ? uncompressedBody(text) : plainBody(text);
 }
 
-/** Whole blocks and quarters as they are, and of the first and the last quarter the text of those records that are wanted. */
+/** Returns whole blocks and quarters as stored, and the wanted records of the first and last quarter as text. */
 function slices(blocks: readonly Block[], { from, count }: { from: number; count: number }): ListPart[] {
   const parts: ListPart[] = [];
   let skip = from;
@@ -70,13 +70,13 @@ function slices(blocks: readonly Block[], { from, count }: { from: number; count
   return parts;
 }
 
-/** The quarters in which some records of a block lie. */
+/** Returns the quarters that contain some records of a block. */
 function quartersWith(block: Block, skip: number, taken: number): readonly Block[] {
   const first = Math.floor(skip / quarterRecords);
   return quartersOf(block).slice(first, Math.ceil((skip + taken) / quarterRecords));
 }
 
-/** A body that is sent as it is, also as gzip. */
+/** A body that is not compressed: its gzip form only wraps the text. */
 function uncompressedBody(text: Buffer): Body {
   const { length } = text;
   return { length, text: () => text, gzip: () => gzipMember({ start: text, parts: [], end: nothing }) };
@@ -84,7 +84,7 @@ function uncompressedBody(text: Buffer): Body {
 
 const nothing = Buffer.alloc(0);
 
-/** A body of which some parts are compressed already: none of them is compressed again. */
+/** A body with compressed parts; nothing is compressed again. */
 function splicedBody(text: ListText): Body {
   return {
     length: textLength(text),
@@ -119,10 +119,10 @@ function joined(start: Buffer, records: readonly Buffer[], end: Buffer): Buffer 
   return text;
 }
 
-/** A part of a list's text: records as they are, joined by commas, or a block, which stands for such a text. */
+/** A part of a list's text: records joined by commas, or a stored block of such text. */
 export type ListPart = Buffer | Block;
 
-/** A text whose middle is a list of parts, with commas between them. */
+/** A text whose middle is a list of parts, separated by commas. */
 export interface ListText {
   readonly start: Buffer;
   readonly parts: readonly ListPart[];
@@ -133,20 +133,20 @@ export interface ListText {
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 const trailerLength = 8;
 
-/** Most that one stored block of deflate holds, and what it has before its text, in bytes (RFC 1951, section 3.2.4). */
+/** The longest stored block of deflate, and the length of its header, in bytes (RFC 1951, section 3.2.4). */
 const maxStored = 65_535;
 const storedStart = 5;
 
 const comma = Buffer.from(',');
 
-/** The length of a list's text, in bytes. */
+/** Returns the length of a list's text, in bytes. */
 export function textLength({ start, parts, end }: ListText): number {
   let length = start.length + end.length + Math.max(0, parts.length - 1);
   for (const part of parts) length += Buffer.isBuffer(part) ? part.length : part.textLength;
   return length;
 }
 
-/** A list's text as one gzip member. */
+/** Returns a list's text as one gzip member. */
 export function gzipMember(text: ListText): Buffer {
   const until = header.length + deflatedLength(text);
   const member = Buffer.allocUnsafe(until + trailerLength);
@@ -191,7 +191,7 @@ function crcOf({ start, parts, end }: ListText): number {
   return crcAfter(crc, end);
 }
 
-/** Node 20 gives 0 for some buffers without a byte, whatever came before. */
+/** Node 20 returns 0 for some empty buffers, whatever the previous value. */
 function crcAfter(crc: number, text: Buffer): number {
   return text.length === 0 ? crc : crc32(text, crc);
 }
@@ -200,7 +200,7 @@ function storedLength({ length }: Buffer): number {
   return length + Math.max(1, Math.ceil(length / maxStored)) * storedStart;
 }
 
-/** Text in blocks that are not compressed. @returns where they end */
+/** Writes text as stored blocks of deflate. @returns the offset after them */
 function putStored(target: Buffer, from: number, text: Buffer, isLast: boolean): number {
   let at = from;
   for (let read = 0; read === 0 || read < text.length; read += maxStored) {

@@ -1,4 +1,4 @@
-// The JSON around records: envelopes, links, digests. A record is never parsed on its way out.
+// The JSON around records: envelopes, links, digests. Records are sent without parsing them.
 
 import { STATUS_CODES } from 'node:http';
 import type { ResponseObject, ResponseToolkit } from '@hapi/hapi';
@@ -6,22 +6,22 @@ import type { Version } from '../../shared/store/versions.ts';
 import type { PageRequest } from '../query.ts';
 import type { Change } from '../read/read-model.ts';
 
-/** Grows when the bytes of a body change for the same records, so that caches let go of the older ones. */
+/** Increase when the body of the same records changes, so that caches drop older bodies. */
 export const bodyRevision = 1;
 
 const singleStart = Buffer.from('{"data":');
 const singleEnd = Buffer.from(',"success":true}');
 
-/** What a list envelope has before its records: `{"data":[` */
+/** The start of a list envelope: `{"data":[` */
 export const listStart = Buffer.from('{"data":[');
 
-/** What a list envelope has after its records: `], _links, _meta, success: true}`. @param links see paging.ts */
+/** Returns the end of a list envelope: `], _links, _meta, success: true}`. */
 export function listEnd(links: string, { totalCount, pageCount, currentPage, perPage }: PageMeta): Buffer {
   const meta = `{"totalCount":${totalCount},"pageCount":${pageCount},"currentPage":${currentPage},"perPage":${perPage}}`;
   return Buffer.from(`],"_links":${links},"_meta":${meta},"success":true}`);
 }
 
-/** An element of a list of changes: `{id, change, record}`, without `record` when it was removed. */
+/** Returns an element of a change list: `{id, change, record}`, without `record` for a removed record. */
 export function changeElement({ id, change, record }: Change): Buffer {
   const start = `{"id":${id},"change":"${change}"`;
   return record
@@ -29,18 +29,18 @@ export function changeElement({ id, change, record }: Change): Buffer {
     : Buffer.from(`${start}}`);
 }
 
-/** `{data: {…}, success: true}` */
+/** Returns `{data: {…}, success: true}`. */
 export function singleEnvelope(record: Buffer): Buffer {
   return Buffer.concat([singleStart, record, singleEnd]);
 }
 
-/** `{success: false, data: {name, message, code: 0, status}}` */
+/** Returns `{success: false, data: {name, message, code: 0, status}}`. */
 export function errorEnvelope(status: number, message: string): string {
   const name = STATUS_CODES[status] ?? 'Error';
   return JSON.stringify({ success: false, data: { name, message, code: 0, status } });
 }
 
-/** A response of JSON text. */
+/** Returns a response of JSON text. */
 export function jsonResponse(h: ResponseToolkit, body: Buffer | string): ResponseObject {
   const response = h.response(body).type('application/json');
   response.charset('');
@@ -55,23 +55,23 @@ export interface PageMeta {
   readonly perPage: number;
 }
 
-/** What a page says of itself. */
+/** Returns `_meta` of a page. */
 export function pageMeta(totalCount: number, { page, perPage }: PageRequest): PageMeta {
   return { totalCount, pageCount: Math.ceil(totalCount / perPage), currentPage: page, perPage };
 }
 
 /**
- * `_links` of a page, as JSON text. `prev` is there after the first page (beyond the end it is the last), `next`
- * before the last; `first` and `last` are always there.
+ * Returns `_links` of a page as JSON text. `first` and `last` are always present, `prev` after the first page (past the end
+ * it is the last page), and `next` before the last.
  * @param address absolute URL of the collection
- * @param others the request's other parameters, which each link carries first
+ * @param others the other parameters of the request, which each link carries first
  */
 export function pageLinks(
   address: string,
   { pageCount, currentPage, perPage }: PageMeta,
   others: Readonly<Record<string, string | number>> = {},
 ): string {
-  // Both ends of a link are the same for all of them, so they are escaped once.
+  // All links share a start and an end, which are escaped once.
   const start = `{"href":${JSON.stringify(`${address}?${query(others)}page=`).slice(0, -1)}`;
   const end = `&per-page=${perPage}"}`;
   const last = Math.max(1, pageCount);
@@ -87,11 +87,11 @@ function query(parameters: Readonly<Record<string, string | number>>): string {
   return text;
 }
 
-/** Both digests of a version, in base64; `null` where one is not known, of a version that an older release published. */
+/** Both digests of a version, in base64; `set` is `null` if it is unknown. */
 export interface Digests {
-  /** SHA-256 of its lines. */
+  /** SHA-256 of the NDJSON text. */
   readonly list: string;
-  /** Sum of the SHA-256 of each record, modulo 2^256. */
+  /** Sum of the SHA-256 of all records, modulo 2^256. */
   readonly set: string | null;
 }
 
@@ -103,7 +103,7 @@ function base64(hexadecimal: string): string {
   return Buffer.from(hexadecimal, 'hex').toString('base64');
 }
 
-/** `Medref-Digest`, written as RFC 9530 writes digests. */
+/** Returns the field `Medref-Digest`, in the syntax of RFC 9530. */
 export function digestFields(version: Version): string[] {
   const { list, set } = digestsOf(version);
   return ['medref-digest', `list=:${list}:${set === null ? '' : `, set=:${set}:`}`];

@@ -1,4 +1,4 @@
-// A whole collection as newline-delimited JSON: streamed as fast as the client reads, or reset, never cut off in order.
+// A whole collection as NDJSON, at the speed of the client. A failed export resets the connection, so it never looks complete.
 
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,23 +9,27 @@ import { requestIdOf } from '../http.ts';
 import { prefersToJson } from '../query.ts';
 import { onTheFly } from './body.ts';
 import { digestFields } from './envelope.ts';
-import { type Answer, acceptsGzip, fieldsOf } from './reply.ts';
+import { acceptsGzip, fieldsOf, type VersionedResponse } from './reply.ts';
 
 const mediaType = 'application/x-ndjson';
 
-/** Whether a client would rather have lines than the envelope. */
+/** Returns whether a client prefers NDJSON to the envelope. */
 export function prefersNdjson(request: Request): boolean {
   return prefersToJson(request, mediaType);
 }
 
 /**
- * Streams lines.
- * @param lines text that ends at the ends of lines; what it throws resets the connection, and is logged
+ * Streams an NDJSON export.
+ * @param lines text that ends with whole lines; an error resets the connection and is logged
  */
-export function answerLines(
+export function sendLines(
   request: Request,
   h: ResponseToolkit,
-  { lines, logger, ...its }: Answer & { readonly lines: AsyncIterable<Buffer>; readonly logger: Logger },
+  {
+    lines,
+    logger,
+    ...its
+  }: VersionedResponse & { readonly lines: AsyncIterable<Buffer>; readonly logger: Logger },
 ): symbol {
   const { req, res } = request.raw;
   const isGzip = acceptsGzip(req.headers['accept-encoding']);
@@ -33,22 +37,22 @@ export function answerLines(
   const fields = [
     ...fieldsOf({ ...its, fields: [...digestFields(version), ...own] }),
     ...['content-type', mediaType],
-    // nginx hands on what comes as it comes; no other than nginx heeds it.
+    // nginx then forwards each piece at once; other proxies ignore the field.
     ...['x-accel-buffering', 'no'],
   ];
   if (isGzip) fields.push('content-encoding', 'gzip');
-  // It shows that a stream was cut, also if the end of the connection is the end of the body.
+  // The length reveals a truncated stream even if the connection closes normally.
   else if (version.linesLength !== undefined) fields.push('content-length', String(version.linesLength));
   res.writeHead(200, fields);
   if (request.method === 'head') {
     res.end();
     return h.abandon;
   }
-  res.setMaxListeners(20); // Each part of a pipeline listens to it; Node would warn of more than ten in all.
+  res.setMaxListeners(20); // Each part of a pipeline adds listeners; Node warns after ten.
   const source = Readable.from(lines, { objectMode: false });
   const sent = isGzip ? pipeline(source, createGzip(onTheFly), res) : pipeline(source, res);
   sent.catch((error: NodeJS.ErrnoException) => {
-    // A client that has gone is no fault.
+    // A client that disconnects is no error.
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE')
       logger.warn({ err: error, path: request.path, requestId: requestIdOf(res) }, 'A stream was reset.');
   });

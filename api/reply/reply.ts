@@ -14,16 +14,16 @@ import { bodyRevision } from './envelope.ts';
 /** Bodies over this many bytes are sent as gzip to clients that accept it. */
 const gzipOver = 4_096;
 
-/** Everything besides the version's records that the bytes of an answer depend on, such as page and base URL. */
+/** Everything besides the version that determines the bytes of a response, such as page and base URL. */
 export type Variant = readonly (string | number)[];
 
-/** What lets a client tell this answer from another one. The variant is written as JSON, which no two of them share. */
+/** Returns validators that differ between responses. The variant is written as JSON, so different variants never collide. */
 export function validatorsOf(version: Version, variant: Variant): Validators {
   const tag = `${bodyRevision}-${version.checksum.slice(0, 20)}-${fingerprint(JSON.stringify(variant))}`;
   return { etag: `W/"${tag}"`, lastModified: httpDate(version) };
 }
 
-/** A short text that differs where texts differ: FNV-1a from two beginnings. It need not withstand an attack. */
+/** Returns a short fingerprint of a text: FNV-1a from two offsets. It need not withstand an attack. */
 function fingerprint(text: string): string {
   let [a, b] = [0x811c9dc5, 0x050c5d1f];
   for (let n = 0; n < text.length; n += 1) {
@@ -34,7 +34,7 @@ function fingerprint(text: string): string {
   return (a >>> 0).toString(36) + (b >>> 0).toString(36);
 }
 
-/** HTTP dates of versions, which are asked for with each answer. */
+/** HTTP dates of versions, cached because every response needs one. */
 const dates = new WeakMap<Version, string>();
 
 function httpDate(version: Version): string {
@@ -45,33 +45,33 @@ function httpDate(version: Version): string {
   return date;
 }
 
-/** A request and its response, without hapi's part of it. */
+/** A request and its response, without the parts of hapi. */
 export interface Exchange {
   readonly raw: { readonly req: IncomingMessage; readonly res: ServerResponse };
 }
 
-/** Whether the client holds this answer already. */
+/** Returns whether the client already has this response. */
 export function isFresh({ raw }: Exchange, validators: Validators): boolean {
   const { headers } = raw.req;
   const ifNoneMatch = headers['if-none-match'];
   return isNotModified({ ifNoneMatch, ifModifiedSince: headers['if-modified-since'] }, validators);
 }
 
-/** An answer of a version. */
-export interface Answer {
+/** A response of a version, without its body. */
+export interface VersionedResponse {
   readonly version: Version;
   readonly validators: Validators;
-  /** Header fields that it has besides those of every answer, names and values by turns. */
+  /** Further header fields: names and values in turn. */
   readonly fields?: readonly string[];
 }
 
-/** An answer with its body. */
-export interface Reply extends Answer {
+/** A response with its body. */
+export interface Reply extends VersionedResponse {
   readonly body: () => Body;
 }
 
-/** 304: the client has this response already. */
-export function notModified({ raw }: Request, h: ResponseToolkit, fresh: Answer): symbol {
+/** Sends 304: the client already has this response. */
+export function notModified({ raw }: Request, h: ResponseToolkit, fresh: VersionedResponse): symbol {
   writeLater(raw.res, () => {
     raw.res.writeHead(304, fieldsOf(fresh));
     raw.res.end();
@@ -80,8 +80,8 @@ export function notModified({ raw }: Request, h: ResponseToolkit, fresh: Answer)
 }
 
 /**
- * Writes a response after all requests of this turn of the event loop were read. A write wakes its client, which costs more
- * than most responses; of several writes in a row, only the first one does.
+ * Writes a response after all requests of this turn of the event loop were read. Each write wakes its client, which costs more
+ * than most responses; if several writes follow each other, only the first one does.
  */
 function writeLater(res: ServerResponse, write: () => void): void {
   if (waiting.push({ res, write }) === 1) setImmediate(writeWaiting);
@@ -93,14 +93,18 @@ let waiting: { readonly res: ServerResponse; readonly write: () => void }[] = []
 function writeWaiting(): void {
   const ready = waiting;
   waiting = [];
-  for (const { res, write } of ready) if (!res.headersSent) write(); // Otherwise it took too long and was 503.
+  for (const { res, write } of ready) if (!res.headersSent) write(); // Otherwise a timeout has sent 503.
 }
 
 /**
- * 200, or 304 where the client holds the answer. The bytes are written past hapi, which would spend as long on them as
- * on all the rest of a request, and would judge the conditions again, by other rules than ours.
+ * Sends 200, or 304 if the client already has the response. It bypasses hapi, which would take as long as the rest of the
+ * request and would evaluate the conditions again by its own rules.
  */
-export async function answer(request: Request, h: ResponseToolkit, { body, ...its }: Reply): Promise<symbol> {
+export async function sendReply(
+  request: Request,
+  h: ResponseToolkit,
+  { body, ...its }: Reply,
+): Promise<symbol> {
   if (isFresh(request, its.validators)) return notModified(request, h, its);
   await writeBody(request.raw, { body, ...its });
   return h.abandon;
@@ -125,7 +129,7 @@ function lengthOf(pieces: readonly Buffer[]): number {
   return length;
 }
 
-/** Ends a response with pieces of its body, which go out in one write. */
+/** Ends a response with the pieces of its body in one write. */
 function endWith(res: ServerResponse, pieces: readonly Buffer[]): void {
   const last = pieces.length - 1;
   if (last === 0) return void res.end(pieces[0]);
@@ -135,9 +139,9 @@ function endWith(res: ServerResponse, pieces: readonly Buffer[]): void {
   res.uncork();
 }
 
-/** The header fields of an answer, names and values by turns: those of every answer, then its own. */
-export function fieldsOf({ version, validators, fields = [] }: Answer): string[] {
-  // biome-ignore format: a name and its value to a line
+/** Returns the header fields of a response, names and values in turn: common fields first. */
+export function fieldsOf({ version, validators, fields = [] }: VersionedResponse): string[] {
+  // biome-ignore format: one name and value per line
   return [
     'medref-version', String(version.version),
     'last-modified', validators.lastModified,
@@ -149,44 +153,44 @@ export function fieldsOf({ version, validators, fields = [] }: Answer): string[]
   ];
 }
 
-/** Whether a client takes gzip, and would not rather have the text. */
+/** Returns whether a client accepts gzip and does not prefer the plain text. */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false;
   if (acceptEncoding === 'gzip') return true;
   try {
     return Accept.encoding(acceptEncoding, ['gzip', 'identity']) === 'gzip';
   } catch (error) {
-    if (Boom.isBoom(error)) return false; // A malformed field is as good as none.
+    if (Boom.isBoom(error)) return false; // A malformed field counts as absent.
     throw error;
   }
 }
 
-/** What a response says of its body. */
+/** The validators of a response. */
 export interface Validators {
-  /** Weak entity tag, with its `W/`. */
+  /** Weak entity tag, including `W/`. */
   readonly etag: string;
   /** HTTP date. */
   readonly lastModified: string;
-  /** `false` where the answer may be another one at the same date. */
-  readonly isToldByDate?: boolean;
+  /** `false` if responses with the same date can differ. */
+  readonly isExactByDate?: boolean;
 }
 
-/** The request's conditions. */
+/** The conditions of a request. */
 export interface Conditions {
   readonly ifNoneMatch: string | undefined;
   readonly ifModifiedSince: string | undefined;
 }
 
 /**
- * Whether the answer is 304. `If-None-Match` (a list, `W/` or not, or `*`) goes before `If-Modified-Since`,
- * which must be the identical date: an older or later one proves nothing where versions can be rolled back.
+ * Returns whether the response is 304. `If-None-Match` (a list, `W/` or not, or `*`) takes precedence over `If-Modified-Since`,
+ * which must equal the date: after a rollback, an earlier or later date proves nothing.
  */
 export function isNotModified(
   { ifNoneMatch, ifModifiedSince }: Conditions,
-  { etag, lastModified, isToldByDate = true }: Validators,
+  { etag, lastModified, isExactByDate = true }: Validators,
 ): boolean {
   if (ifNoneMatch !== undefined) return matches(ifNoneMatch, etag);
-  return isToldByDate && ifModifiedSince !== undefined && ifModifiedSince.trim() === lastModified;
+  return isExactByDate && ifModifiedSince !== undefined && ifModifiedSince.trim() === lastModified;
 }
 
 /** Weak comparison (RFC 9110, section 8.8.3.2). */
@@ -202,15 +206,15 @@ function opaque(tag: string): string {
 
 const compress: (bytes: Buffer) => Promise<Buffer> = promisify(gzip);
 
-/** Bytes, their media type, and header fields besides. */
+/** Bytes with their media type and further header fields. */
 export interface FixedBody {
   readonly type: string;
   readonly bytes: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Makes a handler that answers with these bytes, or with 304 where the client holds them. */
-export function fixedAnswer({ type, bytes, headers = {} }: FixedBody) {
+/** Returns a handler that responds with these bytes, or with 304 if the client has them. */
+export function fixedResponse({ type, bytes, headers = {} }: FixedBody) {
   const etag = `W/"${createHash('sha256').update(bytes).digest('base64url')}"`;
   const fields = {
     ...{ etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding' },

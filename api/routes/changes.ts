@@ -1,4 +1,4 @@
-// GET /{collection}/changes?since=N: what changed since version N, by id; with wait=, as soon as something is published.
+// GET /{collection}/changes?since=N: the changes since version N by id; with `wait`, after the next publication.
 
 import Boom from '@hapi/boom';
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
@@ -6,23 +6,30 @@ import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { withTimeout } from '../../shared/time.ts';
 import { type KnownKeys, keyOf, unauthorized } from '../auth.ts';
-import { answerWithinMs, type TracedResponse } from '../http.ts';
+import { respondWithinMs, type TracedResponse } from '../http.ts';
 import { baseUrlOf } from '../proxy.ts';
 import { changeParameters, maxWait, type PageRequest, pageOf, queryReader } from '../query.ts';
 import type { ChangeRange, ReadModel } from '../read/read-model.ts';
 import type { ReadTarget } from '../read/versions.ts';
 import { listBody, sharedBody } from '../reply/body.ts';
 import { changeElement, digestFields, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
-import { type Answer, answer, isFresh, notModified, type Reply, validatorsOf } from '../reply/reply.ts';
+import {
+  isFresh,
+  notModified,
+  type Reply,
+  sendReply,
+  type VersionedResponse,
+  validatorsOf,
+} from '../reply/reply.ts';
 
-/** What is asked for, but for the version that it ends at. */
+/** The parameters of a request, except the version at which the changes end. */
 interface ChangesAsked extends PageRequest {
-  /** Of the route, as links name it. */
+  /** The route's address in links. */
   readonly address: string;
   readonly since: number;
 }
 
-/** What the route answers by. */
+/** The options of the route. */
 export interface ChangesOptions {
   readonly readModel: ReadModel;
   readonly apiKeys: KnownKeys;
@@ -36,14 +43,14 @@ export function changesRoute(
   const { name } = served.collection;
   const readQuery = queryReader(changeParameters);
   const shared = new SharedWork<Reply>();
-  /** Made once for all who ask for the same at once: a publication has thousands ask. */
+  /** Computed once for identical requests at the same time: thousands follow a publication. */
   const make = (asked: ChangesAsked, target: ReadTarget): Promise<Reply> => {
     const { address, since, page, perPage } = asked;
     const name = JSON.stringify([target.version.version, target.pin, address, since, page, perPage]);
     return shared.get(name, async () => {
       const found = await readModel.changes(target, spanOf(asked), () => false);
-      if ('fresh' in found) throw new Error('No client was said to hold the answer.');
-      const { body, ...its } = answerOf(asked, found);
+      if ('fresh' in found) throw new Error('changes() returned a cached response, but no client has one.');
+      const { body, ...its } = replyOf(asked, found);
       const made = sharedBody(body());
       return { ...its, body: () => made };
     });
@@ -52,12 +59,12 @@ export function changesRoute(
     since: number,
     { wait, pin }: Readonly<Record<'wait' | 'pin', number | undefined>>,
   ) => {
-    // Nothing can be published up to a version that is already.
+    // With `version`, waiting is useless: that version is already published.
     if (wait === undefined || pin !== undefined) return false;
-    // If Redis is unavailable, the read says so at once.
+    // If Redis is unavailable, the read fails at once.
     return apiKeys.isConfirmed && (await readModel.isLatest(served, since));
   };
-  /** Waits for a publication. @returns whether the client still waits for the response */
+  /** Waits for a publication. @returns whether the client is still connected */
   const waitFor = async ({ raw }: Request, since: number, seconds: number): Promise<boolean> => {
     const res = raw.res as TracedResponse;
     const from = performance.now();
@@ -79,30 +86,28 @@ export function changesRoute(
   ) => {
     const target = await readModel.target(served, pin);
     const isFreshAt = (version: Version) => isFresh(request, validatorsAt(version, asked));
-    if (!isFreshAt(target.version)) return answer(request, h, await make(asked, target));
-    // Nothing is joined for a client that has it already.
+    if (!isFreshAt(target.version)) return sendReply(request, h, await make(asked, target));
+    // A client that already has the response needs no join.
     const found = await readModel.changes(target, spanOf(asked), isFreshAt);
     if ('fresh' in found) return notModified(request, h, headOf(asked, found.fresh));
-    return answer(request, h, answerOf(asked, found));
+    return sendReply(request, h, replyOf(asked, found));
   };
   return {
     method: 'GET',
     path: `/${name}/changes`,
-    // hapi counts the time of the wait, too.
-    options: { timeout: { server: maxWait * 1_000 + 2 * answerWithinMs } },
+    // hapi's timeout includes the wait.
+    options: { timeout: { server: maxWait * 1_000 + 2 * respondWithinMs } },
     handler: async (request, h) => {
       const { values } = readQuery(request.raw.req.url ?? '');
       const { since, wait, version: pin } = values;
       if (pin !== undefined && since > pin)
-        throw Boom.badRequest(
-          `The version since=${since} is later than version=${pin}, where the changes are to end.`,
-        );
+        throw Boom.badRequest(`since=${since} is later than version=${pin}; the changes end at "version".`);
       const asked = { address: addressOf(request, name, baseUrl), since, ...pageOf(values) };
       if (await isToWait(since, { wait, pin })) {
         if (!(await waitFor(request, since, Number(wait)))) return h.abandon;
-        if (!keyOf(request, apiKeys)) throw unauthorized(); // It may be revoked by now.
+        if (!keyOf(request, apiKeys)) throw unauthorized(); // The key may have been revoked meanwhile.
       }
-      return withTimeout(respond(request, h, asked, pin), answerWithinMs);
+      return withTimeout(respond(request, h, asked, pin), respondWithinMs);
     },
   };
 }
@@ -119,14 +124,14 @@ function validatorsAt(version: Version, { address, since, page, perPage }: Chang
   return validatorsOf(version, ['changes', address, since, version.version, page, perPage]);
 }
 
-function headOf(asked: ChangesAsked, version: Version): Answer {
+function headOf(asked: ChangesAsked, version: Version): VersionedResponse {
   return { version, validators: validatorsAt(version, asked), fields: digestFields(version) };
 }
 
-function answerOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): Reply {
+function replyOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): Reply {
   const { address, since } = asked;
   const meta = pageMeta(totalCount, asked);
-  // Links end at the version this answer ends at, so that a walk along them sees one list, and waits for nothing.
+  // Links carry the version at which this response ends, so all pages belong to one list and do not wait.
   const links = pageLinks(address, meta, { since, version: version.version });
   return {
     ...headOf(asked, version),
@@ -134,11 +139,11 @@ function answerOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeR
   };
 }
 
-/** Shares work that is under way; nothing is remembered of what has ended. */
+/** Shares work in progress between callers; finished results are not kept. */
 export class SharedWork<Result> {
   readonly #underWay = new Map<string, Promise<Result>>();
 
-  /** What comes of the work of this name, which is begun unless it is under way. */
+  /** Returns the result of the work with this name, and starts it unless it is in progress. */
   get(name: string, begin: () => Promise<Result>): Promise<Result> {
     const underWay = this.#underWay.get(name);
     if (underWay) return underWay;

@@ -1,4 +1,4 @@
-// GET /health/live and /health/ready: whether the process runs, and whether it can answer; without a key.
+// GET /health/live and /health/ready: whether the process runs, and whether it can serve data; without a key.
 
 import type { ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
@@ -8,18 +8,18 @@ import type { ReadModel } from '../read/read-model.ts';
 import { NoVersionError } from '../read/versions.ts';
 import { jsonResponse, singleEnvelope } from '../reply/envelope.ts';
 
-/** What is known of Redis. */
+/** The state of Redis. */
 interface RedisHealth {
   /** Why Redis is unavailable, as a sentence; `null` while it is up. */
-  readonly whyAway: () => string | null;
-  /** What is wrong with how it is set up, as sentences. */
+  readonly whyUnavailable: () => string | null;
+  /** Problems of its settings, as sentences. */
   readonly setupWarnings: () => readonly string[];
 }
 
 export function healthRoutes(
   collections: readonly ServedCollection[],
   readModel: ReadModel,
-  { whyAway, setupWarnings }: RedisHealth,
+  { whyUnavailable, setupWarnings }: RedisHealth,
 ): ServerRoute[] {
   return [
     {
@@ -34,12 +34,12 @@ export function healthRoutes(
       options: { auth: false },
       handler: async (_request, h) => {
         const live = await readModel.liveVersions(collections).catch((error: unknown) => {
-          const reason = whyAway() ?? (refusalKind(error) && plainReason(error as Error));
+          const reason = whyUnavailable() ?? (refusalKind(error) && plainReason(error as Error));
           throw reason === null ? error : new NotReadyError(`Not ready: ${reason}`, error);
         });
         if ([...live.values()].every((version) => version === null)) {
           const names = [...live.keys()].join(', ');
-          throw new NoVersionError(`Not ready: nothing has been published yet of: ${names}.`);
+          throw new NoVersionError(`Not ready: no version has been published yet of ${names}.`);
         }
         const versions = Object.fromEntries([...live].map(([name, it]) => [name, it?.version ?? null]));
         return healthy(h, { status: 'ready', versions, warnings: setupWarnings() });

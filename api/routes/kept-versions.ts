@@ -1,4 +1,4 @@
-// GET /{collection}/versions: the versions that are kept, the latest first.
+// GET /{collection}/versions: the kept versions, newest first.
 
 import type { ServerRoute } from '@hapi/hapi';
 import type { ServedCollection } from '../../shared/collections/define.ts';
@@ -8,7 +8,7 @@ import { pageOf, paging, queryReader } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { listBody } from '../reply/body.ts';
 import { digestFields, digestsOf, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
-import { answer, validatorsOf } from '../reply/reply.ts';
+import { sendReply, validatorsOf } from '../reply/reply.ts';
 
 export function versionsRoute(
   served: ServedCollection,
@@ -25,7 +25,7 @@ export function versionsRoute(
       const { version: live } = await readModel.target(served, undefined);
       const kept = await readModel.keptVersions(served);
       const address = `${baseUrlOf(request, baseUrl)}/${name}/versions`;
-      // Of what is published and let go meanwhile, this is one view: the latest that is kept is live.
+      // Versions can be published and deleted meanwhile. This is one consistent view: its newest version is live.
       const [latest = live] = kept;
       const meta = pageMeta(kept.length, asked);
       const from = (asked.page - 1) * asked.perPage;
@@ -33,10 +33,10 @@ export function versionsRoute(
       const records = page.map((version) => element(version, version === latest));
       const variant = ['versions', address, asked.page, asked.perPage, kept.length, ...records.map(String)];
       const validators = validatorsOf(latest, variant);
-      return answer(request, h, {
+      return sendReply(request, h, {
         version: latest,
-        // Versions are let go also while the live one stays.
-        validators: { ...validators, isToldByDate: false },
+        // Versions are also deleted without a publication, so the date alone does not identify the list.
+        validators: { ...validators, isExactByDate: false },
         fields: digestFields(latest),
         body: () => listBody(listStart, { records }, listEnd(pageLinks(address, meta, {}), meta)),
       });

@@ -1,4 +1,4 @@
-// GET /{collection}: a page of a list, of what a search finds in it, or of its records with some ids.
+// GET /{collection}: a page of the list, of search results, or of the records with given ids.
 
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { Logger } from 'pino';
@@ -17,8 +17,8 @@ import {
 import type { ReadModel } from '../read/read-model.ts';
 import { listBody } from '../reply/body.ts';
 import { digestFields, listEnd, listStart, pageLinks, pageMeta } from '../reply/envelope.ts';
-import { answerLines, prefersNdjson } from '../reply/ndjson.ts';
-import { answer, isFresh, notModified, validatorsOf } from '../reply/reply.ts';
+import { prefersNdjson, sendLines } from '../reply/ndjson.ts';
+import { isFresh, notModified, sendReply, validatorsOf } from '../reply/reply.ts';
 
 export function listRoute(
   served: ServedCollection,
@@ -39,7 +39,7 @@ export function listRoute(
     if (isFresh(request, fresh.validators)) return notModified(request, h, fresh);
     const { version, lines } = await readModel.lines(target);
     const validators = validatorsOf(version, variant);
-    return answerLines(request, h, { version, validators, lines, logger });
+    return sendLines(request, h, { version, validators, lines, logger });
   };
   return {
     method: 'GET',
@@ -70,9 +70,9 @@ export function listRoute(
       const totalCount = 'totalCount' in found ? found.totalCount : version.totalCount;
       const part = 'records' in found ? found : found.part;
       const meta = pageMeta(totalCount, asked);
-      return answer(request, h, {
+      return sendReply(request, h, {
         version,
-        // Of another version than a moment ago, where that one has vanished meanwhile.
+        // The version can differ from the first one if that one expired meanwhile.
         validators: version === target.version ? validators : validatorsOf(version, variant),
         body: () => listBody(listStart, part, listEnd(pageLinks(address, meta, others), meta)),
       });

@@ -1,4 +1,4 @@
-// 405 for any other method than GET and HEAD on the paths that exist, 404 for any on all others.
+// 405 for methods other than GET and HEAD on existing paths, and 404 on all other paths.
 
 import Boom from '@hapi/boom';
 import type { Plugin, Server, ServerRoute } from '@hapi/hapi';
@@ -18,7 +18,7 @@ export const readOnlyRoutes: Plugin<{ routes: readonly ServerRoute[] }> = {
         },
         handler: (request) => {
           const error = Boom.methodNotAllowed(
-            `${request.method.toUpperCase()} is not possible here; GET and HEAD are.`,
+            `${request.method.toUpperCase()} is not allowed; use GET or HEAD.`,
           );
           error.output.headers['Allow'] = 'GET, HEAD';
           throw error;
@@ -40,7 +40,7 @@ function authOf({ options }: ServerRoute) {
   return typeof options === 'object' && options.auth === false ? { auth: false as const } : {};
 }
 
-/** What a route takes of a body. */
+/** How routes treat a request body: they do not read it. */
 export const unreadBody = {
   parse: false,
   output: 'stream',

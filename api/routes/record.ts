@@ -7,7 +7,7 @@ import { pin, queryReader, quoted, readId } from '../query.ts';
 import type { ReadModel } from '../read/read-model.ts';
 import { plainBody } from '../reply/body.ts';
 import { singleEnvelope } from '../reply/envelope.ts';
-import { answer, validatorsOf } from '../reply/reply.ts';
+import { sendReply, validatorsOf } from '../reply/reply.ts';
 
 export function recordRoute(served: ServedCollection, readModel: ReadModel): ServerRoute {
   const { name } = served.collection;
@@ -19,8 +19,8 @@ export function recordRoute(served: ServedCollection, readModel: ReadModel): Ser
       const id = readId(request.params['id'] as string);
       const { values } = readQuery(request.raw.req.url ?? '');
       const { version, record } = await readModel.byId(await readModel.target(served, values.version), id);
-      if (!record) throw Boom.notFound(`There is no record with the id ${quoted(id)} among the ${name}.`);
-      return answer(request, h, {
+      if (!record) throw Boom.notFound(`No record of ${name} has the id ${quoted(id)}.`);
+      return sendReply(request, h, {
         version,
         validators: validatorsOf(version, ['record', name, id]),
         body: () => plainBody(singleEnvelope(record)),

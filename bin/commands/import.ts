@@ -1,4 +1,4 @@
-// medref import: imports collections now, one after the other.
+// medref import: imports collections now, one after another.
 
 import type { Logger } from 'pino';
 import type { Settings, UpstreamSettings } from '../../config/settings.ts';
@@ -30,13 +30,13 @@ export async function importCommand(
   const { settings } = context;
   const chosen = chooseCollections(settings, names);
   const logger = createLogger(context).child({ by: operator() });
-  logger.info({ collections: chosen.map(({ name }) => name), force, dryRun }, 'An import by hand begins.');
+  logger.info({ collections: chosen.map(({ name }) => name), force, dryRun }, 'Manual import started.');
   const webhook = createWebhook(settings, logger);
   const signal = context.stopSignal();
   const reports: ImportReport[] = [];
   const ended = (report: ImportReport) => {
     reports.push(report);
-    if (!dryRun) webhook.tell(report);
+    if (!dryRun) webhook.notify(report);
   };
   try {
     const warnings = await importAll(context, chosen, { logger, signal, force, dryRun, ended });
@@ -50,7 +50,7 @@ export async function importCommand(
   }
 }
 
-/** Imports collections one after the other. @returns warnings about Redis */
+/** Imports collections one after another. @returns warnings about Redis */
 async function importAll(
   context: CommandContext,
   chosen: readonly Collection[],
@@ -73,7 +73,7 @@ async function importAll(
     const isOfRedis =
       error instanceof RedisUnavailableError || isRedisUnavailable(error) || refusalKind(error);
     if (!isOfRedis) throw error;
-    // Without Redis every import fails, and is reported like any other that failed.
+    // Without Redis every import fails, and the report has the reason.
     const reason = plainReason(error as Error);
     for (const { name } of chosen) ended(startReport(name).end('failed', { reason }));
     return [];
@@ -82,7 +82,7 @@ async function importAll(
   }
 }
 
-/** How one collection is imported. */
+/** The options of one import. */
 export interface ImportOneOptions {
   readonly redis: Redis;
   readonly logger: Logger;
@@ -92,7 +92,7 @@ export interface ImportOneOptions {
   readonly scheduled?: boolean;
 }
 
-/** Imports one collection that has a URL, at a lower priority, and shows and logs how it goes. */
+/** Imports one collection that has a URL at low priority, with progress and log lines. */
 export async function importOne(
   { settings, stderr, lowerPriority }: CommandContext,
   collection: Collection,
@@ -114,18 +114,18 @@ function chooseCollections(settings: Settings, names: readonly string[]): Collec
     const chosen = [...new Set(names)].map((name) => importedCollectionNamed(name, 'import'));
     for (const { name } of chosen) {
       if (!settings.upstreams.has(name))
-        throw new UsageError(`${urlSetting(name)} is not set, so ${name} cannot be imported.`);
+        throw new UsageError(`${urlSetting(name)} is not set. Set it to import ${name}.`);
     }
     return chosen;
   }
   const chosen = importedCollections.filter(({ name }) => settings.upstreams.has(name));
   if (chosen.length > 0) return chosen;
   throw new UsageError(
-    `There is nothing to import: set ${importedCollections.map(({ name }) => urlSetting(name)).join(' or ')}.`,
+    `Nothing to import: set ${importedCollections.map(({ name }) => urlSetting(name)).join(' or ')}.`,
   );
 }
 
-/** Returns the first that applies of failed, refused, locked, done. */
+/** Returns the exit code: failed, else refused, else locked, else done. */
 function exitCodeOf(reports: readonly ImportReport[]): number {
   const ended = (outcome: ImportOutcome) => reports.some((report) => report.outcome === outcome);
   if (ended('failed')) return exitCodes.failed;
@@ -135,7 +135,7 @@ function exitCodeOf(reports: readonly ImportReport[]): number {
   return exitCodes.done;
 }
 
-/** Returns a report as lines for people: the outcome, the numbers, the reason, warnings and what to do next. */
+/** Returns a report as text: outcome, counts, reason, warnings, and next commands. */
 function importText(report: ImportReport): string {
   const { collection, outcome, version, previousVersion, reason, warnings } = report;
   const { read, rejected, added, changed, removed } = report;
@@ -153,10 +153,7 @@ function importText(report: ImportReport): string {
   const hasDiff = outcome === 'published' || outcome === 'dry-run' || outcome === 'rolled-back';
   const diff = hasDiff ? ` · +${count(added)} ~${count(changed)} −${count(removed)}` : '';
   const numbers = read > 0 ? [`read ${count(read)} · rejected ${count(rejected)}${diff}`] : [];
-  const next =
-    rejected > 0 && outcome !== 'dry-run'
-      ? [`"medref rejects ${collection}" shows the rejected records`]
-      : [];
+  const next = rejected > 0 && outcome !== 'dry-run' ? [`"medref rejects ${collection}" shows them`] : [];
   const details = [
     ...(reason === null ? [] : [reason]),
     ...numbers,

@@ -17,7 +17,7 @@ import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print, printSafely, table } from '../output.ts';
 import { createLogger, operator, withRedis } from '../session.ts';
 
-/** How long a rotated key still works by default, in seconds. */
+/** How long a rotated key works by default, in seconds. */
 const defaultOverlapS = 86_400;
 
 /** The properties of a new key. */
@@ -46,14 +46,14 @@ export async function createKey(
       await printKey(context, made, { json: json === true, title });
     } catch (error) {
       await revokeApiKey(redis, keyPrefix, id);
-      log(context, { id, client }, 'A key was revoked, since it could not be written.');
-      throw new Error(`The key could not be written, so it was revoked: ${(error as Error).message}.`);
+      log(context, { id, client }, 'Revoked a new key, because it could not be printed.');
+      throw new Error(`The key could not be printed and was revoked: ${(error as Error).message}.`);
     }
     return exitCodes.done;
   });
 }
 
-/** Prints all keys, without the keys themselves. @returns the exit code */
+/** Prints all keys without their secrets. @returns the exit code */
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
   return withKeys(context, async (redis) => {
     const { keyPrefix, defaultRate } = context.settings;
@@ -86,7 +86,7 @@ export async function revokeKey(
   });
 }
 
-/** Creates a key that replaces another one, and prints it once. If it cannot, it undoes the rotation. @returns the exit code */
+/** Replaces a key and prints the new one once. If it cannot print the key, it undoes the rotation. @returns the exit code */
 export async function rotateKey(
   context: CommandContext,
   id: string,
@@ -106,16 +106,16 @@ export async function rotateKey(
       await printKey(context, made, { json: json === true, title });
     } catch (error) {
       await rotation.undo();
-      log(context, facts, 'The rotation was undone, since the new key could not be written.');
+      log(context, facts, 'Undid a rotation, because the new key could not be printed.');
       throw new Error(
-        `The new key could not be written, so key ${id} stays as it was: ${(error as Error).message}.`,
+        `The new key could not be printed; key ${id} is unchanged: ${(error as Error).message}.`,
       );
     }
     return exitCodes.done;
   });
 }
 
-/** Runs a command on API keys, which not every Redis user may read. */
+/** Runs a command on API keys, which some Redis users may not read. */
 async function withKeys(
   { settings }: CommandContext,
   run: (redis: Redis) => Promise<number>,
@@ -129,13 +129,13 @@ async function withKeys(
   });
 }
 
-/** Logs what was done, and who did it. */
+/** Logs an action and its operator. */
 function log(context: CommandContext, facts: object, message: string): void {
   createLogger(context).info({ by: operator(), ...facts }, message);
 }
 
 function unknownKey(id: string): Error {
-  return new Error(`There is no key with the id ${JSON.stringify(id)}; "medref keys list" shows all.`);
+  return new Error(`No key has the id ${JSON.stringify(id)}. "medref keys list" shows all keys.`);
 }
 
 /** Waits until a change is on the disk of Redis: a crash must not bring a revoked key back. */
@@ -163,6 +163,6 @@ function keyRow(key: ListedApiKey, defaultRate = 'no limit'): string[] {
     rate ?? defaultRate,
     collections?.join(',') ?? 'all',
     lastUsedAt ?? 'never',
-    rotatedTo ? `to ${rotatedTo}, ${isStillUsed(key) ? 'still used' : 'not used since'}` : '',
+    rotatedTo ? `to ${rotatedTo}, ${isStillUsed(key) ? 'still used' : 'unused since'}` : '',
   ];
 }

@@ -1,4 +1,4 @@
-// medref schedule: imports on the schedule, at start if a collection has no live version, and if followed upstreams publish.
+// medref schedule: imports on the schedule, at start if a collection has no live version, and when a followed upstream publishes.
 
 import { mkdir, rmdir, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,15 +23,15 @@ import { type OutputOptions, print } from '../output.ts';
 import { aborted, createLogger } from '../session.ts';
 import { importOne } from './import.ts';
 
-/** How often the folder of the heartbeat gets a new time, in ms. */
+/** How often the heartbeat folder is touched, in ms. */
 const beatEveryMs = 10_000;
 
-/** How often a Redis that is unavailable is tried, in ms. */
+/** How often an unavailable Redis is tried, in ms. */
 const tryRedisEveryMs = 1_000;
 
 /**
- * Runs until it is asked to stop, and lets an import in progress end first. Starts even if Redis is unavailable.
- * @param waits shorter in tests, as are `pauses`
+ * Runs until SIGTERM, and finishes an import in progress. Starts even if Redis is unavailable.
+ * @param waits, pauses shorter in tests
  * @returns the exit code
  */
 export async function scheduleCommand(
@@ -43,7 +43,7 @@ export async function scheduleCommand(
   const { importCron: cron, importTimezone: timezone, keyPrefix, redisUrl } = settings;
   const collections = importedCollections.filter(({ name }) => settings.upstreams.has(name));
   if (collections.length === 0)
-    throw new UsageError('There is nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
+    throw new UsageError('Nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(context);
   const signal = context.stopSignal();
   const heartbeat = startHeartbeat(join(tmpdir(), `medref-schedule-${keyPrefix}`), logger);
@@ -67,12 +67,12 @@ export async function scheduleCommand(
       onLate: (due) =>
         logger.warn(
           { collection: name, due },
-          'A scheduled import begins late: this process or its machine stood still when it was due.',
+          'A scheduled import starts late: this process or its machine was suspended when it was due.',
         ),
       onSkipped: () =>
         logger.warn(
           { collection: name },
-          'A scheduled import is skipped: the one before is still in progress.',
+          'Skipped a scheduled import: the previous one is still in progress.',
         ),
       onRetry: (at, tryNumber) =>
         logger.warn({ collection: name, at, tryNumber }, 'A scheduled import failed; it will be retried.'),
@@ -114,7 +114,7 @@ export async function scheduleCommand(
   }
 }
 
-/** What scheduled imports work with. */
+/** What scheduled imports need. */
 interface DueImportsOptions {
   readonly connecting: Promise<Redis | null>;
   readonly logger: Logger;
@@ -122,12 +122,12 @@ interface DueImportsOptions {
   readonly webhook: Webhook;
 }
 
-/** Imports collections that are due, one at a time, unless another process does. */
+/** Imports due collections one at a time, unless another process imports them. */
 class DueImports {
   readonly #context: CommandContext;
   readonly #options: DueImportsOptions;
   #last: Promise<unknown> = Promise.resolve();
-  /** By collection: since when another process has had its lock, as the log says already. */
+  /** The time since when another process holds a collection's lock, as already logged. */
   readonly #lockedSince = new Map<string, string>();
 
   constructor(context: CommandContext, options: DueImportsOptions) {
@@ -135,7 +135,7 @@ class DueImports {
     this.#options = options;
   }
 
-  /** Imports a collection that is due since a time. Never rejects. */
+  /** Imports a collection that has been due since a time. Never rejects. */
   run(collection: Collection, due: Date): Promise<RunEnd> {
     const run = this.#last.then(async (): Promise<RunEnd> => {
       try {
@@ -144,9 +144,9 @@ class DueImports {
         const reason = plainReason(error as Error);
         this.#options.logger.error(
           { collection: collection.name, err: error, reason },
-          'A scheduled import could not begin.',
+          'A scheduled import could not start.',
         );
-        this.#options.webhook.tell(startReport(collection.name).end('failed', { reason }));
+        this.#options.webhook.notify(startReport(collection.name).end('failed', { reason }));
         return 'failed';
       }
     });
@@ -160,15 +160,12 @@ class DueImports {
     if (!redis || signal.aborted) return 'ended';
     const { name } = collection;
     const keys = collectionKeys(this.#context.settings.keyPrefix, collection);
-    // The lock before the history: an import leaves its report there before it releases the lock.
+    // Reads the lock before the history: an import stores its report before it releases the lock.
     const lock = await readLockHolder(redis, keys);
     if (lock) {
       const { holder, since } = lock;
       if (this.#lockedSince.get(name) !== since)
-        logger.info(
-          { collection: name, holder, since },
-          'It is due, and waits for another import of it to end.',
-        );
+        logger.info({ collection: name, holder, since }, 'An import is due; waiting for another one to end.');
       this.#lockedSince.set(name, since);
       return 'locked';
     }
@@ -177,17 +174,17 @@ class DueImports {
       const { outcome, endedAt } = ended;
       logger.info(
         { collection: name, due, outcome, endedAt },
-        'It was imported since it was due: nothing is done.',
+        'Already imported since the due time; skipped.',
       );
       return 'ended';
     }
     const report = await importOne(this.#context, collection, { redis, logger, signal, scheduled: true });
-    webhook.tell(report);
+    webhook.notify(report);
     return report.outcome === 'failed' || report.outcome === 'locked' ? report.outcome : 'ended';
   }
 }
 
-/** Returns the follower of an upstream; `null` for a file, which announces nothing. */
+/** Returns the follower of an upstream; `null` for a file, which has no announcements. */
 function followerOf(
   collection: string,
   upstream: UpstreamSettings,
@@ -206,7 +203,7 @@ function followerOf(
   },
 ): Follower | null {
   if (upstream.url.protocol === 'file:') {
-    logger.warn({ collection }, 'Upstream is a file, which cannot be followed: it is left to the schedule.');
+    logger.warn({ collection }, 'Upstream is a file and cannot be followed; only the schedule imports it.');
     return null;
   }
   return new Follower({
@@ -220,20 +217,20 @@ function followerOf(
       logger.info(
         { collection, upstreamVersion },
         upstreamVersion === null
-          ? 'Upstream does not know the version that was read last: an import begins.'
-          : 'Upstream has published: an import begins.',
+          ? 'Upstream does not know the last imported version; importing.'
+          : 'Upstream has published; importing.',
       ),
     onServiceError: (reason, isLeftToSchedule) =>
       logger.warn(
         { collection, reason },
         isLeftToSchedule
-          ? 'Upstream cannot be followed: it is left to the schedule.'
-          : 'Upstream cannot be asked for publications; it is asked again.',
+          ? 'Upstream cannot be followed; only the schedule imports it.'
+          : 'Cannot follow upstream; retrying.',
       ),
   });
 }
 
-/** Returns whether a collection has a live version; not if its pointer is damaged, which an import reports or repairs. */
+/** Returns whether a collection has a live version. A damaged pointer counts: the import reports or repairs it. */
 async function hasLive(redis: Redis, keys: CollectionKeys): Promise<boolean> {
   try {
     return (await readLiveVersion(redis, keys)) !== null;
@@ -244,9 +241,9 @@ async function hasLive(redis: Redis, keys: CollectionKeys): Promise<boolean> {
 }
 
 /**
- * Connects as soon as Redis is available: a machine may start both at once.
- * @returns `null` if it was asked to stop before
- * @throws RedisUnavailableError if Redis refuses
+ * Connects as soon as Redis is available: both may start at the same time.
+ * @returns `null` if a signal stopped the wait
+ * @throws RedisUnavailableError if Redis refuses the connection
  */
 async function connectWhenAvailable(url: string, logger: Logger, signal: AbortSignal): Promise<Redis | null> {
   for (let logged: string | undefined; !signal.aborted; ) {
@@ -268,8 +265,8 @@ function isRefusal(cause: unknown): boolean {
 }
 
 /**
- * Renews the time of a folder while the event loop runs, so that the health check of a container notices a process that
- * hangs: the schedule listens on no port.
+ * Touches a folder while the event loop runs, so that a container's health check notices a hanging process: the schedule
+ * listens on no port.
  */
 function startHeartbeat(folder: string, logger: Logger): { stop(): Promise<void> } {
   let hasFailed = false;

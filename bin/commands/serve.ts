@@ -28,7 +28,7 @@ import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
 import { aborted, createLogger } from '../session.ts';
 
-/** Serves until it is asked to stop. Starts even if Redis is unavailable. @returns the exit code */
+/** Serves until SIGTERM. Starts even if Redis is unavailable. @returns the exit code */
 export async function serveCommand(context: CommandContext, options: OutputOptions): Promise<number> {
   const logger = createLogger(context);
   const watchers = { logger, metrics: createMetrics(), serviceErrors: new ServiceErrorLog(logger) };
@@ -102,17 +102,17 @@ async function serveAsWorker(context: CommandContext, watchers: Watchers) {
 }
 
 function tellAddress(context: CommandContext, address: string, options: OutputOptions): void {
-  print(context, { address }, options, () => `The API answers at ${address}`);
+  print(context, { address }, options, () => `The API listens at ${address}`);
 }
 
-/** What the admin listener shows. */
+/** What the admin listener needs. */
 interface AdminNeeds {
   readonly reads: Reads;
   readonly watchers: Watchers;
   readonly scraped: ScrapedMetrics;
 }
 
-/** Starts the admin listener. @returns `null` if it cannot listen: the API serves all the same */
+/** Starts the admin listener. @returns `null` if it cannot listen; the API serves anyway */
 async function startAdmin(
   { settings }: CommandContext,
   { reads, watchers, scraped }: AdminNeeds,
@@ -129,13 +129,13 @@ async function startAdmin(
     await admin.start();
     logger.info(
       { address: addressOf(admin.listener.address() as AddressInfo) },
-      'The admin listener answers.',
+      'The admin listener is ready.',
     );
     return admin;
   } catch (error) {
     const reason = (error as Error).message;
     logger.error(
-      `Cannot listen on ${host}:${port}, so there are no metrics and no dashboard: ${reason}. Set ADMIN_HOST or ADMIN_PORT.`,
+      `Cannot listen on ${host}:${port}: ${reason}. Metrics and dashboard are unavailable. Set ADMIN_HOST or ADMIN_PORT.`,
     );
     return null;
   }

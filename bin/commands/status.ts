@@ -18,7 +18,7 @@ import { withRedis } from '../session.ts';
 const none = '-';
 
 /**
- * Prints the state of every collection, and what is odd about the settings and Redis.
+ * Prints the state of every collection, and warnings about the settings and Redis.
  * @returns the exit code: 1 if the last successful upstream check is older than `maxAge`, in seconds
  */
 export async function statusCommand(
@@ -73,13 +73,13 @@ function overview(collections: readonly CollectionStatus[]): string {
   );
 }
 
-/** Returns how long ago a time of ISO 8601 is. */
+/** Returns the time since a time of ISO 8601. */
 function timeSince(time: string): string {
   const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1_000);
   return seconds < 1 ? 'now' : `${age(seconds)} ago`;
 }
 
-/** Returns what is no problem, but good to know. */
+/** Returns facts that are no problem. */
 function notes({ collection, derivedFrom, live, lock }: CollectionStatus): string[] {
   if (derivedFrom !== null) return [];
   return [
@@ -88,7 +88,7 @@ function notes({ collection, derivedFrom, live, lock }: CollectionStatus): strin
   ].map((sentence) => wrapped(escapeControls(sentence), '  ', ''));
 }
 
-/** Returns a paragraph for each problem: a sentence, and the commands below it. */
+/** Returns a paragraph for each problem: a sentence with its commands. */
 function problems({ collection, advice }: CollectionStatus, paint: Paint): string[] {
   return advice.map(({ problem, run }) => {
     const sentence = wrapped(escapeControls(`${collection}: ${problem}`), '  ', '');
@@ -97,7 +97,7 @@ function problems({ collection, advice }: CollectionStatus, paint: Paint): strin
   });
 }
 
-/** Returns a table of the last imports, if there are any. */
+/** Returns a table of the last imports, if any. */
 function imports({ collection, derivedFrom, lastImports }: CollectionStatus): string[] {
   if (derivedFrom !== null || lastImports.length === 0) return [];
   return [
@@ -115,7 +115,7 @@ function imports({ collection, derivedFrom, lastImports }: CollectionStatus): st
   ];
 }
 
-/** Prints the rejects of a collection's last import. @returns the exit code */
+/** Prints the rejects of the last import. @returns the exit code */
 export async function rejectsCommand(
   context: CommandContext,
   name: string,
@@ -129,7 +129,7 @@ export async function rejectsCommand(
 }
 
 function describe(name: string, { total, endedAt, rejects }: LastRejects): string {
-  if (endedAt === null) return `No import of ${name} has read anything yet.`;
+  if (endedAt === null) return `No import of ${name} has read records yet.`;
   const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
   const lines = rejects.map(({ position, path, reason, raw }) => `${position}: ${path} ${reason}: ${raw}`);
   return [

@@ -1,4 +1,4 @@
-// medref verify: checks all that is stored against its checksums; --repair rebuilds what intact records allow.
+// medref verify: checks all stored data against its checksums; --repair rebuilds it from intact records.
 
 import { isDamaged, repair, type Verification, verify } from '../../importer/verify.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -11,12 +11,12 @@ import { type CommandContext, exitCodes, LockedError } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
 import { withRedis } from '../session.ts';
 
-/** What is damaged: keys that say which versions there are, the content of some versions, or the change set of one. */
+/** A damage: of bookkeeping keys, of the content of some versions, or of a change set. */
 interface Damage {
   readonly what: 'keys' | 'content' | 'changes';
   readonly versions: readonly number[];
   readonly damage: readonly string[];
-  /** Whether it was rebuilt; always `false` without --repair. */
+  /** Whether it was rebuilt; `false` without --repair. */
   readonly repaired: boolean;
 }
 
@@ -25,11 +25,11 @@ interface VerifiedCollection {
   readonly versions: readonly number[];
   readonly records: number;
   readonly damaged: readonly Damage[];
-  /** What a repair did, as sentences. */
+  /** The actions of a repair, as sentences. */
   readonly done: readonly string[];
 }
 
-/** Verifies collections, and repairs them if asked to. @returns the exit code: 1 if something stays damaged */
+/** Verifies collections, and repairs them on request. @returns the exit code: 1 if damage remains */
 export async function verifyCommand(
   context: CommandContext,
   names: readonly string[],
@@ -62,7 +62,7 @@ async function verifyOne(
   return { ...summary(collection, found), damaged: damageIn(found, () => false), done: [] };
 }
 
-/** Repairs a collection. @returns LockedError if another import has the lock */
+/** Repairs a collection. @returns LockedError if another process has the lock */
 async function repairOne(
   redis: Redis,
   keyPrefix: string,
@@ -72,7 +72,7 @@ async function repairOne(
   if ('lock' in result) {
     const { holder, since } = result.lock;
     return new LockedError(
-      `The lock of ${collection.name} is held by ${holder} since ${since}. Run it again later.`,
+      `${holder} has held the lock of ${collection.name} since ${since}. Run the command again later.`,
     );
   }
   const left = new Set(damageIn(result.left, () => false).map(nameOf));

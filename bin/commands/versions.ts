@@ -56,7 +56,7 @@ export async function versionsCommand(
   return exitCodes.done;
 }
 
-/** Publishes the content of a kept version again. @returns the exit code */
+/** Publishes the content of an earlier version again. @returns the exit code */
 export async function rollbackCommand(
   context: CommandContext,
   name: string,
@@ -75,9 +75,7 @@ export async function rollbackCommand(
   if (result.outcome === 'locked') {
     logger.info({ outcome }, 'The rollback has ended.');
     const { holder, since } = result.lock;
-    throw new LockedError(
-      `The lock of ${name} is held by ${holder} since ${since}. Try again when it has ended.`,
-    );
+    throw new LockedError(`${holder} has held the lock of ${name} since ${since}. Try again later.`);
   }
   if (result.outcome === 'unchanged') {
     const { version } = result;
@@ -86,7 +84,7 @@ export async function rollbackCommand(
       context,
       { collection: name, outcome, version },
       options,
-      () => `${name}: version ${version} is live and has that content already; nothing was done`,
+      () => `${name}: version ${version} is live and already has that content; nothing was done`,
     );
     return exitCodes.done;
   }
@@ -95,7 +93,7 @@ export async function rollbackCommand(
   logger.info({ outcome, version, previousVersion, contentOf }, 'The rollback has ended.');
   for (const warning of warnings) logger.warn(warning);
   const webhook = createWebhook(settings, logger);
-  if (!dryRun) webhook.tell(report);
+  if (!dryRun) webhook.notify(report);
   const versions = { version, contentOf, previousVersion };
   const counts = { previousTotalCount, totalCount, added, changed, removed };
   print(context, { collection: name, outcome, ...versions, ...counts }, options, () =>
@@ -105,7 +103,7 @@ export async function rollbackCommand(
   return exitCodes.done;
 }
 
-/** Returns from what to what it went, what changed, and how the pause ends, as lines for people. */
+/** Returns both versions, the changes, and how to resume imports, as text. */
 function rollbackText(
   name: string,
   { report, contentOf, totalCount, previousTotalCount }: RolledBack,
@@ -133,14 +131,14 @@ export async function resumeCommand(
 ): Promise<number> {
   const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'resume'));
   const wasPaused = await withRedis(context.settings, (redis) => liftHold(redis, keys));
-  createLogger(context).info({ by: operator(), collection: name, wasPaused }, 'The schedule was resumed.');
+  createLogger(context).info({ by: operator(), collection: name, wasPaused }, 'Scheduled imports resumed.');
   print(context, { collection: name, wasPaused }, options, () =>
     wasPaused ? `${name}: scheduled imports are resumed` : `${name}: scheduled imports were not paused`,
   );
   return exitCodes.done;
 }
 
-/** Prints the difference as it is found, however large it is. @returns the exit code */
+/** Prints the differences as they are found, in bounded memory. @returns the exit code */
 export async function diffCommand(
   context: CommandContext,
   name: string,
@@ -163,7 +161,7 @@ interface Compared {
   readonly to: Version;
 }
 
-/** Returns the versions to compare: by default the live one, and the one kept before it. */
+/** Returns the versions to compare: by default the live one, and the one before it. */
 async function chooseVersions(
   redis: Redis,
   keys: CollectionKeys,
@@ -175,15 +173,15 @@ async function chooseVersions(
     const found = kept.find(({ version }) => version === number);
     const its = found && versionOf(asked.served, found);
     if (its) return its;
-    throw new Error(`Version ${number} of ${asked.name} is not kept; these are: ${numbers}.`);
+    throw new Error(`Version ${number} of ${asked.name} is not kept. Kept versions: ${numbers}.`);
   };
-  if (!live) throw new Error(`Nothing of ${asked.name} is live, so there is nothing to compare.`);
+  if (!live) throw new Error(`${asked.name} has no live version to compare.`);
   const to = keptVersion(asked.to ?? live.version);
   if (asked.from !== undefined) return { from: keptVersion(asked.from), to };
   const before = kept.findLast(({ version }) => version < to.version);
   if (before) return { from: keptVersion(before.version), to };
   throw new Error(
-    `No version of ${asked.name} before version ${to.version} is kept; name one with --from. Kept: ${numbers}.`,
+    `No version of ${asked.name} before ${to.version} is kept. Choose one with --from. Kept: ${numbers}.`,
   );
 }
 
@@ -226,7 +224,7 @@ async function printText(write: Write, diff: VersionDiff, { from, to }: Compared
 
 type Write = (text: string) => Promise<void>;
 
-/** Writes to stdout, and waits for a slow reader, so that a large difference is not kept in memory. */
+/** Writes to stdout, and waits for a slow reader, so that a large output is not buffered in memory. */
 function writer({ stdout }: CommandContext): Write {
   return async (text) => {
     if (!stdout.write(text)) await once(stdout, 'drain');

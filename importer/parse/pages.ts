@@ -1,4 +1,4 @@
-// Reads all records of a list in batches, page by page, and fails if the list changed, loops or is cut off.
+// Reads all records of a list in batches, page by page. Fails if the list changes meanwhile, loops or is truncated.
 
 import { isDeepStrictEqual } from 'node:util';
 import { counted, truncate } from '../../shared/text.ts';
@@ -9,39 +9,39 @@ import { createRecordParser, type Envelope, type SourceRecord, UnreadableJson } 
 
 export type { SourceRecord };
 
-/** The upstream's list changed during the walk; another walk may succeed. */
+/** The list changed while it was read; a new attempt may succeed. */
 export class UpstreamChangedError extends UpstreamError {
   override name = 'UpstreamChangedError';
 }
 
-/** What the importer allows a list. */
+/** Limits on a list. */
 export interface ReaderLimits {
-  /** Pages of one walk. */
+  /** Pages of one list. */
   readonly pages: number;
   /** Levels of arrays and objects in a record. */
   readonly depth: number;
-  /** Bytes of text since the last whole record: one giant record, or endless white space. */
+  /** Bytes of text since the last complete record: one giant record, or endless white space. */
   readonly bytesWithoutRecord: number;
 }
 
-/** The limits that hold outside of tests. */
+/** The limits in production. */
 export const readerLimits: ReaderLimits = Object.freeze({
   pages: 100_000,
   depth: 32,
   bytesWithoutRecord: 4 * 1024 ** 2,
 });
 
-/** How much of a `totalCount` that is no number a warning shows. */
+/** How many characters of an invalid `totalCount` a warning shows. */
 const maxShownCount = 40;
 
-/** Small enough that `bytesWithoutRecord` is exact enough. */
+/** Small enough to enforce `bytesWithoutRecord` precisely. */
 const pieceBytes = 64 * 1024;
 
 /** Records that were completed together. */
 export interface RecordBatch {
-  /** Never empty. */
+  /** At least one. */
   readonly records: readonly SourceRecord[];
-  /** The page that they are from, counted from 1. */
+  /** Their page, from 1. */
   readonly page: number;
   /** How much of their page had arrived. */
   readonly arrival: Arrival;
@@ -51,26 +51,26 @@ export interface RecordBatch {
 export interface ReadOptions {
   /** The first page. */
   readonly url: URL;
-  /** Borrowed: its maker closes it. */
+  /** Borrowed: the caller closes it. */
   readonly upstream: Upstream;
-  /** Of the live version, to learn that nothing has changed. */
+  /** Validators of the live version, for a conditional request. */
   readonly validators?: Validators | null | undefined;
   /** Tests make limits smaller. */
   readonly limits?: Partial<ReaderLimits> | undefined;
 }
 
-/** What a walk learned. */
+/** What is known after all pages are read. */
 export interface Walk {
-  /** The upstream answered that nothing has changed; no records came. */
+  /** Upstream reported that nothing has changed; there are no records. */
   readonly notModified: boolean;
   readonly pages: number;
   /** `_meta.totalCount` as found; `undefined` if there is none. */
   readonly totalCount: unknown;
   /** The `Medref-Version` header. */
   readonly version: string | null;
-  /** Of a list that is one document; null for a list of pages, each of which has its own. */
+  /** The validators of a list in one document; `null` for a paged list, whose pages have their own. */
   readonly validators: Validators | null;
-  /** Plain sentences about what is odd but no reason to fail. */
+  /** Warnings about oddities that are no reason to fail, as sentences. */
   readonly warnings: readonly string[];
 }
 
@@ -80,7 +80,7 @@ interface Page extends Envelope {
   readonly records: number;
 }
 
-/** How far a walk has come. */
+/** The progress of reading. */
 interface Progress {
   /** Addresses of the pages so far. */
   readonly visited: Set<string>;
@@ -89,10 +89,9 @@ interface Progress {
 }
 
 /**
- * Reads all records of a list, following `_links.next.href` to the last page. Ending the iteration early closes the
- * connection.
- * @returns batches of records, then the walk. Throws {@link UpstreamError}, {@link UpstreamChangedError} if another walk
- * may succeed, or the reason of the upstream's signal.
+ * Reads all records of a list, following `_links.next.href` to the last page. Ending the iteration early closes the connection.
+ * @returns batches of records, then the walk
+ * @throws UpstreamError; UpstreamChangedError if a new attempt may succeed; or the reason of the upstream's signal
  */
 export async function* readRecords(options: ReadOptions): AsyncGenerator<RecordBatch, Walk, undefined> {
   const { url, upstream } = options;
@@ -137,7 +136,7 @@ async function* readPage(
     for await (const chunk of document.body) {
       for (let from = 0; from < chunk.length; from += pieceBytes) {
         const piece = chunk.subarray(from, from + pieceBytes);
-        // Counted before it is parsed, because the parser keeps all of an unfinished value.
+        // Counted before parsing, because the parser keeps all of an unfinished value.
         bytesWithoutRecord += piece.length;
         if (bytesWithoutRecord > limits.bytesWithoutRecord) {
           throw new UpstreamError(
@@ -171,7 +170,7 @@ async function* readPage(
 function changedError(url: URL, what: string, before: unknown, now: unknown): UpstreamChangedError {
   const shown = (value: unknown) => quoted(String(JSON.stringify(value)));
   return new UpstreamChangedError(
-    `${urlText(url)} changed during the walk: ${what} was ${shown(before)} and is now ${shown(now)}.`,
+    `${urlText(url)} changed while it was read: ${what} was ${shown(before)} and is now ${shown(now)}.`,
   );
 }
 
@@ -184,7 +183,7 @@ function nextUrl(start: URL, href: string, base: URL): URL {
     );
   }
   if (next.protocol !== start.protocol || next.host !== start.host) {
-    const advice = next.origin === base.origin ? ' If that is where it redirects, set the URL to it.' : '';
+    const advice = next.origin === base.origin ? '  If the URL redirects there, change the URL.' : '';
     throw new UpstreamError(
       `${urlText(base)} has its next page at another origin, ${urlText(next)}. ` +
         `Only ${start.protocol}//${start.host} is requested.${advice}`,
@@ -202,22 +201,22 @@ function checkProgress(
   limits: ReaderLimits,
 ): void {
   const name = urlText(document.url);
-  if (onPage === 0) throw new UpstreamError(`${name} has an empty page that names a next one.`);
+  if (onPage === 0) throw new UpstreamError(`${name} has an empty page with a next page.`);
   const totalCount = countOf(found);
   if (totalCount !== null && records > totalCount) {
     throw new UpstreamError(
-      `${name} names a next page, although ${wereRead(records)} and its totalCount is ${totalCount}.`,
+      `${name} has a next page, although ${wereRead(records)} and its totalCount is ${totalCount}.`,
     );
   }
   if (visited.has(next.href)) {
-    throw new UpstreamError(`${name} names a next page that was read before: a loop in next.`);
+    throw new UpstreamError(`${name} has a next page that was read before: a loop.`);
   }
   if (visited.size >= limits.pages) {
-    throw new UpstreamError(`${name} goes on for more than ${limits.pages} pages.`);
+    throw new UpstreamError(`${name} has more than ${limits.pages} pages.`);
   }
 }
 
-/** Returns what a walk learned. @throws UpstreamError if it ended before its totalCount */
+/** Returns the result of reading all pages. @throws UpstreamError if the list ended before its totalCount */
 function endOf({ visited, records }: Progress, { document, totalCount: found }: Page, url: URL): Walk {
   const name = urlText(url);
   const totalCount = countOf(found);
@@ -226,15 +225,15 @@ function endOf({ visited, records }: Progress, { document, totalCount: found }: 
     if (found !== undefined && found !== null) {
       const text = truncate(JSON.stringify(found), maxShownCount);
       warnings.push(
-        `${name} has a totalCount that is not a number, ${text}: it was not used to check that the list is complete.`,
+        `${name} has a totalCount that is not a number, ${text}: the list was not checked for completeness.`,
       );
     }
   } else if (records < totalCount) {
     throw new UpstreamError(
-      `${name} is cut off: its totalCount is ${totalCount}, but its last page came after ${counted(records, 'record')}.`,
+      `${name} is truncated: its totalCount is ${totalCount}, but its last page came after ${counted(records, 'record')}.`,
     );
   } else if (records > totalCount) {
-    warnings.push(`${name} says that its totalCount is ${totalCount}, but ${wereRead(records)}.`);
+    warnings.push(`${name} reports a totalCount of ${totalCount}, but ${wereRead(records)}.`);
   }
   return {
     notModified: false,
@@ -246,7 +245,7 @@ function endOf({ visited, records }: Progress, { document, totalCount: found }: 
   };
 }
 
-/** Returns a `totalCount` that is a number, or digits in a string as some servers write it; else null. */
+/** Returns a `totalCount` that is a number, or a string of digits as some servers send; otherwise `null`. */
 function countOf(totalCount: unknown): number | null {
   if (typeof totalCount === 'number') return totalCount;
   return typeof totalCount === 'string' && /^\d+$/.test(totalCount) ? Number(totalCount) : null;

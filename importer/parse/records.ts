@@ -3,23 +3,23 @@
 import { quoted } from '../upstream/access.ts';
 import { createTokenizer, type Flaw, type Token, ValueBuilder, writeTokens } from './values.ts';
 
-/** One element of the upstream's list, as it came. */
+/** One element of upstream's list, unchanged. */
 export interface SourceRecord {
   /** Place in the list, from 1, counted over all pages. */
   readonly position: number;
-  /** The parsed value, which need not be an object. A number that could only be kept rounded is NaN. */
+  /** The parsed value, which need not be an object. A number that would be rounded is NaN. */
   readonly value: unknown;
-  /** A reason to reject the record that its JSON text shows and its value does not, or null. */
+  /** A reason to reject the record that only its JSON text shows; otherwise `null`. */
   readonly flaw: Flaw | null;
-  /** Returns the record as JSON text, with numbers and repeated members as they came. */
+  /** Returns the record as JSON text, with its original numbers and repeated members. */
   raw(): string;
 }
 
-/** What the envelope of a document says; `undefined` if it says nothing. */
+/** The envelope of a document; members are `undefined` if absent. */
 export interface Envelope {
-  /** `_links.next.href`, or null if there is no next page. */
+  /** `_links.next.href`; `null` without a next page. */
   readonly next: string | null;
-  /** `_meta.totalCount`, of whatever type. */
+  /** `_meta.totalCount`, of any type. */
   readonly totalCount: unknown;
 }
 
@@ -34,15 +34,15 @@ export interface RecordParser {
 }
 
 export interface ParserOptions {
-  /** Whether the document is JSON Lines, which its text does not tell for certain. */
+  /** Whether the document is JSON Lines. Its text does not show that reliably. */
   readonly lines: boolean;
-  /** How many records the pages before held. */
+  /** How many records the previous pages had. */
   readonly recordsBefore: number;
-  /** How deep a record may be nested. */
+  /** How many levels a record may be nested. */
   readonly maxDepth: number;
 }
 
-/** The document is not a list of records; the message continues a sentence that begins with the document's name. */
+/** The document is not a list of records. The message continues a sentence that starts with the document's name. */
 export class UnreadableJson extends Error {}
 
 /** Makes the parser of one document. */
@@ -54,7 +54,7 @@ class ParsedRecord implements SourceRecord {
   readonly position: number;
   readonly value: unknown;
   readonly flaw: Flaw | null;
-  /** Null if JSON.stringify of the value gives it, which saves the memory of the text. */
+  /** `null` if JSON.stringify of the value returns this text; that saves memory. */
   private readonly text: string | null;
 
   constructor(position: number, builder: ValueBuilder, tokens: readonly Token[], from: number, to: number) {
@@ -95,16 +95,16 @@ class DocumentParser implements RecordParser {
   }
 
   end(): SourceRecord[] {
-    if (this.isEmpty) throw new UnreadableJson('is empty, where a list of records is expected.');
+    if (this.isEmpty) throw new UnreadableJson('is empty; expected a list of records.');
     let records: SourceRecord[] = [];
     try {
       records = this.recordsOf(this.tokenize('\n'));
     } catch (error) {
-      // Text that stops in the middle of a number or word is reported as cut off, below.
+      // Text that stops inside a number or word is reported as truncated, below.
       if (error instanceof UnreadableJson) throw error;
     }
     if (this.place !== 'end') {
-      throw new UnreadableJson(`is cut off: its JSON ends too early, after ${this.recordsSoFar()}.`);
+      throw new UnreadableJson(`is truncated: its JSON ends early, after ${this.recordsSoFar()}.`);
     }
     return records;
   }
@@ -136,7 +136,7 @@ class DocumentParser implements RecordParser {
     return records;
   }
 
-  /** Reads a token outside of records and of members' values. */
+  /** Reads a token outside of records and member values. */
   private step(token: Token): void {
     switch (this.place) {
       case 'start':
@@ -149,7 +149,7 @@ class DocumentParser implements RecordParser {
       case 'data':
         if (token.name !== 'startArray') {
           throw new UnreadableJson(
-            `has a "data" member that is ${kindOf(token)}, where an array of records is expected.`,
+            `has a "data" member that is ${kindOf(token)}; expected an array of records.`,
           );
         }
         this.place = 'records';
@@ -167,13 +167,12 @@ class DocumentParser implements RecordParser {
       this.inEnvelope = true;
       this.place = 'envelope';
     } else {
-      throw new UnreadableJson(`holds ${kindOf(token)}, where a list of records is expected.`);
+      throw new UnreadableJson(`holds ${kindOf(token)}; expected a list of records.`);
     }
   }
 
   private enterMember(name: string): void {
-    if (this.members.has(name))
-      throw new UnreadableJson(`has two "${name}" members, of which only one can be meant.`);
+    if (this.members.has(name)) throw new UnreadableJson(`has two "${name}" members; only one is allowed.`);
     if (name === 'data' || name === '_links' || name === '_meta') this.members.set(name, null);
     this.member = name;
     this.place = name === 'data' ? 'data' : 'member';
@@ -193,7 +192,7 @@ class DocumentParser implements RecordParser {
 
   private leaveEnvelope(): void {
     if (!this.members.has('data')) {
-      throw new UnreadableJson('is an object without a "data" member, where a list of records is expected.');
+      throw new UnreadableJson('is an object without a "data" member; expected a list of records.');
     }
     this.place = 'end';
   }
@@ -252,7 +251,7 @@ class LinesParser implements RecordParser {
       this.readPart('\n', records);
       this.endLine();
     }
-    if (this.position === 0) throw new UnreadableJson('is empty, where a list of records is expected.');
+    if (this.position === 0) throw new UnreadableJson('is empty; expected a list of records.');
     return records;
   }
 
@@ -286,7 +285,7 @@ class LinesParser implements RecordParser {
   }
 
   private lineError(): UnreadableJson {
-    return new UnreadableJson(`is not JSON Lines: line ${this.line} is not one whole JSON value.`);
+    return new UnreadableJson(`is not JSON Lines: line ${this.line} is not one complete JSON value.`);
   }
 }
 
@@ -316,7 +315,7 @@ function nextHref(links: unknown): string | null {
   return href === '' ? null : href;
 }
 
-/** Returns undefined for null and the empty array (which some servers write for an empty object): they hold no members. */
+/** Returns `undefined` for null, and for the empty array that some servers write for an empty object. */
 function asObject(value: unknown, name: string): unknown {
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return undefined;
   if (typeof value === 'object' && !Array.isArray(value)) return value;

@@ -1,11 +1,11 @@
-// Builds JSON values from the tokens of stream-json, and notices what JSON.parse would hide: a member given twice,
-// too deep nesting, a number that a double cannot hold.
+// Builds JSON values from the tokens of stream-json. Detects what JSON.parse hides: repeated members, too deep nesting, and
+// numbers that a double cannot represent.
 
 import { jsonParser, type Token } from 'stream-json/core/parser.js';
 
 export type { Token };
 
-/** A reason to reject a value that only its JSON text shows, and the JSON path (RFC 9535) of the place. */
+/** A reason to reject a value that only its JSON text shows, with the JSON path (RFC 9535) of the place. */
 export interface Flaw {
   readonly path: string;
   readonly reason: string;
@@ -13,7 +13,7 @@ export interface Flaw {
 
 /**
  * Makes a function that accepts the next piece of one JSON document and returns the tokens that the piece completes.
- * It throws an Error if the text is not JSON. The document is whole if white space fed after it leaves no bracket open.
+ * It throws an Error if the text is not JSON. A document is complete if white space after it leaves no bracket open.
  */
 export function createTokenizer(): (text: string) => readonly Token[] {
   const parse = jsonParser({ streamValues: false });
@@ -23,11 +23,11 @@ export function createTokenizer(): (text: string) => readonly Token[] {
   };
 }
 
-/** Builds one value after the other; a value may begin in one batch of tokens and end in a later one. */
+/** Builds one value after another; a value may span batches of tokens. */
 export class ValueBuilder {
   /** The last complete value. */
   value: unknown = null;
-  /** The first flaw of the last value, or of the one being built. */
+  /** The first flaw of the last value, or of the unfinished one. */
   flaw: Flaw | null = null;
   /** The text of the value's tokens from earlier batches, in pieces. */
   earlierTexts: string[] = [];
@@ -39,12 +39,12 @@ export class ValueBuilder {
   private readonly containers: (unknown[] | Record<string, unknown>)[] = [];
   private readonly keys: string[] = [];
 
-  /** @param maxDepth a value that is nested deeper has a flaw, and its deeper parts are not built */
+  /** @param maxDepth a value with deeper nesting has a flaw, and its deeper parts are not built */
   constructor(maxDepth: number) {
     this.maxDepth = maxDepth;
   }
 
-  /** Whether a value has begun and not yet ended. */
+  /** Whether a value is unfinished. */
   get isOpen(): boolean {
     return this.depth > 0;
   }
@@ -52,7 +52,7 @@ export class ValueBuilder {
   /**
    * Reads tokens until a value is complete or there are no more.
    * @param from index of the first token, which must exist
-   * @returns the index after the last token read; {@link isOpen} says whether the value goes on in the next batch
+   * @returns the index after the last token read; {@link isOpen} tells whether the value continues in the next batch
    */
   read(tokens: readonly Token[], from: number): number {
     if (!this.isOpen) {
@@ -64,7 +64,7 @@ export class ValueBuilder {
       this.readToken(tokens[index] as Token);
       if (this.depth === 0) return index + 1;
     }
-    // Kept as text: the tokens of a huge value need many times its size.
+    // Stored as text: the tokens of a huge value need many times its size.
     writeTokens(this.earlierTexts, tokens, from, tokens.length);
     return tokens.length;
   }
@@ -116,7 +116,7 @@ export class ValueBuilder {
       this.flaw ??= { path: this.path(), reason: 'is given more than once' };
       this.isPlain = false;
     }
-    // An object lists members first whose names are digits, wherever the text has them.
+    // JavaScript moves members with numeric names to the front, whatever their place in the text.
     if (isDigit(key.charCodeAt(0))) this.isPlain = false;
   }
 
@@ -134,7 +134,7 @@ export class ValueBuilder {
     }
     const key = this.keys[level] as string;
     if (key === '__proto__') {
-      // An assignment would change the object's prototype.
+      // Plain assignment would change the object's prototype.
       Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true });
     } else {
       container[key] = value;
@@ -159,7 +159,7 @@ export class ValueBuilder {
 }
 
 /**
- * Writes tokens as JSON text. Numbers and repeated members stay as they came; strings are escaped by JSON.stringify.
+ * Writes tokens as JSON text. Numbers and repeated members keep their form; JSON.stringify escapes strings.
  * @param texts the text of the value's earlier tokens, in pieces; the new text is added to it
  * @returns the same texts
  */
@@ -205,7 +205,7 @@ function tokenText(token: Token): string {
   }
 }
 
-/** Returns the number of a lexeme, or NaN if only rounding made it an integer. */
+/** Returns the number of a lexeme; NaN if only rounding made it an integer. */
 function exactNumber(lexeme: string, number: number): number {
   return !Number.isSafeInteger(number) || isExactly(lexeme, number) ? number : Number.NaN;
 }
@@ -218,7 +218,7 @@ function isExactly(lexeme: string, integer: number): boolean {
   const [mantissa = '', exponent = '0'] = lexeme.replace(/^-/, '').toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = whole + fraction;
-  // Walked by hand: a regular expression for trailing zeros takes quadratic time on a hostile lexeme.
+  // A loop: a regular expression for trailing zeros takes quadratic time on a hostile lexeme.
   let start = 0;
   while (start < all.length && all[start] === '0') start++;
   let end = all.length;
@@ -229,7 +229,7 @@ function isExactly(lexeme: string, integer: number): boolean {
   return all.slice(start, end) + '0'.repeat(zeros) === String(Math.abs(integer));
 }
 
-/** Returns the JSON path of a place from the outside in, such as `$.barcodes[0].barcode`. */
+/** Returns the JSON path for a list of steps from the root, such as `$.barcodes[0].barcode`. */
 export function jsonPath(steps: readonly (string | number)[]): string {
   return `$${steps.map((step) => (typeof step === 'number' ? `[${step}]` : memberStep(step))).join('')}`;
 }

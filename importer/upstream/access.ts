@@ -1,33 +1,33 @@
-// What an import may request from upstream: limits, refused addresses, and the error that names what failed.
+// What an import may request from upstream: limits and refused addresses; and the error that names a failure.
 
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 import { truncate } from '../../shared/text.ts';
 
-/** What the importer allows an upstream. */
+/** Limits on requests to upstream. */
 export interface UpstreamLimits {
-  /** How often a document is requested, the first time included. */
+  /** How often a document is requested, including the first time. */
   readonly attempts: number;
-  /** From the first attempt to the headers of the response: waits, timeouts and redirects together. */
+  /** Time from the first attempt to the headers of the response, in ms: all waits, timeouts and redirects. */
   readonly requestMs: number;
-  /** Until a connection is made. */
+  /** Time to connect, in ms. */
   readonly connectMs: number;
-  /** From the request to the headers of its response. */
+  /** Time from the request to the headers of its response, in ms. */
   readonly headersMs: number;
-  /** Wait before the second attempt; doubled for each further one, less a random part. */
+  /** Wait before the second attempt, in ms; doubled for each further one, minus a random part. */
   readonly backoffMs: number;
-  /** Redirects followed in one attempt. */
+  /** Redirects per attempt. */
   readonly redirects: number;
-  /** Silence in the middle of a body. */
+  /** Silence during a body, in ms. */
   readonly idleMs: number;
-  /** Mean rate of a body below which the import gives up, over {@link slowMs} of waiting for it. */
+  /** The importer gives up below this rate of a body, in bytes per second, measured over {@link slowMs}. */
   readonly slowBytesPerSecond: number;
-  /** Time spent waiting for the body, backpressure not counted, after which its rate is checked. */
+  /** Time spent waiting for the body, without backpressure, after which its rate is checked, in ms. */
   readonly slowMs: number;
-  /** Size of a decoded body. */
+  /** Size of a decoded body, in bytes. */
   readonly bodyBytes: number;
 }
 
-/** The limits that hold outside of tests. */
+/** The limits in production. */
 export const upstreamLimits: UpstreamLimits = Object.freeze({
   attempts: 4,
   requestMs: 60_000,
@@ -41,52 +41,52 @@ export const upstreamLimits: UpstreamLimits = Object.freeze({
   bodyBytes: 4 * 1024 ** 3,
 });
 
-/** What one import reaches its upstream with. */
+/** How an import reaches its upstream. */
 export interface Access {
   readonly limits: UpstreamLimits;
   readonly token: string | undefined;
   readonly signal: AbortSignal;
-  /** Looks up host names; tests have names of their own. */
+  /** Resolves host names; tests use their own names. */
   readonly lookup?: LookupFunction | undefined;
-  /** Certificates to trust instead of those that Node trusts, for tests. */
+  /** Certificates to trust instead of Node's, for tests. */
   readonly ca?: string | undefined;
 }
 
-/** A failure of the upstream; its message is one plain sentence, with which the import ends. */
+/** A failure of upstream. Its message is one sentence and becomes the reason of the import. */
 export class UpstreamError extends Error {
   override name = 'UpstreamError';
 }
 
-/** How much a reason shows of one text that upstream sent. */
+/** How many characters of upstream's text a reason shows. */
 const maxQuotedLength = 200;
 
-/** Returns text that upstream sent, as reasons repeat it. */
+/** Returns text from upstream as reasons quote it. */
 export function quoted(text: string): string {
   return truncate(text, maxQuotedLength);
 }
 
-/** Returns a URL as reasons name it: without credentials and without the query, which may hold a secret. */
+/** Returns a URL for messages: without credentials, and without the query, which may hold a secret. */
 export function urlText(url: URL): string {
   return quoted(`${url.protocol}//${url.host}${url.pathname}`);
 }
 
-/** Returns the code of an error, as Node and its libraries set it. */
+/** Returns the code of an error that Node or a library set. */
 export function codeOf(error: unknown): string {
   return (error as { code?: string } | null)?.code ?? (error instanceof Error ? error.name : 'unknown');
 }
 
-/** Returns a time as reasons name it. */
+/** Returns a duration for messages. */
 export function seconds(milliseconds: number): string {
   return `${Math.round(milliseconds / 100) / 10} s`;
 }
 
-/** What to do about an upstream that is slow or fails. */
-export const slowAdvice = 'Ask who runs the upstream, or import again later.';
+/** Advice for an upstream that is slow or fails. */
+export const slowAdvice = 'Contact the operator of the upstream, or import again later.';
 
-/** A longer URL is not requested: all servers should support this length (RFC 9110, section 4.1). */
+/** Longer URLs are not requested: all servers should support this length (RFC 9110, section 4.1). */
 export const maxUrlLength = 8_000;
 
-/** Returns the URL that upstream names, relative to where it names it; null if it is no URL, or too long. */
+/** Resolves a URL that upstream names; `null` if it is no URL, or too long. */
 export function namedUrl(text: string, base: URL): URL | null {
   return text.length <= maxUrlLength && URL.canParse(text, base.href) ? new URL(text, base) : null;
 }
@@ -112,8 +112,8 @@ export function isLinkLocal(host: string): boolean {
 }
 
 /**
- * Makes the lookup of connections refuse link-local addresses. The address that is checked is the one that is connected
- * to, so that a name cannot change between two lookups.
+ * Makes connections refuse link-local addresses. It checks the address that is connected to, so a name cannot change between
+ * two lookups.
  */
 export function refusingLinkLocal(lookup: LookupFunction): LookupFunction {
   return (host, options, callback) =>

@@ -1,4 +1,4 @@
-// An upstream document: its bytes inflated, limited in time and size, and verified against the digest of a medref.
+// An upstream document: inflates its bytes, limits time and size, and verifies the digest of a medref.
 
 import { createHash } from 'node:crypto';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
@@ -6,50 +6,50 @@ import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './access.ts';
 
-/** What lets a later import ask whether a document has changed. */
+/** What a later import needs to ask whether a document has changed. */
 export interface Validators {
   readonly etag: string | null;
   readonly lastModified: string | null;
 }
 
-/** How much of a document has arrived, in bytes as they were sent. */
+/** How much of a document has arrived, in bytes on the wire. */
 export interface Arrival {
   readonly bytes: number;
-  /** The size of the whole; null if it is not known. */
+  /** The total size; `null` if unknown. */
   readonly of: number | null;
 }
 
-/** An upstream document whose body has yet to be read. */
+/** An upstream document whose body is not read yet. */
 export interface UpstreamDocument {
-  /** Where the document was found, after redirects. */
+  /** Its location after redirects. */
   readonly url: URL;
-  /** Whether it is JSON Lines, by its extension or its content type. */
+  /** Whether it is JSON Lines, by file extension or content type. */
   readonly lines: boolean;
   /** The `Medref-Version` header. */
   readonly version: string | null;
   readonly validators: Validators;
-  /** The decoded bytes, to be read once; every failure in them is an {@link UpstreamError}. */
+  /** The decoded bytes, to be read once. Every failure is an {@link UpstreamError}. */
   readonly body: AsyncIterable<Uint8Array>;
   arrival(): Arrival;
-  /** Drops what is not yet read; to be called at the end in any case. */
+  /** Drops the unread rest. Always call it at the end. */
   close(): void;
 }
 
-/** What upstream says of a document that has not changed. */
+/** A document that has not changed. */
 export interface NotModified {
   readonly notModified: true;
-  /** The `Medref-Version` header: it may be a later one, which has the same content. */
+  /** The `Medref-Version` header. It may be a later version with the same content. */
   readonly version: string | null;
 }
 
-/** What was found where a document was requested. */
+/** The result of a request for a document. */
 export type Found = UpstreamDocument | NotModified;
 
-/** The raw bytes of a document and what is known of it. */
+/** The raw bytes of a document and its metadata. */
 export interface Source {
   readonly url: URL;
   readonly raw: Readable;
-  /** The number of bytes, if it is known before they arrive. */
+  /** The number of bytes, if known in advance. */
   readonly length: number | null;
   readonly limits: UpstreamLimits;
   readonly signal: AbortSignal;
@@ -57,10 +57,10 @@ export interface Source {
   header(name: string): string | null;
 }
 
-/** How often a body may be compressed. */
+/** How many layers of gzip a body may have. */
 const gzipLayers = 2;
 
-/** A longer validator is not kept, because each report repeats it. */
+/** Longer validators are not stored, because each report repeats them. */
 const maxValidatorLength = 1_000;
 
 /** Makes a document of raw bytes. */
@@ -73,7 +73,7 @@ export function documentOf(source: Source): UpstreamDocument {
   });
   const decoded = limited(inflated(chunks, { name, layers: gzipLayers }), { name, limits });
   const digest = lines ? listDigest(header('medref-digest')) : null;
-  // Whoever reads the body sees its failure; without a reader it concerns nobody.
+  // The reader of the body handles its failure; without a reader, the failure is irrelevant.
   addAbortSignal(signal, raw).on('error', () => {});
   return {
     url,
@@ -86,12 +86,12 @@ export function documentOf(source: Source): UpstreamDocument {
   };
 }
 
-/** Returns the number of a version from the header of a medref; null for any other upstream. */
+/** Returns the version number in a medref's header; `null` for other upstreams. */
 export function medrefVersion(text: string | null): string | null {
   return text !== null && /^[1-9][0-9]{0,15}$/.test(text) ? text : null;
 }
 
-/** Returns whether the path of a URL says that it is JSON Lines. */
+/** Returns whether the path of a URL has an extension of JSON Lines. */
 export function hasLinesExtension(url: URL): boolean {
   return /\.(jsonl|ndjson)(\.gz)?$/i.test(url.pathname);
 }
@@ -101,8 +101,8 @@ function shortValidator(validator: string | null): string | null {
 }
 
 /**
- * Returns `Last-Modified` if the response is of a later second: otherwise the document may change again within the same
- * one (RFC 9110, section 8.8.2.2).
+ * Returns `Last-Modified` if the response is from a later second. Otherwise the document may change again within the same
+ * second (RFC 9110, section 8.8.2.2).
  */
 function lastModified(header: Source['header']): string | null {
   const modified = header('last-modified');
@@ -110,7 +110,7 @@ function lastModified(header: Source['header']): string | null {
   return age >= 1_000 ? modified : null;
 }
 
-/** Yields the body as it arrives, and fails if it arrives too slowly. */
+/** Yields the body as it arrives; fails if it is too slow. */
 async function* watched(
   { url, raw, limits, signal }: Source,
   count: (bytes: number) => void,
@@ -146,11 +146,11 @@ function bodyFailure(name: string, error: unknown, limits: UpstreamLimits): Upst
   switch (codeOf(error)) {
     case 'UND_ERR_BODY_TIMEOUT':
       return new UpstreamError(
-        `${name} stopped in the middle of its body for ${seconds(limits.idleMs)}. ${slowAdvice}`,
+        `${name} sent nothing during its body for ${seconds(limits.idleMs)}. ${slowAdvice}`,
       );
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
       return new UpstreamError(
-        `${name} sent a body of another length than its Content-Length says. ${slowAdvice}`,
+        `${name} sent a body whose length differs from its Content-Length. ${slowAdvice}`,
       );
     case 'UND_ERR_SOCKET':
     case 'ECONNRESET':
@@ -159,16 +159,16 @@ function bodyFailure(name: string, error: unknown, limits: UpstreamLimits): Upst
     case 'HPE_INVALID_EOF_STATE':
     case 'HTTPParserError':
       return new UpstreamError(
-        `${name} is cut off: the connection ended before the body did. Import again later.`,
+        `${name} is truncated: the connection closed before the end of the body. Import again later.`,
       );
     default:
       return new UpstreamError(
-        `${name} could not be read to its end (${codeOf(error)}). Import again later.`,
+        `${name} could not be read to the end (${codeOf(error)}). Import again later.`,
       );
   }
 }
 
-/** Inflates what begins like gzip, whatever its headers and name say. */
+/** Inflates bytes that begin like gzip, whatever headers and names claim. */
 async function* inflated(
   source: AsyncIterable<Uint8Array>,
   { name, layers }: { name: string; layers: number },
@@ -199,24 +199,24 @@ async function* gunzipped(source: AsyncIterable<Uint8Array>, name: string): Asyn
       yield chunk;
     }
   };
-  // Its failures reach the reader of gunzip, which pipeline destroys with them.
+  // pipeline destroys gunzip with the error, which its reader sees.
   pipeline(counted, gunzip, () => {});
   try {
     yield* gunzip;
   } catch (error) {
     const code = codeOf(error);
     if (code === 'Z_BUF_ERROR') {
-      throw new UpstreamError(`${name} is cut off: its gzip data ends too early. Import again later.`);
+      throw new UpstreamError(`${name} is truncated: its gzip data ends early. Import again later.`);
     }
     if (code.startsWith('Z_')) {
-      throw new UpstreamError(`${name} holds corrupt gzip data. Ask who runs the upstream.`);
+      throw new UpstreamError(`${name} holds corrupt gzip data. Contact the operator of the upstream.`);
     }
     throw error;
   }
-  // zlib ends without an error at a zero byte after a member, and ignores all that follows, even another member.
+  // zlib ends without an error at a zero byte after a member, and ignores everything after it, even another member.
   if (gunzip.bytesWritten < fed) {
     throw new UpstreamError(
-      `${name} holds corrupt gzip data: what follows its first members is not gzip. Ask who runs the upstream.`,
+      `${name} holds corrupt gzip data: the bytes after its first members are not gzip. Contact the operator of the upstream.`,
     );
   }
 }
@@ -229,18 +229,18 @@ async function* limited(
   for await (const chunk of source) {
     size += chunk.length;
     if (size > limits.bodyBytes) {
-      throw new UpstreamError(`${name} is larger than ${limits.bodyBytes} bytes, the most that is read.`);
+      throw new UpstreamError(`${name} is larger than ${limits.bodyBytes} bytes, the limit.`);
     }
     yield chunk;
   }
 }
 
-/** Returns the SHA-256 of all lines, in base64, from a `Medref-Digest`. */
+/** Returns the SHA-256 of the list in a `Medref-Digest`, in base64. */
 function listDigest(header: string | null): string | null {
   return /(?:^|[,\s])list=:([^:]*):/.exec(header ?? '')?.[1] ?? null;
 }
 
-/** Passes bytes on, and fails at their end if they do not have the digest. */
+/** Passes bytes on; fails at the end if they do not match the digest. */
 async function* verified(
   source: AsyncIterable<Uint8Array>,
   { name, digest }: { name: string; digest: string },
@@ -252,7 +252,7 @@ async function* verified(
   }
   if (hash.digest('base64') === digest) return;
   throw new UpstreamError(
-    `${name} sent a list that does not match its Medref-Digest: it was changed on its way, or is damaged upstream. ` +
-      'Import again later; if that does not help, run "medref verify" there.',
+    `${name} sent a list that does not match its Medref-Digest: it was changed in transit, or is damaged upstream. ` +
+      'Import again later; if that fails, run "medref verify" at the upstream.',
   );
 }

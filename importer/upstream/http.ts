@@ -1,4 +1,4 @@
-// Requests documents by http(s), with retries and redirects; the only file that knows undici.
+// Requests documents by http(s), with retries and redirects. Only this file uses undici.
 
 import { lookup as systemLookup } from 'node:dns';
 import { STATUS_CODES } from 'node:http';
@@ -20,11 +20,11 @@ import {
 } from './access.ts';
 import { documentOf, type Found, hasLinesExtension, type Validators } from './body.ts';
 
-/** Sends requests to http(s) servers, over connections that it keeps until it is closed. */
+/** Sends requests to http(s) servers over connections that stay open until it is closed. */
 export interface HttpClient {
   /** Requests a document. @throws UpstreamError, or the signal's reason */
   open(url: URL, validators: Validators | null): Promise<Found>;
-  /** Requests a URL once and reads no body. @throws UpstreamError, or the signal's reason */
+  /** Sends one request and reads no body. @throws UpstreamError, or the signal's reason */
   head(url: URL): Promise<ResponseHead>;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export interface HttpClient {
 export interface ResponseHead {
   readonly status: number;
   readonly header: (name: string) => string | null;
-  /** How long upstream asks to wait before the next request, in ms. */
+  /** The wait that upstream asks for before the next request, in ms. */
   readonly retryAfterMs: number;
 }
 
@@ -52,8 +52,8 @@ interface Exchange extends Access {
 }
 
 /**
- * Connects through the proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, or directly. Certificates are
- * checked, whatever `NODE_TLS_REJECT_UNAUTHORIZED` says. @throws UpstreamError if a proxy is not the URL of one
+ * Connects through the proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, or directly. Certificates are always
+ * checked, whatever `NODE_TLS_REJECT_UNAUTHORIZED` says. @throws UpstreamError if the URL of a proxy is invalid
  */
 function agentOf({ limits, lookup = systemLookup, ca }: Access): Dispatcher {
   const tls = { timeout: limits.connectMs, rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
@@ -64,18 +64,18 @@ function agentOf({ limits, lookup = systemLookup, ca }: Access): Dispatcher {
       connect: { ...tls, lookup: refusingLinkLocal(lookup) },
       proxyTls: tls,
       requestTls: tls,
-      proxyTunnel: false, // Many proxies tunnel to port 443 alone.
+      proxyTunnel: false, // Many proxies allow tunnels only to port 443.
     });
   } catch {
     throw new UpstreamError(
-      'HTTPS_PROXY or HTTP_PROXY is not the URL of a proxy, such as http://proxy.example:3128. Set it to one, or to nothing.',
+      'HTTPS_PROXY or HTTP_PROXY is not the URL of a proxy, such as http://proxy.example:3128. Correct or unset it.',
     );
   }
 }
 
 /**
- * Retries here and not by undici's interceptor, which would resume a broken body by a range of another version, and
- * does not end its wait with the signal.
+ * Retries here, not with undici's interceptor: it would resume a broken body with a range of a newer version, and its wait
+ * ignores the signal.
  */
 async function openWithRetries(url: URL, validators: Validators | null, exchange: Exchange): Promise<Found> {
   const { limits, signal } = exchange;
@@ -100,7 +100,7 @@ function backoff(attempt: number, limits: UpstreamLimits): number {
   return limits.backoffMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
 }
 
-/** A failure that may pass, so that another attempt is worth it. */
+/** A failure that a retry may fix. */
 class TemporaryError extends UpstreamError {
   readonly what: string;
   readonly advice: string;
@@ -114,7 +114,7 @@ class TemporaryError extends UpstreamError {
   }
 }
 
-/** Returns the last failure, with what was tried before it. */
+/** Returns the last failure, with the attempts before it. */
 function finalError(
   { what, advice, retryAfterMs }: TemporaryError,
   { attempt, spent, limits }: { attempt: number; spent: number; limits: UpstreamLimits },
@@ -124,12 +124,12 @@ function finalError(
   if (attempt === limits.attempts || retryAfterMs < left)
     return new UpstreamError(`${what}${soFar}. ${advice}`);
   return new UpstreamError(
-    `${what}${soFar}, and asks to wait ${seconds(retryAfterMs)} (Retry-After), longer than the ` +
-      `${seconds(left)} that are left for this request. Import again later.`,
+    `${what}${soFar}, and asks for a wait of ${seconds(retryAfterMs)} (Retry-After), longer than the ` +
+      `${seconds(left)} left for this request. Import again later.`,
   );
 }
 
-/** One attempt, which ends at a time of `performance.now()`. */
+/** One attempt, with its deadline by `performance.now()`. */
 interface Attempt extends Exchange {
   readonly deadline: number;
 }
@@ -174,14 +174,14 @@ async function requestHead(url: URL, exchange: Exchange): Promise<ResponseHead> 
   return { status: response.statusCode, header, retryAfterMs: retryAfterMs(header('retry-after')) };
 }
 
-/** Prefers lines, which are a list as it was at one moment; a URL with parameters gets pages, as a medref sends them. */
+/** Prefers NDJSON, which is one consistent version. A URL with parameters gets pages. */
 function acceptOf({ search }: URL): string {
   const types = ['application/x-ndjson', 'application/json'];
   if (search !== '') types.reverse();
   return `${types[0]}, ${types[1]};q=0.9, */*;q=0.1`;
 }
 
-/** A response, and the URL that it is from. */
+/** A response and its URL. */
 interface Answered {
   readonly url: URL;
   readonly response: Dispatcher.ResponseData;
@@ -189,8 +189,8 @@ interface Answered {
 }
 
 /**
- * Sends a request, and again to where it is redirected. Not by undici's interceptor, which reads the body of a redirect
- * to its end and checks neither the scheme nor link-local addresses.
+ * Sends a request and follows redirects. undici's interceptor reads the body of a redirect to its end, and checks neither the
+ * scheme nor link-local addresses.
  */
 async function follow(start: URL, attempt: Attempt, startHeaders: Record<string, string>): Promise<Answered> {
   let url = start;
@@ -203,11 +203,11 @@ async function follow(start: URL, attempt: Attempt, startHeaders: Record<string,
     drain(response.body);
     if (redirects === attempt.limits.redirects) {
       throw new UpstreamError(
-        `${urlText(start)} redirects more than ${redirects} times, perhaps in a loop. Check the URL.`,
+        `${urlText(start)} redirects more than ${redirects} times, possibly in a loop. Check the URL.`,
       );
     }
     const target = redirectTarget(url, header('location'));
-    // The token is for the operator's origin only; it does not come back if a redirect leads back there.
+    // The token is only for the operator's origin; a redirect back there does not get it again.
     if (target.origin !== url.origin) {
       const { authorization: _, ...rest } = headers;
       headers = rest;
@@ -249,7 +249,7 @@ async function send(
     signal.throwIfAborted();
     if (timeout.signal.aborted) {
       throw new TemporaryError(
-        `${urlText(url)} did not answer within ${seconds(limits.requestMs)}`,
+        `${urlText(url)} did not respond within ${seconds(limits.requestMs)}`,
         slowAdvice,
       );
     }
@@ -259,7 +259,7 @@ async function send(
   }
 }
 
-/** Drops an unread body, so that its socket is free again. */
+/** Drops an unread body to free its socket. */
 function drain(body: Dispatcher.ResponseData['body']): void {
   body.on('error', () => {});
   body.dump({ limit: 64 * 1024, signal: AbortSignal.timeout(1000) }).catch(() => {});
@@ -268,14 +268,14 @@ function drain(body: Dispatcher.ResponseData['body']): void {
 const running = 'Check that the upstream is running and that its URL is right.';
 const network = 'Check the URL and the network of this machine.';
 
-/** What failed and what to do, by codes of failures that may pass. */
+/** The failure and the advice, by error codes, for temporary failures. */
 const temporaryFailures: readonly [codes: RegExp, what: string, advice: string][] = [
   [/^ECONNREFUSED$/, 'refused the connection', running],
-  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'cut the connection before it answered', running],
+  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'closed the connection before responding', running],
   [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'did not accept a connection in time', running],
-  [/^UND_ERR_HEADERS_TIMEOUT$/, 'did not begin to answer in time', slowAdvice],
-  [/^ENOTFOUND$/, 'has a host name that is not known', network],
-  [/^EAI_AGAIN$/, 'has a host name that cannot be looked up now', network],
+  [/^UND_ERR_HEADERS_TIMEOUT$/, 'did not start to respond in time', slowAdvice],
+  [/^ENOTFOUND$/, 'has an unknown host name', network],
+  [/^EAI_AGAIN$/, 'has a host name that cannot be resolved now', network],
   [/^(EHOSTUNREACH|ENETUNREACH)$/, 'cannot be reached over the network', network],
   [
     /^EMFILE$/,
@@ -284,23 +284,19 @@ const temporaryFailures: readonly [codes: RegExp, what: string, advice: string][
   ],
 ];
 
-/** The same of other failures; those of certificates are listed in Node's documentation of `tls`. */
+/** The same for other failures; Node's documentation of `tls` lists those of certificates. */
 const otherFailures: readonly [codes: RegExp, what: string, advice: string][] = [
   [
     /^UND_ERR_(ABORTED|INVALID_ARG|PRX_TLS)$/,
-    'was not reached: the proxy that HTTPS_PROXY or HTTP_PROXY names has refused',
+    'cannot be reached: the proxy of HTTPS_PROXY or HTTP_PROXY refused',
     'Check its URL and its credentials.',
   ],
-  [
-    /^(HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW)/,
-    'answered with something that is not HTTP',
-    'Check the URL.',
-  ],
+  [/^(HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW)/, 'did not send an HTTP response', 'Check the URL.'],
   [/^ERR_SSL_/, 'does not speak TLS', 'Check whether its URL begins with http: or https:.'],
   [
     /CERT|CRL|^UNABLE_TO_|^(INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|PATH_LENGTH_EXCEEDED)$/,
-    'has a certificate that is not accepted',
-    'Have it renewed, or name who signed it in NODE_EXTRA_CA_CERTS.',
+    'has an invalid certificate',
+    'Renew it, or add its issuer to NODE_EXTRA_CA_CERTS.',
   ],
   [/^/, 'could not be requested', 'Check the URL.'],
 ];
@@ -315,28 +311,28 @@ function requestFailure(name: string, code: string): UpstreamError {
 
 function linkLocal(name: string): UpstreamError {
   return new UpstreamError(
-    `${name} is at a link-local address, where clouds serve secrets of a machine, and is not requested. Only a URL that ` +
-      'names such an address itself leads there. Check the URL.',
+    `${name} has a link-local address, at which clouds serve secrets of a machine. Names and redirects may not lead there. ` +
+      'Check the URL.',
   );
 }
 
 function checkStatus({ url, response: { statusCode: status }, header }: Answered): void {
   if (status === 200) return;
-  const what = `${urlText(url)} answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
+  const what = `${urlText(url)} responded with ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
   if (status >= 500 || status === 429 || status === 408) {
     throw new TemporaryError(what, slowAdvice, retryAfterMs(header('retry-after')));
   }
   if (status === 401 || status === 403) {
-    throw new UpstreamError(`${what}. Check the token that is sent to it.`);
+    throw new UpstreamError(`${what}. Check its token.`);
   }
   if (status >= 400) throw new UpstreamError(`${what}. Check the URL.`);
   throw new UpstreamError(`${what}, but only 200 OK carries a list. Check the URL.`);
 }
 
-/** The greatest number of seconds (RFC 9111, section 1.2.2). */
+/** The longest wait in seconds (RFC 9111, section 1.2.2). */
 const mostSeconds = 2 ** 31;
 
-/** Returns the milliseconds that `Retry-After` asks for, in seconds or as a date; 0 if it is absent or makes no sense. */
+/** Returns the wait of `Retry-After`, in ms, from seconds or a date; 0 if it is absent or invalid. */
 function retryAfterMs(retryAfter: string | null): number {
   if (retryAfter === null) return 0;
   if (/^\d+$/.test(retryAfter)) return Math.min(Number(retryAfter), mostSeconds) * 1000;
@@ -344,21 +340,21 @@ function retryAfterMs(retryAfter: string | null): number {
   return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);
 }
 
-/** How much of a body is read ahead if nothing announces its end. */
+/** How much of a body without a known end is read ahead. */
 const readAheadBytes = 256 * 1024 ** 2;
 
 /**
- * Prepares a body without Content-Length or chunks. undici takes a reset of the connection for its end, so JSON Lines are
- * refused: cut off, they look complete. Other lists are read ahead, because undici fails an assertion outside of any
- * promise if such a connection ends while its body is paused.
+ * Prepares a body without Content-Length or chunks. undici treats a reset of the connection as its end, so JSON Lines are
+ * refused: truncated, they look complete. Other lists are read ahead, because undici crashes if such a connection ends while
+ * its body is paused.
  */
 function bodyOf({ url, response, header }: Answered, lines: boolean): Readable {
   const isChunked = /\bchunked\s*$/i.test(header('transfer-encoding') ?? '');
   if (isChunked || header('content-length') !== null) return response.body;
   if (lines) {
     throw new UpstreamError(
-      `${urlText(url)} sends JSON Lines without Content-Length or chunks, so that a cut-off list may look complete. ` +
-        'Let it send either, or put a reverse proxy in front of it that does.',
+      `${urlText(url)} sends JSON Lines without Content-Length or chunks, so a truncated list may look complete. ` +
+        'Change the upstream, or put a reverse proxy before it that sends chunks.',
     );
   }
   const ahead = new PassThrough({ highWaterMark: readAheadBytes });

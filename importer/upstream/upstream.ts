@@ -1,4 +1,4 @@
-// The upstream of an import: an HTTP server or files, and the validators of its last response.
+// The upstream of an import: an HTTP server or files; and the validators of its last response.
 
 import { createHash } from 'node:crypto';
 import { open, realpath, stat } from 'node:fs/promises';
@@ -20,9 +20,9 @@ import { createHttpClient } from './http.ts';
 
 /** How to reach the upstream. */
 export interface UpstreamOptions {
-  /** Sent as a Bearer credential, never to another origin than that of the URL asked for. */
+  /** Sent as a Bearer token, only to the origin of the configured URL. */
   readonly token?: string | undefined;
-  /** Ends whatever is going on, with the signal's reason. */
+  /** Aborts everything in progress with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Tests make limits smaller. */
   readonly limits?: Partial<UpstreamLimits> | undefined;
@@ -31,20 +31,20 @@ export interface UpstreamOptions {
   readonly ca?: Access['ca'];
 }
 
-/** The connection to an upstream, for the length of one import. */
+/** The connection to an upstream during one import. */
 export interface Upstream {
   /**
-   * Asks for a document.
-   * @param validators of the last version; with them an upstream may answer that nothing has changed.
-   * @returns the document, or that it has not changed. Throws {@link UpstreamError}, or the signal's reason. Of
-   * files, only those in the folder of the first one.
+   * Requests a document.
+   * @param validators of the last version, so that upstream can respond that nothing has changed
+   * @returns the document, or that it has not changed. Files must be in the folder of the first one.
+   * @throws UpstreamError, or the signal's reason
    */
   open(url: URL, validators?: Validators | null): Promise<Found>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
 
-/** Makes the connection to an upstream; nothing is sent before {@link Upstream.open}, whoever made it closes it. */
+/** Creates the connection to an upstream. It sends nothing before {@link Upstream.open}; the caller closes it. */
 export function createUpstream(options: UpstreamOptions = {}): Upstream {
   const limits = { ...upstreamLimits, ...options.limits };
   const { token, signal = new AbortController().signal, lookup, ca } = options;
@@ -61,13 +61,13 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
 /** Opens files. */
 export interface FileClient {
   /**
-   * @returns the document. Throws {@link UpstreamError}, or the signal's reason. The first URL is the operator's; the
-   * later ones are what the list names as its next pages, and lead nowhere outside the folder of the first.
+   * Opens a file. The operator names the first URL. The list names later URLs, which must be in the folder of the first.
+   * @throws UpstreamError, or the signal's reason
    */
   open(url: URL): Promise<UpstreamDocument>;
 }
 
-/** Makes a client; nothing is opened before its first `open`. */
+/** Creates a client, which opens nothing before the first `open`. */
 export function createFileClient({ limits, signal }: Access): FileClient {
   let folder: string | null = null;
   return {
@@ -84,11 +84,11 @@ export function createFileClient({ limits, signal }: Access): FileClient {
   };
 }
 
-/** Where a file is; within the folder, if there is one, both as it is named and as links lead to it. */
+/** Returns where a file is: inside the folder, if there is one, both by name and after symbolic links. */
 async function pathOf(url: URL, folder: string | null): Promise<{ named: string; real: string }> {
   const named = resolve(fileURLToPath(url));
   if (folder === null) return { named, real: await realpath(named) };
-  // As it is named first, so that nothing is told of what is outside, not even whether it is there.
+  // Checks the name first, so that errors do not reveal whether a file outside exists.
   if (!isInside(folder, named)) throw outside(url);
   const real = await realpath(named);
   if (!isInside(await realpath(folder), real)) throw outside(url);
@@ -102,14 +102,14 @@ function isInside(folder: string, path: string): boolean {
 
 function outside(url: URL): UpstreamError {
   return new UpstreamError(
-    `${urlText(url)} is outside the folder of the list's first file, where its next pages must be. Put them there.`,
+    `${urlText(url)} is outside the folder of the first page. Put all pages into one folder.`,
   );
 }
 
 async function openRegularFile(url: URL, path: string) {
-  // Asked before opening, because opening a named pipe waits for its writer.
+  // Checked before opening, because opening a named pipe blocks.
   if ((await stat(path)).isFile()) return open(path);
-  throw new UpstreamError(`${urlText(url)} is not a file. Name the file that holds the list.`);
+  throw new UpstreamError(`${urlText(url)} is not a file. Set the URL to the file of the list.`);
 }
 
 async function tried<T>(url: URL, step: () => Promise<T>): Promise<T> {
@@ -125,25 +125,25 @@ async function tried<T>(url: URL, step: () => Promise<T>): Promise<T> {
 const fileFailures: Record<string, string> = {
   ENOENT: 'does not exist. Check the path',
   ENOTDIR: 'does not exist. Check the path',
-  EACCES: 'may not be read by this user. Check its permissions',
-  EPERM: 'may not be read by this user. Check its permissions',
+  EACCES: 'cannot be read by this user. Check its permissions',
+  EPERM: 'cannot be read by this user. Check its permissions',
   EMFILE:
     'cannot be opened: this process has reached its limit of open files (EMFILE). Raise it with "ulimit -n"',
-  ERR_INVALID_FILE_URL_HOST: 'names a host. A file on this machine is written file:///path',
+  ERR_INVALID_FILE_URL_HOST: 'has a host. Write a local file as file:///path',
 };
 
-/** Where a list comes from, and what is made of it. */
+/** The URL of a list, and the collection that its records belong to. */
 export interface ListSource {
   readonly url: URL;
   readonly collection: Collection;
 }
 
 interface StoredValidators extends Validators {
-  /** Digest of the URL they came from, which may hold a secret, and of what records were made of it then. */
+  /** A digest of the URL, which may hold a secret, and of the rules that validated its records. */
   readonly source: string;
 }
 
-/** Reads the validators of the last list, or `null` if they are of another URL or of other rules. */
+/** Reads the validators of the last list; `null` if they belong to another URL or other rules. */
 export async function readValidators(
   redis: Redis,
   keys: CollectionKeys,
@@ -155,14 +155,14 @@ export async function readValidators(
   return from === digestOf(source) ? { etag, lastModified } : null;
 }
 
-/** Returns validators as they are stored with a version; `null` if upstream gave none. */
+/** Returns validators in stored form; `null` if upstream sent none. */
 export function storedValidators(validators: Validators | null, source: ListSource): string | null {
   if (!validators?.etag && !validators?.lastModified) return null;
   const stored: StoredValidators = { source: digestOf(source), ...validators };
   return JSON.stringify(stored);
 }
 
-/** If the rules of records change, the same list makes another content, so all of it is read again. */
+/** The digest includes the rules of records: if they change, the whole list is read again. */
 function digestOf({ url, collection }: ListSource): string {
   return createHash('sha256').update(`${collection.revision} ${url.href}`).digest('hex');
 }

@@ -1,34 +1,33 @@
-// In: the URL of a list, and the version of it that is known. Out: what its upstream, if it is a medref, says of later ones;
-// it is asked to wait for one.
+// Waits for a publication of an upstream medref by long polls.
 
 import { UpstreamError, upstreamLimits, urlText } from './access.ts';
 import { medrefVersion } from './body.ts';
 import { createHttpClient } from './http.ts';
 
-/** How long upstream is asked to wait, in s: proxies usually give up an answer after 60. */
+/** The wait that upstream is asked for, in s: proxies usually time out after 60 s. */
 const waitSeconds = 50;
 
-/** What came of a wait. */
+/** The result of a wait. */
 export type Watched =
-  /** Another version is live. */
+  /** A newer version is live. */
   | { readonly kind: 'published'; readonly version: string }
-  /** Nothing was published; it may have been asked for less time than it was to wait. */
+  /** Nothing was published. `waitedMs` may be shorter than requested. */
   | { readonly kind: 'nothing'; readonly waitedMs: number }
-  /** Upstream does not know the version, or not what changed since. */
+  /** Upstream does not know the version, or no longer keeps its changes. */
   | { readonly kind: 'lost' }
-  /** Upstream tells of no publications, and never will as it is. */
+  /** Upstream offers no long poll. */
   | { readonly kind: 'unable'; readonly reason: string }
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMs: number };
 
 /** The watch over one list. */
 export interface PublicationWatch {
-  /** Waits until another version than this one is live, for some time. Throws the signal's reason. */
+  /** Waits until a newer version than this one is live, or for a limited time. Throws the signal's reason. */
   next(since: string): Promise<Watched>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
 
-/** Makes the watch over a list; whoever made it closes it. */
+/** Creates the watch over a list; the caller closes it. */
 export function watchPublications({
   url,
   token,
@@ -57,7 +56,7 @@ export function watchPublications({
   };
 }
 
-/** Where the changes of a list are: below it, with none of its parameters. */
+/** Returns the URL of the list's changes, without the list's parameters. */
 function changesUrl(list: URL, since: string): URL {
   const url = new URL(list);
   url.pathname = `${list.pathname.replace(/\/+$/, '')}/changes`;
@@ -74,12 +73,12 @@ function watchedOf(
   if (status === 200 && version !== null)
     return version === since ? { kind: 'nothing', waitedMs } : { kind: 'published', version };
   if (status === 410) return { kind: 'lost' };
-  if (status === 200) return { kind: 'unable', reason: `${name} is not of a medref.` };
+  if (status === 200) return { kind: 'unable', reason: `${name} does not belong to a medref.` };
   if ([400, 404, 405].includes(status))
     return {
       kind: 'unable',
-      reason: `${name} answered ${status}: a medref of an older release cannot wait.`,
+      reason: `${name} responded with ${status}: an older release of medref, without long polls.`,
     };
-  const advice = status === 401 || status === 403 ? ' Check the token that is sent to it.' : '';
-  return { kind: 'failed', reason: `${name} answered ${status}.${advice}`, retryAfterMs };
+  const advice = status === 401 || status === 403 ? ' Check its token.' : '';
+  return { kind: 'failed', reason: `${name} responded with ${status}.${advice}`, retryAfterMs };
 }

@@ -8,7 +8,7 @@ export interface Company {
   id: number;
   name: string;
   officialName: string;
-  /** `""` when there is none. */
+  /** `""` if there is none. */
   website: string;
   fax: string | null;
   phone: string | null;

@@ -1,26 +1,26 @@
-// Defines a collection: its records, their ids, what they are found by and what is derived. All else follows from it.
+// Defines a collection: its records, ids, searches and derived collections. Everything else follows from the definition.
 
 import { createHash } from 'node:crypto';
 import type Joi from 'joi';
 import { type JsonSchema, jsonSchemaOf } from './rules.ts';
 
-/** Members that lead from a record to a value, outermost first, such as `['product', 'id']`. */
+/** Member names that lead from a record to a value, such as `['product', 'id']`. */
 export type Path = readonly string[];
 
-/** Finds records by the beginning of a text, which is folded as docs/API.md says. */
+/** Finds records by a prefix of a text. Both are folded, see docs/API.md. */
 export interface PrefixSearch {
   readonly type: 'prefix';
   readonly path: Path;
-  /** One sentence for consumers. */
+  /** A sentence for consumers. */
   readonly describe: string;
 }
 
-/** Finds records by a whole value; a record may have several. */
+/** Finds records by an exact value; a record may have several. */
 export interface ExactSearch<R = unknown> {
   readonly type: keyof typeof exactTypes;
   /** Returns the values of a record, as text or as numbers. */
   valuesOf(record: R): readonly (string | number)[];
-  /** One sentence for consumers. */
+  /** A sentence for consumers. */
   readonly describe: string;
 }
 
@@ -29,7 +29,7 @@ export interface ExactType {
   /** Continues a sentence: "the parameter drug accepts …". */
   readonly accepts: string;
   readonly schema: JsonSchema;
-  /** Returns the value as it is stored, or null if the text is not one. */
+  /** Returns the value in stored form; `null` if the text is not a value. */
   parse(text: string): string | null;
 }
 
@@ -39,70 +39,70 @@ const barcodeForm = /^(?:[0-9]{12,13}|0[0-9]{13})$/;
 /** The types of exact searches. */
 export const exactTypes = {
   id: {
-    accepts: `digits 0-9 alone, from 1 to ${MAX_SAFE_INTEGER}`,
+    accepts: `a whole number from 1 to ${MAX_SAFE_INTEGER}`,
     schema: { type: 'integer', minimum: 1, maximum: MAX_SAFE_INTEGER },
     parse: (text) => {
       const id = Number(text);
       return /^[0-9]+$/.test(text) && id >= 1 && id <= MAX_SAFE_INTEGER ? String(id) : null;
     },
   },
-  /** 12 or 13 digits, or a GTIN of 14 that stands for its last 13. */
+  /** 12 or 13 digits. A GTIN-14 that starts with 0 counts as its last 13 digits. */
   barcode: {
-    accepts: '12 or 13 digits, or 14 that begin with 0',
+    accepts: '12 or 13 digits, or 14 digits that start with 0',
     schema: { type: 'string', pattern: barcodeForm.source },
     parse: (text) => (barcodeForm.test(text) ? text.slice(-13) : null),
   },
 } as const satisfies Readonly<Record<string, ExactType>>;
 
-/** One collection, as {@link defineCollection} accepts it. */
+/** A collection as {@link defineCollection} accepts it. */
 export interface CollectionDefinition<R> {
-  /** Plural noun: the route, the Redis keys and the settings are made of it. */
+  /** Plural noun, used in the route, the Redis keys and the settings. */
   readonly name: string;
   /** The noun for one record. */
   readonly singular: string;
-  /** One sentence for consumers. */
+  /** A sentence for consumers. */
   readonly describe: string;
-  /** What a valid record is; the order of its members is the order in which they are served. Its example is shown to consumers. */
+  /** The schema of a valid record. Members are served in its order, and consumers see its example. */
   readonly schema: Joi.ObjectSchema<R>;
-  /** Where the id of a record is. */
+  /** The path of a record's id. */
   readonly id: Path;
-  /** The searches by their query parameters; every collection is searched by `name`. */
+  /** Searches by query parameter; every collection has `name`. */
   readonly searchBy: { readonly name: PrefixSearch } & Readonly<
     Record<string, PrefixSearch | ExactSearch<R>>
   >;
-  /** Returns a value with that repaired which the contract allows to come in another JSON type, before it is validated. */
+  /** Converts members that may come in another JSON type; called before validation. */
   accept?(value: unknown): unknown;
-  /** Collections that are made of this one's records, in the same import and under the same version numbers. */
+  /** Collections made from the records of this one, in the same import and with the same version numbers. */
   readonly derived?: readonly DerivedCollection<R>[];
 }
 
-/** A collection that is made of another one's records; of those with the same id, the first one counts. */
+/** A collection made from the records of another; for records with the same id, the first one counts. */
 export interface DerivedCollection<R = unknown> {
   readonly collection: Collection;
-  /** Returns the derived record that a valid record holds. */
+  /** Returns the derived record inside a valid record. */
   recordOf(record: R): unknown;
 }
 
-/** One collection, whose records are of type R once they are valid. */
+/** A collection with valid records of type R. */
 export interface Collection<R = unknown> extends Omit<CollectionDefinition<R>, 'schema' | 'searchBy'> {
   readonly schema: Joi.ObjectSchema;
   readonly prefixSearches: Readonly<Record<string, PrefixSearch>>;
   readonly exactSearches: Readonly<Record<string, ExactSearch<R>>>;
   readonly derived: readonly DerivedCollection<R>[];
-  /** A digest of all that decides what a list becomes: if it changes, the same list is imported again. */
+  /** A digest of everything that determines the import: if it changes, the same list is imported again. */
   readonly revision: string;
   idOf(record: R): number;
-  /** Returns the text by which a record is searched and shown. */
+  /** Returns the text by which a record is searched and displayed. */
   nameOf(record: R): string;
 }
 
-/** A collection that is served, and the one whose versions it shares: itself, unless it is derived. */
+/** A served collection, and the collection whose versions it shares: itself, unless it is derived. */
 export interface ServedCollection {
   readonly collection: Collection;
   readonly source: Collection;
 }
 
-/** Makes a collection of its definition. */
+/** Builds a collection from its definition. */
 export function defineCollection<R>(definition: CollectionDefinition<R>): Collection<R> {
   const { searchBy, id, derived = [], schema, accept } = definition;
   const prefixSearches: Record<string, PrefixSearch> = {};
@@ -125,12 +125,12 @@ export function defineCollection<R>(definition: CollectionDefinition<R>): Collec
   };
 }
 
-/** Returns the value at a path of members in a valid record. */
+/** Returns the value of a valid record at a path. */
 export function valueAt(record: unknown, path: Path): unknown {
   return path.reduce((value, member) => (value as Record<string, unknown>)[member], record);
 }
 
-/** Returns the name of the setting that holds a collection's upstream URL, such as `PRODUCTS_URL`. */
+/** Returns the setting with a collection's upstream URL, such as `PRODUCTS_URL`. */
 export function urlSetting(collection: string): string {
   return `${collection.toUpperCase()}_URL`;
 }

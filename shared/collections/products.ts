@@ -4,7 +4,7 @@ import Joi, { type StringSchema } from 'joi';
 import { defineCollection } from './define.ts';
 import { arrayOf, type Named, named, rule, textOrNull } from './rules.ts';
 
-/** Each barcode is found by the whole name too, so that the search index of a product grows with both. */
+/** Each barcode is indexed with the whole name, so the search index of a product grows with both. */
 const maxBarcodes = 1_000;
 
 export interface Barcode {
@@ -84,7 +84,7 @@ export const products = defineCollection<Product>({
   accept: integerBarcodesToStrings,
 });
 
-/** A barcode is declared an integer and carried as a string: an integer of 12 or 13 digits is taken as its digits. */
+/** Barcodes may be integers in upstream lists: an integer of 12 or 13 digits becomes a string. */
 function integerBarcodesToStrings(value: unknown): unknown {
   const barcodes = (value as { barcodes?: unknown } | null)?.barcodes;
   if (!Array.isArray(barcodes) || !barcodes.some(hasInteger)) return value;

@@ -1,5 +1,5 @@
-// The Joi rules that members of every collection share: ids, names and other text.
-// Nothing is converted or repaired; see docs/API.md, "Valid records".
+// The joi rules that members of every collection share: ids, names and other text.
+// No rule converts or repairs a value; see docs/API.md, "Valid records".
 
 import Joi, {
   type AnySchema,
@@ -10,12 +10,12 @@ import Joi, {
   type StringSchema,
 } from 'joi';
 
-/** A JSON Schema (draft 2020-12), as consumers are told what they get. */
+/** A JSON Schema (draft 2020-12) for consumers. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const maxNameLength = 10_000;
 
-/** At least one character that leaves ink: not white space, a control, a format mark or a filler. */
+/** At least one visible character: not white space, a control, a format mark or a filler. */
 const visibleCharacter = /[^\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
 
 /** An id: an integer from 1 to 2^53−1. */
@@ -25,7 +25,7 @@ export const id = rule<NumberSchema>(
   { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
 );
 
-/** A name: at least one visible character, at most 10,000 characters, kept exactly as it came. */
+/** A name: at least one visible character, at most 10,000 characters, stored unchanged. */
 export const name = rule<StringSchema>(
   {
     'name.type': 'must be a string',
@@ -37,16 +37,16 @@ export const name = rule<StringSchema>(
     if (!visibleCharacter.test(value)) return 'name.invisible';
     return value.length > maxNameLength && [...value].length > maxNameLength ? 'name.long' : null;
   },
-  // No pattern for what is visible: readers of the schema in other languages do not know these Unicode classes.
+  // No pattern for visible characters: few languages support these Unicode classes in regular expressions.
   { type: 'string', minLength: 1, maxLength: maxNameLength },
 );
 
 /**
- * A Joi type of one rule. Rules put together from Joi's own would be judged one by one, and their messages, where they
- * are not Joi's, merged for each value: that took as long as all the rest of an import.
+ * Makes a joi type with one rule. Combined joi rules are checked one by one, and joi merges custom messages for each value: that
+ * took as long as the rest of an import.
  * @param messages by code
- * @param judge gives the code of what is wrong with a value, or `null`
- * @param told what the rule says of itself where the schema is told as a JSON Schema
+ * @param judge returns the code of a value's error, or `null`
+ * @param told the rule as JSON Schema
  */
 export function rule<Schema extends AnySchema>(
   messages: Readonly<Record<string, string>>,
@@ -68,9 +68,9 @@ export function rule<Schema extends AnySchema>(
   return Joi.extend(extension)[type]();
 }
 
-/** An array of at most so many elements; how many there are is judged before they are. */
+/** An array with at most so many elements; their number is checked before the elements. */
 export function arrayOf(items: AnySchema, most: number): ArraySchema {
-  const messages = { 'array.many': 'has {#length} elements, where at most {#most} are allowed' };
+  const messages = { 'array.many': 'has {#length} elements; at most {#most} are allowed' };
   const validate = (value: unknown[], helpers: CustomHelpers) => {
     const { length } = value;
     return length > most
@@ -82,27 +82,27 @@ export function arrayOf(items: AnySchema, most: number): ArraySchema {
   return (Joi.extend(extension).array() as ArraySchema).items(items);
 }
 
-/** A schema as a JSON Schema; that all members are required is a part of {@link judgement}, and not said by it. */
+/** Returns a schema as JSON Schema. It does not say that all members are required: that is part of {@link judgement}. */
 export function jsonSchemaOf(schema: AnySchema): JsonSchema {
   return schema['~standard'].jsonSchema.output({ target: 'draft-2020-12' });
 }
 
-/** Something that a record names. */
+/** An id with a name. */
 export interface Named {
   id: number;
   name: string;
 }
 
-/** An id with its name. */
+/** The schema of an id with a name. */
 export const named = Joi.object<Named, true>({ id, name });
 
-/** Any other text; may be empty. */
+/** Text that may be empty. */
 export const text = Joi.string().allow('');
 
-/** Text, or `null` where the source has none. */
+/** Text that may be empty, or `null`. */
 export const textOrNull = text.allow(null);
 
-/** How every record is judged: nothing is converted, every member is required, unknown ones are left to the validator. */
+/** The joi options for records: nothing is converted, every member is required, and unknown members are left to the validator. */
 export const judgement: Joi.ValidationOptions = {
   convert: false,
   presence: 'required',

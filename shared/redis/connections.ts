@@ -1,5 +1,5 @@
-// Connections to Redis: one for serving, which fails fast, and one for commands and imports, which waits.
-// Whoever opens a connection closes it.
+// Connections to Redis: one kind for serving, which fails fast, and one for commands and imports, which waits.
+// The caller that opens a connection closes it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, Redis as OneServer, type RedisOptions } from 'ioredis';
@@ -8,46 +8,45 @@ import { resilient, resilientCluster, resilientSentinels } from './resilient-cli
 import { describeServer, parseServers, type Servers } from './server-url.ts';
 
 /**
- * A connection that is closed and does not end is given up after this long. ioredis waits for it also where it has ended before,
- * and keeps the process from ending meanwhile: where Redis is away, for 2 s.
+ * A closed connection gets this long to end, in ms. ioredis may wait up to 2 s for a Redis that is unavailable, and keeps the
+ * process alive meanwhile.
  */
 const closeMs = 100;
 
-/** A connection to one server, be it found by Sentinels, or to the nodes of a Cluster. */
+/** A connection to one server, also through Sentinels, or to the nodes of a Cluster. */
 export type Redis = OneServer | Cluster;
 
 /**
- * A serving connection that is silent for this long is made anew, and what was asked by it fails: since it is asked
- * something each half second, a reader waits no longer, however many replies it needs, and stays within the 2 s after
- * which it is 503. A timer for each command would cost more than a tenth of it.
+ * A serving connection that is silent for this long, in ms, is reopened, and its commands fail. Since it sends a command every
+ * half second, no reader waits longer, and each gets its 503 within 2 s. A timer for each command would cost over a tenth of it.
  */
 const silenceMs = 1_500;
 
-/** An import waits this long for one reply; its lock is lost by then. */
+/** How long an import waits for one reply, in ms; its lock has expired by then. */
 const writeTimeoutMs = 30_000;
 
-/** A writing connection that owes a reply and is silent for this long is made anew, and asks again: well within a lock's life. */
+/** A writing connection that waits for a reply and is silent for this long, in ms, is reopened and sends its commands again. */
 const writeSilenceMs = 10_000;
 
-/** How long a writing connection may take until it can be used. */
+/** How long a writing connection may take to become ready, in ms. */
 const establishMs = 10_000;
 
-/** How often an import asks again a Cluster that has no master for a slot, or is moving it. */
+/** How often an import retries on a Cluster that lacks a primary for a slot or moves it, in ms. */
 const retryEveryMs = 200;
 
-/** A Sentinel that is silent for this long is passed over. */
+/** A Sentinel that is silent for this long, in ms, is skipped. */
 const sentinelSilenceMs = 500;
 
-/** How often a server that takes no writes is taken for another one than its address names. */
+/** How often the address of a server that refuses writes is resolved again, in ms. */
 const lookUpEveryMs = 5_000;
 
-/** How often a process that serves looks for nodes that have joined a Cluster, or come back to it. */
+/** How often an API process looks for nodes that join a Cluster, in ms. */
 const lookForNodesMs = 2_000;
 
 /**
- * A connection for serving: a command fails at once while Redis is away, and after 1.5 s without a reply;
- * it reconnects by itself, for ever.
- * @param onRoundTrip told how long Redis took to reply to a command, of one in eight, in ms
+ * Opens a connection for serving: commands fail at once while Redis is unavailable, and after 1.5 s without a reply. It
+ * reconnects forever.
+ * @param onRoundTrip called with the time from command to reply, in ms, for one command in eight
  */
 export function connectForServing(
   url: string,
@@ -59,9 +58,9 @@ export function connectForServing(
 }
 
 /**
- * A connection for serving that reads from one replica; of a Cluster, from one of each master.
- * @param onLost told when it is away, or is another one from now on
- * @returns `null` where REDIS_URL names one server, which tells of no replica
+ * Opens a connection for serving that reads from one replica; on a Cluster, from one replica of each primary.
+ * @param onLost called when the connection is lost, or leads to another replica from now on
+ * @returns `null` if REDIS_URL names one server, whose replicas are unknown
  */
 export function connectToReplica(
   url: string,
@@ -80,8 +79,8 @@ export function connectToReplica(
 }
 
 /**
- * Chooses one replica of each master, and another one only where that has gone; the master where none is there. While there
- * is no master, the replica stays.
+ * Chooses one replica of each primary, and a different one only if the first is gone; the primary if there is none. Without a
+ * primary, the replica stays.
  */
 function oneReplicaEach(onLost: () => void): (nodes: (OneServer | undefined)[]) => OneServer | null {
   const chosen = new Map<OneServer, OneServer>();
@@ -89,17 +88,17 @@ function oneReplicaEach(onLost: () => void): (nodes: (OneServer | undefined)[]) 
     const there = replicas.filter((it) => it !== undefined && it.status !== 'end');
     const before = master ? chosen.get(master) : [...chosen.values()].find((it) => there.includes(it));
     if (before && there.includes(before)) return before;
-    // Which one is by the process, so that those of one machine do not all choose the same.
+    // The process id decides, so that the processes of one machine use different replicas.
     const now = there[process.pid % there.length];
     if (!master || !now) return master ?? null;
     for (const [of, { status }] of chosen) if (status === 'end') chosen.delete(of);
     chosen.set(master, now);
     onLost();
-    return master; // What the replica has is not known yet.
+    return master; // The state of the replica is unknown so far.
   };
 }
 
-/** The same connection, whose commands go to another one where there is such. */
+/** The same connection, whose commands go to another connection if there is one. */
 export function routed(redis: Redis, instead: () => Redis | null): Redis {
   const facade: Cluster = Object.create(redis);
   facade.sendCommand = (...sent) => ((instead() ?? redis) as Cluster).sendCommand(...sent);
@@ -109,12 +108,12 @@ export function routed(redis: Redis, instead: () => Redis | null): Redis {
 const serving: Behaviour = {
   ofServer: {
     enableOfflineQueue: false,
-    maxRetriesPerRequest: 0, // What was asked as the connection was lost fails, and is not asked again.
+    maxRetriesPerRequest: 0, // Commands on a lost connection fail and are not repeated.
     socketTimeout: silenceMs,
     connectTimeout: 2_000,
     retryStrategy: (times) => Math.min(50 * times, 500),
   },
-  // A slot that moves, or whose master is gone, is asked for a few times within half a second.
+  // A slot that moves, or has lost its primary, gets a few retries within half a second.
   ofCluster: {
     enableOfflineQueue: false,
     maxRedirections: 5,
@@ -124,16 +123,16 @@ const serving: Behaviour = {
   },
 };
 
-/** A connection that listens to announcements; it subscribes again by itself after each reconnection. */
+/** Opens a connection for announcements; it subscribes again after each reconnection. */
 export function connectForListening(url: string): Redis {
   const servers = parseServers(url);
   const ofServer: ServerOptions = {
-    maxRetriesPerRequest: null, // However long Redis is away, the subscription waits for it.
+    maxRetriesPerRequest: null, // The subscription waits for Redis, however long that takes.
     connectTimeout: 2_000,
     retryStrategy: (times) => Math.min(50 * times, 500),
   };
   if (servers.kind !== 'cluster') return connect(servers, { ofServer, ofCluster: {} });
-  // Every node of a Cluster hears all that is announced. The client's own way would look for another node without a pause.
+  // Every node of a Cluster receives all announcements. ioredis itself would try other nodes without a pause.
   const retryStrategy = (times: number) => {
     Object.assign(redis.options, servers.hosts[times % servers.hosts.length]);
     return Math.min(50 * times, 500);
@@ -149,9 +148,10 @@ export function connectForListening(url: string): Redis {
 }
 
 /**
- * A connection for commands and imports, established; it outlives short absences of Redis. Tests shorten the silence.
- * @param signal gives up before it is established
- * @throws RedisUnavailableError when Redis cannot be reached now, with the error of the connection as its cause
+ * Opens a connection for commands and imports, and waits until it is ready. It survives short outages of Redis. Tests shorten
+ * the silence.
+ * @param signal gives up before it is ready
+ * @throws RedisUnavailableError if Redis is unavailable, with the connection's error as its cause
  */
 export async function connectForWriting(
   url: string,
@@ -167,10 +167,10 @@ export async function connectForWriting(
     ofServer: {
       ...timeouts,
       lazyConnect: true,
-      maxRetriesPerRequest: null, // The timeout alone ends the wait for a Redis that has gone.
+      maxRetriesPerRequest: null, // Only the timeout ends the wait for an unavailable Redis.
       retryStrategy,
     },
-    // Likewise: as many tries as the timeout leaves time for.
+    // As many attempts as the timeout allows.
     ofCluster: {
       lazyConnect: true,
       maxRedirections: writeTimeoutMs / retryEveryMs,
@@ -185,23 +185,23 @@ export async function connectForWriting(
   let timer: NodeJS.Timeout | undefined;
   let giveUp: (() => void) | undefined;
   const established = new Promise<void>((resolve, reject) => {
-    // A Cluster that is ready at its second try does not settle what the first one gave.
+    // If a Cluster is ready only at the second attempt, the first promise is already rejected.
     redis.once('ready', resolve);
     redis.connect().catch((error) => redis instanceof Cluster || reject(error));
-    // A Sentinel that asks for credentials is told them at the next try.
+    // A Sentinel that asks for credentials gets them at the next attempt.
     const isToldNext = ({ message }: Error) =>
       message.includes('NOAUTH') && servers.kind === 'sentinel' && servers.password;
     redis.on('error', (error: Error) => isToldNext(error) || reject(error));
     giveUp = () => reject(signal?.reason);
     signal?.addEventListener('abort', giveUp, { once: true });
-    // A Cluster without slots, or one that is down, is no error to its client: it tries again, for ever.
+    // ioredis retries a Cluster without slots, or one that is down, forever and without an error.
     timer = setTimeout(() => reject(new Error('It was not ready in time')), establishMs);
   });
   try {
     await established;
   } catch (error) {
     redis.disconnect();
-    // Of a Cluster, the last node that was asked says more than that none could be.
+    // On a Cluster, the error of the last node says more than the general one.
     const cause = ((error as { lastNodeError?: Error }).lastNodeError ?? error) as Error;
     throw new RedisUnavailableError(
       `Redis at ${describeServer(url)} cannot be used: ${cause.message.replace(/\.$/, '')}. Start it, or set REDIS_URL.`,
@@ -214,17 +214,17 @@ export async function connectForWriting(
   return redis;
 }
 
-/** The servers that have the data: one, or the masters of a Cluster. Their connections are the given one's, and borrowed. */
+/** Returns the servers with the data: one, or the primaries of a Cluster. The connections belong to the caller's connection. */
 export function mastersOf(redis: Redis): OneServer[] {
   return redis instanceof Cluster ? redis.nodes('master') : [redis];
 }
 
 /**
- * Executes a pipeline or a transaction of a writing connection. Makes and sends it again while Redis is unavailable: ioredis
- * sends single commands again after a reconnection, but gives up a pipeline of which it has some replies.
- * @param make must lead to the same outcome if it is executed twice
+ * Runs a pipeline or a transaction on a writing connection, and repeats it while Redis is unavailable: ioredis repeats single
+ * commands after a reconnection, but not a pipeline with some replies.
+ * @param make builds the pipeline, which must have the same effect if it runs twice
  * @param isTolerated whether an error counts as the reply `null`
- * @returns the replies. Throws whatever Redis replies
+ * @returns the replies. @throws errors of Redis
  */
 export async function execute(
   make: () => ReturnType<OneServer['pipeline']>,
@@ -237,7 +237,7 @@ export async function execute(
       if (failed) throw failed[0];
       return results.map(([error, reply]) => (error ? null : reply));
     } catch (error) {
-      // A transaction that Redis refused to queue fails with EXECABORT; the first refusal says why.
+      // A transaction with a refused command fails with EXECABORT; the first refusal has the reason.
       const cause = (error as { previousErrors?: Error[] }).previousErrors?.[0] ?? error;
       failedAt ??= performance.now();
       if (!isRedisUnavailable(cause) || performance.now() - failedAt > writeTimeoutMs) throw cause;
@@ -247,15 +247,15 @@ export async function execute(
 }
 
 /**
- * Asks the server that has a key what no key is needed for.
- * @returns its reply. Throws whatever it answers with
+ * Sends a command without a key to the server that has a key.
+ * @returns its reply. @throws errors of Redis
  */
 export async function beside(
   redis: Redis,
   key: string,
   [name, ...args]: [string, ...(string | number)[]],
 ): Promise<unknown> {
-  // A Cluster sends what is asked together to where the keys of it are.
+  // A Cluster sends a pipeline to the node of its keys.
   const [, reply] = await execute(() =>
     redis
       .pipeline()
@@ -266,8 +266,8 @@ export async function beside(
 }
 
 /**
- * How many replicas repeat what is written to a key: those that are connected; of a Cluster, those that ought to be; with
- * Sentinels, which watch nothing without a replica, one at least.
+ * Returns how many replicas copy the writes to a key: the connected ones; on a Cluster, the configured ones; with Sentinels,
+ * which require replicas, at least one.
  */
 export async function replicasOf(redis: Redis, key: string): Promise<number> {
   const info = String(await beside(redis, key, ['INFO', 'replication']));
@@ -278,7 +278,7 @@ export async function replicasOf(redis: Redis, key: string): Promise<number> {
   return Math.max(connected, nodes.split('\n').filter((node) => node.includes(` ${master} `)).length);
 }
 
-/** How a connection behaves: to one server, also where Sentinels name it, and to a Cluster. */
+/** How a connection behaves: to one server, also through Sentinels, and to a Cluster. */
 interface Behaviour {
   readonly ofServer: ServerOptions;
   readonly ofCluster: Omit<ClusterOptions, 'redisOptions'> & { readonly redisOptions?: ServerOptions };
@@ -308,12 +308,12 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
       ...(hasTls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
       sentinels: [...hosts],
       name: servers.master,
-      lazyConnect: true, // It is not to ask Sentinels before it lasts.
+      lazyConnect: true, // The wrapper for Sentinels must be in place before it connects.
       sentinelCommandTimeout: sentinelSilenceMs,
-      sentinelRetryStrategy: () => null, // They are asked again by us.
-      failoverDetector: true, // A master that hangs, or is none any more, does not close its connections by itself.
+      sentinelRetryStrategy: () => null, // Our wrapper retries Sentinels.
+      failoverDetector: true, // A primary that hangs or was demoted does not close its connections.
       disconnectTimeout: sentinelSilenceMs,
-      // What a master of before refuses is asked of the one that Sentinels name now.
+      // Commands that a demoted primary refuses are repeated at the new one.
       reconnectOnError: ({ message }) => isReadOnly(message) && (isResent ? 2 : 1),
     });
     resilientSentinels(resilient(redis));
@@ -323,7 +323,7 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
   return resilientCluster(
     new Cluster([...hosts], {
       ...ofCluster,
-      // Hosts are looked up one by one as they are connected to, so one that has no address keeps nobody away; and TLS sees names.
+      // Each host is resolved when it is connected to, so one unknown host blocks no other, and TLS sees host names.
       dnsLookup: (host: string, done) => done(null, host),
       redisOptions: { ...ofCluster.redisOptions, ...credentials, ...(hasTls && { tls: {} }) },
     }),
@@ -331,8 +331,8 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
 }
 
 /**
- * A server that takes no writes has been a master before, and another one may have its address now: it is looked up again, but
- * not for each write of who was told the address of a replica.
+ * Reconnects after a refused write: the server may have been demoted, and its address may now lead to another one. Limited in
+ * time, for operators who configured the address of a replica.
  */
 function notToReplica(isResent: boolean): NonNullable<RedisOptions['reconnectOnError']> {
   let mayAt = 0;
@@ -351,10 +351,7 @@ function credentialsOf({ username, password }: Exclude<Servers, { kind: 'one' }>
   return { ...(username && { username }), ...(password && { password }) };
 }
 
-/**
- * Lets what is asked in one step of the event loop go out in one write: each write wakes Redis, and costs more than the
- * writing of an answer.
- */
+/** Sends the commands of one turn of the event loop in one write: each write wakes Redis and costs more than sending a response. */
 function gathered(redis: Redis): void {
   if (redis instanceof Cluster) {
     redis.on('+node', gathered);
@@ -373,10 +370,10 @@ function gathered(redis: Redis): void {
   });
 }
 
-/** One command of so many is timed: to time each would cost 2 % of a request. */
+/** One command in so many is timed: timing each would cost 2 % of a request. */
 const timedOneIn = 8;
 
-/** Times some commands; one without a reply is not timed. */
+/** Times some commands; a command without a reply is not timed. */
 function timed(redis: Redis, onRoundTrip: (ms: number) => void): Redis {
   const send = (redis as Cluster).sendCommand.bind(redis);
   let sent = 0;

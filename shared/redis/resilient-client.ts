@@ -1,14 +1,14 @@
-// In: a client of Redis. Out: one that lasts: nothing that ioredis does by itself ends its process, or the client for ever.
+// Makes clients of ioredis resilient: no internal error of ioredis ends the process, or the client for good.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Redis as OneServer } from 'ioredis';
 
-/** Sentinels that cannot be asked are asked again after this long, then after longer, in ms. */
+/** The pauses before Sentinels are asked again, in ms; they grow from the first to the longest. */
 const askAgainMs = { first: 50, longest: 500 };
 
 /**
- * A client of one server. Its errors reach the commands that fail by them; without a listener they would end the process. One whose
- * handshake Redis refused, such as to a database that it does not have, is made anew: ioredis would go on with database 0.
+ * Makes a client of one server resilient. Errors reach the commands that fail; without a listener they would end the process.
+ * After a refused handshake, such as for a missing database, it reconnects: ioredis would continue with database 0.
  */
 export function resilient(redis: OneServer): OneServer {
   heeded(redis, 'subscribe');
@@ -18,8 +18,8 @@ export function resilient(redis: OneServer): OneServer {
 }
 
 /**
- * A client of a Cluster, whose nodes tell their errors to it alone. A command that waits for the Cluster to come back is
- * bounded as one that waits for a node's reply. Once it has ended it looks for nodes no more, so that its process can end.
+ * Makes a client of a Cluster resilient; its nodes report errors only to it. A command that waits for the Cluster has the same
+ * time limit as one that waits for a node. After its end it looks for no nodes, so that the process can end.
  */
 export function resilientCluster(redis: Cluster): Cluster {
   const send = redis.sendCommand.bind(redis);
@@ -36,9 +36,9 @@ export function resilientCluster(redis: Cluster): Cluster {
 }
 
 /**
- * A client of the master, or of a replica, that Sentinels name. A failover that they tell of while they are asked ends the
- * asking, and would end the client for ever; what they answer is of before, so they are asked again. That is done here also
- * where none of them answers: ioredis would remember each time that it did.
+ * Makes a client of Sentinels resilient. If a Sentinel reports a failover during a query, ioredis would end the client for good;
+ * the query is repeated, because its result is outdated. Unreachable Sentinels are also retried here: ioredis would store each
+ * attempt forever.
  */
 export function resilientSentinels(redis: OneServer): OneServer {
   const inside = redis as unknown as { connector: SentinelConnector; manuallyClosing: boolean };
@@ -61,15 +61,15 @@ export function resilientSentinels(redis: OneServer): OneServer {
   return redis;
 }
 
-/** What ioredis keeps to itself of how it asks Sentinels. */
+/** Private parts of ioredis' Sentinel connector. */
 interface SentinelConnector {
   connect(tell: (event: string, error: Error) => void): Promise<unknown>;
   connectToSentinel(...how: unknown[]): OneServer;
 }
 
 /**
- * Credentials of the URL are those of Redis. Sentinels are told them once one asks: many have none, and refuse any. What
- * watches for failovers has no listener for its errors, so that ioredis would write them to stderr.
+ * Sends the credentials of the URL only to Sentinels that ask for them: many have none and refuse any. Adds the missing error
+ * listener of ioredis' failover detector, which would otherwise write to stderr.
  */
 function quietAboutSentinels(redis: OneServer, connector: SentinelConnector): void {
   const connectToSentinel = connector.connectToSentinel.bind(connector);
@@ -88,8 +88,8 @@ function quietAboutSentinels(redis: OneServer, connector: SentinelConnector): vo
 }
 
 /**
- * Has somebody heed what comes of a command that ioredis also sends by itself: it subscribes again after each reconnection, and
- * asks a node for a slot that is on its way. If that fails, nobody else would know, and Node would end the process.
+ * Handles errors of commands that ioredis sends by itself: subscriptions after a reconnection, and ASKING for a moving slot. An
+ * unhandled one would end the process.
  */
 function heeded(redis: OneServer, name: 'subscribe' | 'asking'): void {
   const its = redis as unknown as Record<typeof name, (...args: unknown[]) => Promise<unknown>>;

@@ -1,10 +1,10 @@
-// In: Redis servers. Out: which of their settings can lose data, as sentences for an operator.
+// Finds settings of Redis servers that can lose data.
 
 import { mastersOf, type Redis } from './connections.ts';
 
 type Server = ReturnType<typeof mastersOf>[number];
 
-/** What INFO reports of how a server keeps its data. */
+/** Facts in INFO about how a server keeps its data. */
 export interface ServerInfo {
   readonly version: string;
   /** `maxmemory-policy`. */
@@ -14,7 +14,7 @@ export interface ServerInfo {
   readonly hasAppendOnlyFile: boolean;
 }
 
-/** Parses the reply to INFO. A member that the server does not report is `unknown`, 0 or `false`. */
+/** Parses the reply to INFO. A field that is missing becomes `unknown`, 0 or `false`. */
 export function parseInfo(text: string): ServerInfo {
   const member = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(text)?.[1];
   return {
@@ -25,13 +25,13 @@ export function parseInfo(text: string): ServerInfo {
   };
 }
 
-/** Returns what INFO reports, or `null` if the user may not run it. Redis 6.2 accepts no list of sections. */
+/** Returns the parsed INFO; `null` if the user may not run it. Redis 6.2 accepts no list of sections. */
 export async function readInfo(server: Server): Promise<ServerInfo | null> {
   const text = await unlessRefused(server.info());
   return text === null ? null : parseInfo(text);
 }
 
-/** Returns which settings of the servers can lose data, as sentences. */
+/** Returns settings of the servers that can lose data, as sentences. */
 export async function setupWarnings(redis: Redis, keyPrefix: string): Promise<string[]> {
   const found = await Promise.all(
     mastersOf(redis).map(async (server) => {
@@ -42,7 +42,7 @@ export async function setupWarnings(redis: Redis, keyPrefix: string): Promise<st
   return [...new Set(found.flat())];
 }
 
-/** Returns the warnings about one server of which INFO is known. */
+/** Returns the warnings about one server with a known INFO. */
 export async function warningsOf(server: Server, info: ServerInfo, keyPrefix: string): Promise<string[]> {
   return [
     ...evictionWarnings(info),
@@ -57,7 +57,7 @@ function evictionWarnings({ evictionPolicy }: ServerInfo): string[] {
   ];
 }
 
-/** What scripts of medref write between MULTI and EXEC in the append-only file: the command, and what follows its key. */
+/** The commands that scripts of medref write between MULTI and EXEC to the append-only file, with sample arguments. */
 const replayed = [
   ['SET', 'v'],
   ['DEL'],
@@ -77,8 +77,7 @@ const replayed = [
 
 /**
  * Returns a warning if a restart would skip transactions of the append-only file. Redis replays them with the rights of the
- * user `default`, whoever wrote them, and drops each transaction with a command that `default` may not run (redis#14541,
- * valkey#3983).
+ * user `default`, and drops each transaction with a command that `default` may not run (redis#14541, valkey#3983).
  */
 async function replayWarnings(server: Server, keyPrefix: string): Promise<string[]> {
   const keys = [`${keyPrefix}:{products}:live`, `${keyPrefix}:keys`];
@@ -94,7 +93,7 @@ async function replayWarnings(server: Server, keyPrefix: string): Promise<string
   return refused ? [mayNotReplay(`run ${refused.command.slice(0, 2).join(' ')}`)] : [];
 }
 
-/** The same from the rules of the user, of which all rights are expected. */
+/** Does the same by the user's rules, which must allow everything. */
 async function replayWarningsByRules(server: Server): Promise<string[]> {
   const rules = await unlessRefused(server.call('ACL', 'GETUSER', 'default'));
   if (rules === null)

@@ -1,4 +1,4 @@
-// In: REDIS_URL. Out: where Redis is: one server, by its address or its socket, the Sentinels that know it, or nodes of a Cluster.
+// Parses REDIS_URL: one server by address or socket, Sentinels, or nodes of a Cluster.
 
 import { isIP } from 'node:net';
 
@@ -8,13 +8,13 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** What a URL of one server says; the client of Redis reads it itself. */
+/** A URL of one server, which ioredis parses. */
 export interface OneServer {
   readonly kind: 'one';
   readonly url: string;
 }
 
-/** A server of this machine, by its socket. */
+/** A server on this machine, by its socket. */
 export interface SocketServer {
   readonly kind: 'socket';
   readonly path: string;
@@ -23,7 +23,7 @@ export interface SocketServer {
   readonly db: number;
 }
 
-/** What a URL of several servers says. */
+/** A URL of several servers. */
 interface SeveralServers {
   readonly hosts: readonly HostPort[];
   readonly hasTls: boolean;
@@ -31,13 +31,13 @@ interface SeveralServers {
   readonly password: string | undefined;
 }
 
-/** Sentinels, and the name by which they know the master. */
+/** Sentinels, and the name of the primary that they watch. */
 export interface SentinelServers extends SeveralServers {
   readonly kind: 'sentinel';
   readonly master: string;
 }
 
-/** Some nodes of a Cluster, which know the others. */
+/** Some nodes of a Cluster; they know the others. */
 export interface ClusterServers extends SeveralServers {
   readonly kind: 'cluster';
 }
@@ -46,15 +46,15 @@ export type Servers = OneServer | SocketServer | SentinelServers | ClusterServer
 
 const defaultPorts = { sentinel: 26_379, cluster: 6_379 } as const;
 
-/** Credentials may have what is else a separator, by percent encoding (RFC 3986, section 3.2.1). */
+/** Credentials may contain separators in percent-encoded form (RFC 3986, section 3.2.1). */
 const severalPattern =
   /^(?<scheme>rediss?)\+(?<kind>sentinel|cluster):\/\/(?:(?<credentials>[^/?#]*)@)?(?<hosts>[^@/?#]+)(?:\/(?<master>[^/?#]*))?$/i;
 
-/** `unix:/path` or `unix://user:password@/path`, with `?db=1` behind it where it is another database. */
+/** `unix:/path` or `unix://user:password@/path`, optionally with `?db=1`. */
 const socketPattern =
   /^unix:(?:\/\/(?:(?<credentials>[^/?#]*)@)?)?(?<path>\/[^/?#][^?#]*)(?:\?db=(?<db>\d{1,9}))?$/i;
 
-/** What a REDIS_URL says. @throws Error where it is none */
+/** Parses a REDIS_URL. @throws Error if it is invalid */
 export function parseServers(url: string): Servers {
   const socket = socketPattern.exec(url)?.groups;
   if (socket) {
@@ -78,7 +78,7 @@ export function parseServers(url: string): Servers {
     if (master === '' || /[\s/]/.test(master)) throw new Error('no name of a master');
     return { kind, ...several, master };
   }
-  if (master !== '') throw new Error('a Cluster has one database, and no name'); // Its databases are all number 0.
+  if (master !== '') throw new Error('a Cluster has one database, and no name'); // A Cluster has only database 0.
   return { kind, ...several };
 }
 
@@ -90,7 +90,7 @@ function credentialsIn(text = ''): Pick<SeveralServers, 'username' | 'password'>
   };
 }
 
-/** Where Redis is, without credentials and without a space. */
+/** Returns the location of Redis without credentials and spaces. */
 export function describeServer(url: string): string {
   const servers = parseServers(url);
   if (servers.kind === 'one') return new URL(servers.url).host;
@@ -99,7 +99,7 @@ export function describeServer(url: string): string {
   return hosts.join(',') + (servers.kind === 'sentinel' ? `/${servers.master}` : '');
 }
 
-/** A URL of one server, as the URL Standard writes it. @throws Error where it is none */
+/** Normalizes a URL of one server. @throws Error if it is invalid */
 function oneServer(text: string): string {
   const { protocol, host, pathname, search, hash, href } = new URL(text);
   const isIt = ['redis:', 'rediss:'].includes(protocol) && /^\/?\d*$/.test(pathname);

@@ -1,4 +1,4 @@
-// API keys as they are stored, by their SHA-256 alone: made, listed, rotated and revoked by operators.
+// API keys, stored only by their SHA-256: operators create, list, rotate and revoke them.
 
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -7,33 +7,33 @@ import { parseStored } from '../redis/failures.ts';
 import { apiKeyKeys } from './keys.ts';
 import { type KeyReplacement, replaceKey } from './scripts.ts';
 
-/** What is known of a key; never the key itself. */
+/** The properties of a key, without the key itself. */
 export interface ApiKey {
   readonly id: string;
-  /** Whom it was issued to. */
+  /** The client that the key was issued to. */
   readonly client: string;
   /** ISO 8601. */
   readonly createdAt: string;
-  /** ISO 8601; `null`: it does not expire. */
+  /** ISO 8601; `null`: no expiry. */
   readonly expiresAt: string | null;
-  /** Requests a second it is made for, such as `10/s`; `null`: it has no rate of its own. */
+  /** Its rate limit, such as `10/s`; `null`: the default limit. */
   readonly rate: string | null;
-  /** The collections that it is made for; absent: all, also those to come. */
+  /** The collections that it may read; absent: all, including future ones. */
   readonly collections?: readonly string[];
-  /** The id of the key that is to take its place, and since when; absent: it was not rotated. */
+  /** The id of the new key after a rotation; absent: not rotated. */
   readonly rotatedTo?: string;
   readonly rotatedAt?: string;
 }
 
-/** A key as an operator sees it. */
+/** A key in the list for operators. */
 export interface ListedApiKey extends ApiKey {
   readonly lastUsedAt: string | null;
 }
 
-/** A key that was made: what is known of it, and its text, which cannot be had again. */
+/** A created key: its properties and its text, which is not stored. */
 export type MadeApiKey = ApiKey & { readonly key: string };
 
-/** What a key is made with. */
+/** The properties of a new key. */
 export interface ApiKeyTerms {
   readonly client: string;
   readonly expiresAt: Date | null;
@@ -41,10 +41,10 @@ export interface ApiKeyTerms {
   readonly collections?: readonly string[] | undefined;
 }
 
-/** The field of the hash of keys that has another value after each change of them. */
+/** The field of the hash of keys that changes with each change of a key. */
 export const generationField = 'generation';
 
-/** Makes a key. */
+/** Creates a key. */
 export async function createApiKey(
   redis: Redis,
   keyPrefix: string,
@@ -57,7 +57,7 @@ export async function createApiKey(
   return made;
 }
 
-/** All keys, oldest first. @throws DamagedKeyError */
+/** Returns all keys, oldest first. @throws DamagedKeyError */
 export async function listApiKeys(redis: Redis, keyPrefix: string): Promise<ListedApiKey[]> {
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
   const [stored, used] = await Promise.all([redis.hgetall(keys), redis.hgetall(lastUse)]);
@@ -67,7 +67,7 @@ export async function listApiKeys(redis: Redis, keyPrefix: string): Promise<List
     .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
 }
 
-/** Its usual members first: what few keys have is behind them. */
+/** Orders the members of a key: common ones first. */
 function listed(
   { collections, rotatedTo, rotatedAt, ...usual }: ApiKey,
   lastUsedAt: string | null,
@@ -76,17 +76,17 @@ function listed(
   return { ...usual, lastUsedAt, ...some } as ListedApiKey;
 }
 
-/** Whether a key that another one is to replace has been used since. */
+/** Returns whether a rotated key has been used since the rotation. */
 export function isStillUsed({ rotatedAt, lastUsedAt }: ListedApiKey): boolean {
   return rotatedAt !== undefined && lastUsedAt !== null && lastUsedAt > rotatedAt;
 }
 
-/** The key with this id; `null` when there is none. */
+/** Returns the key with this id; `null` if there is none. */
 export async function findApiKey(redis: Redis, keyPrefix: string, id: string): Promise<ApiKey | null> {
   return (await findStored(redis, apiKeyKeys(keyPrefix).keys, id))?.key ?? null;
 }
 
-/** Revokes the key with this id at once, and tells all processes that serve. @returns whether there was one */
+/** Revokes a key at once and announces that to all API processes. @returns whether the key existed */
 export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string): Promise<boolean> {
   const { keys, lastUse } = apiKeyKeys(keyPrefix);
   const found = await findStored(redis, keys, id);
@@ -98,23 +98,23 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   return true;
 }
 
-/** A key that was rotated. */
+/** A rotated key. */
 export interface Rotation {
-  /** The one that takes its place. */
+  /** The new key. */
   readonly made: MadeApiKey;
-  /** The old one, as it is now. */
+  /** The old key in its new state. */
   readonly old: ApiKey;
-  /** Makes all of it undone. */
+  /** Undoes the rotation. */
   undo(): Promise<void>;
 }
 
-/** A key that cannot be rotated; the message says why, and what to do. */
+/** A key that cannot be rotated. The message says why, and what to do. */
 export class RotationError extends Error {}
 
 /**
- * Makes a key on the same terms as another one, which ends after the overlap, and never later than it would have.
+ * Creates a key with the same properties as another, which expires after the overlap or at its own expiry if that is earlier.
  * @param overlapS in seconds
- * @returns `null` when there is no key with this id. @throws RotationError
+ * @returns `null` if there is no key with this id. @throws RotationError
  */
 export async function rotateApiKey(
   redis: Redis,
@@ -138,7 +138,7 @@ export async function rotateApiKey(
     ...{ digest, from: text, to: changed },
     also: storedAs(made),
   });
-  if (!isDone) throw new RotationError(`The key ${id} was changed or revoked meanwhile, and is not rotated.`);
+  if (!isDone) throw new RotationError(`The key ${id} was changed or revoked meanwhile; it was not rotated.`);
   await announce(redis, keyPrefix, id);
   return {
     ...{ made, old },
@@ -152,15 +152,15 @@ export async function rotateApiKey(
 function mindRotation({ id, expiresAt, rotatedTo }: ApiKey): void {
   if (expiresAt !== null && Date.parse(expiresAt) <= Date.now())
     throw new RotationError(
-      `The key ${id} expired at ${expiresAt}. Make a new one with "medref keys create".`,
+      `The key ${id} expired at ${expiresAt}. Create a new one with "medref keys create".`,
     );
   if (rotatedTo)
     throw new RotationError(
-      `The key ${id} was rotated before; ${rotatedTo} takes its place. Rotate that one, or make a new one with "medref keys create".`,
+      `The key ${id} was already rotated to ${rotatedTo}. Rotate that key, or create a new one with "medref keys create".`,
     );
 }
 
-/** A new key on these terms. */
+/** Builds a new key with these properties. */
 function newKey({
   client,
   expiresAt,
@@ -180,12 +180,12 @@ function newKey({
   };
 }
 
-/** A field of the hash and its value. */
+/** Returns the field and value of the hash for a key. */
 function storedAs({ key, ...known }: MadeApiKey): [digest: string, text: string] {
   return [digestOf(key), JSON.stringify(known)];
 }
 
-/** Keys by their ids: all of them are read, for an act that happens a few times a year. */
+/** Finds a key by its id. It reads all keys, which is fast enough for a rare command. */
 async function findStored(
   redis: Redis,
   keys: string,
@@ -198,7 +198,7 @@ async function findStored(
   return null;
 }
 
-/** The digests and JSON texts of all keys in the stored hash. */
+/** Returns digests with JSON texts of all keys in the stored hash. */
 function textsOf({
   [generationField]: _,
   ...stored
@@ -206,22 +206,22 @@ function textsOf({
   return Object.entries(stored);
 }
 
-/** A random value: a counter would come to the same number twice if a failover loses a change. */
+/** A random value: after a failover that loses a change, a counter could repeat a number. */
 function newGeneration(): string {
   return randomBytes(9).toString('base64url');
 }
 
-/** Replaces a stored key and sets another one. @returns whether nobody else had changed it */
+/** Replaces a stored key and sets another one. @returns `false` if the key has changed meanwhile */
 function replace(redis: Redis, keys: string, { also, ...replaced }: KeyReplacement): Promise<boolean> {
   return replaceKey(redis, keys, { ...replaced, also: [...also, generationField, newGeneration()] });
 }
 
-/** A process that misses the announcement asks Redis within half a second. */
+/** A process that misses the announcement polls Redis every half second. */
 async function announce(redis: Redis, keyPrefix: string, id: string): Promise<void> {
   await redis.publish(apiKeyKeys(keyPrefix).announcements, id);
 }
 
-/** What a key is stored under: keys are random, so a quick hash will do. */
+/** Returns the digest under which a key is stored. Keys are random, so a fast hash is sufficient. */
 export function digestOf(key: string): string {
   return hash('sha256', key);
 }
@@ -234,7 +234,7 @@ const secretLength = 43;
 /** 62^6 is more than 2^32. */
 const checkLength = 6;
 
-/** Makes a key: `medref_`, 43 random characters, and their CRC-32 in 6 characters. */
+/** Creates the text of a key: `medref_`, 43 random characters, and their CRC-32 in 6 characters. */
 export function makeKeyText(): string {
   const secret = Array.from({ length: secretLength }, () => digits[randomInt(digits.length)]).join('');
   return `medref_${secret}${checkOf(secret)}`;

@@ -1,13 +1,13 @@
--- Begins to stage: takes a number for the new version, unless a name is given that never becomes a version's.
--- A number is the current time, UTC, as YYYYMMDDhhmmss, or the last number + 1 if the time is not greater. Redis may have
--- forgotten the last number; the clock has not.
+-- Begins a version: takes a number for it, unless the caller gives a name that is never a version number. The number is the
+-- current time, UTC, as YYYYMMDDhhmmss, or the last number + 1 if the time is not greater. Redis may have lost the last number;
+-- the clock has not.
 -- KEYS  1 lock  2 staged  3 next  4 versions  5 change sets
 -- ARGV  1 lock token  2 staged name, "" for a new number  3 lifetime in ms
--- Returns the staged name, or -1 if the lock is not the caller's. Repeated, it returns another number; the one before is
---   forgotten when the import ends.
+-- Returns the staged name, or -1 if the caller has lost the lock. A repetition returns another number; the end of the import
+--   deletes the first one.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 
--- Days since 1970 as year, month and day, in years that begin with March: their leap day is the last one.
+-- Days since 1970 as year, month and day. Years begin in March here, so their leap day is the last day.
 local function timeAsNumber(seconds)
   local days = math.floor(seconds / 86400) + 719468
   local era = math.floor(days / 146097)

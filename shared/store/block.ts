@@ -1,58 +1,58 @@
-// A block: 200 records in list order, compressed at import by quarters, so that answers can be put together from whole
-// quarters. Deflated text (RFC 1951) ends at a byte and is not final: one stream may go on with another quarter or block.
+// A block: 200 records in list order, which the import compresses by quarters. Responses join whole quarters. Deflate data
+// (RFC 1951) that ends at a byte and is not final can be followed by another quarter or block in one stream.
 
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRawSync } from 'node:zlib';
 
-/** How many records a block has, and a quarter of it; only the last ones of a list have fewer. */
+/** The number of records of a block, and of a quarter; only the last ones of a list have fewer. */
 export const blockRecords = 200;
 export const quarterRecords = 50;
 
-/** A block of records that are larger than this is not made, in characters: it is then read by its records. */
+/** Longer blocks, in characters, are not stored; their records are read one by one. */
 export const maxBlockLength = 1_000_000;
 
 const deflate = promisify(deflateRaw);
 
-/** A stored block begins with how many records it has and where its deflated text begins, 16 bits each. */
+/** A stored block begins with the number of its records and the offset of its deflate data, 16 bits each. */
 const countsLength = 4;
 
-/** Then come the facts of all of it and of each quarter: six numbers of 32 bits, see {@link factsOf}. */
+/** Next come the facts of the block and of each quarter: six numbers of 32 bits, see {@link factsOf}. */
 const factsLength = 24;
 
-/** Then comes the length of each record, in bytes, 32 bits. */
+/** Next comes the length of each record, in bytes, 32 bits. */
 const lengthSize = 4;
 
 const comma = Buffer.from(',');
 const newLine = 0x0a;
 
-/** A comma between two quarters, as a block of deflate that is not compressed (RFC 1951, section 3.2.4). */
+/** A comma between two quarters, as an uncompressed block of deflate (RFC 1951, section 3.2.4). */
 const storedComma = Buffer.from([0, 1, 0, 0xfe, 0xff, ...comma]);
 
-/** A block, or a quarter of one, as it was stored. */
+/** A stored block, or a quarter of it. */
 export interface Block {
   readonly stored: Buffer;
-  /** Where in it the records lie, joined by commas and deflated, and how long that is. */
+  /** The offset and length of its deflate data, whose text is the records joined by commas. */
   readonly deflatedFrom: number;
   readonly deflatedLength: number;
-  /** CRC-32 of their text, and what moves a CRC past it, see crc32.ts. */
+  /** CRC-32 of the text, and the factor that shifts a CRC past it, see {@link crcShift}. */
   readonly crc: number;
   readonly shift: number;
-  /** The same of the text with a comma before it. */
+  /** The same for the text with a comma before it. */
   readonly crcAfterComma: number;
   readonly shiftAfterComma: number;
   /** In bytes. */
   readonly textLength: number;
-  /** How many records there are, and which one of the block is the first, from 0. */
+  /** The number of records, and the index of the first one in the block. */
   readonly count: number;
   readonly first: number;
   /** The text of the whole block. */
   readonly whole: BlockText;
 }
 
-/** A stored block with its text and its quarters, made when they are first needed. */
+/** A stored block with its text and its quarters, computed when first needed. */
 class BlockText {
   readonly stored: Buffer;
-  /** Empty until they are first needed. */
+  /** Empty until first needed. */
   readonly quarters: Block[] = [];
   #text: Buffer | undefined;
   #starts: readonly number[] | undefined;
@@ -69,7 +69,7 @@ class BlockText {
     return this.#text;
   }
 
-  /** Where each record begins and, last, where one more record would begin. */
+  /** The offsets of the records and, last, of the end. */
   get starts(): readonly number[] {
     this.#starts ??= this.#findStarts();
     return this.#starts;
@@ -91,7 +91,7 @@ class BlockText {
 function inflate(deflated: Buffer, textLength: number): Buffer {
   return inflateRawSync(deflated, {
     finishFlush: constants.Z_SYNC_FLUSH,
-    // zlib needs room for 64 bytes at least, and if all room is filled it allocates as much again.
+    // zlib needs at least 64 bytes, and doubles the buffer if it becomes full.
     chunkSize: Math.max(64, textLength + 1),
   });
 }
@@ -100,7 +100,7 @@ function quarterCount(count: number): number {
   return Math.ceil(count / quarterRecords);
 }
 
-/** Compresses records, each as JSON text, into a block as it is stored. */
+/** Compresses records, each as JSON text, into a block in stored form. */
 export async function packBlock(records: readonly string[]): Promise<Buffer> {
   const whole = Buffer.from(records.join(','));
   const lengths = Buffer.alloc(records.length * lengthSize);
@@ -142,7 +142,7 @@ function factsOf(text: Buffer, deflatedLength: number): Buffer {
   return facts;
 }
 
-/** Opens a stored block; `null` if it is too short to be one. */
+/** Opens a stored block; `null` if it is too short. */
 export function openBlock(stored: Buffer): Block | null {
   if (stored.length < countsLength + factsLength) return null;
   return pieceOf(new BlockText(stored), countsLength, {
@@ -195,14 +195,14 @@ export function blockText(block: Block, from = 0, count = block.count): Buffer {
   return text.subarray(starts[first], (starts[first + count] as number) - comma.length);
 }
 
-/** Returns the records of a block, a line each. */
+/** Returns the records of a block, one per line. */
 export function blockLines(block: Block): Buffer {
   const lines = Buffer.concat([block.whole.text, comma]);
   for (const start of block.whole.starts.slice(1)) lines[start - comma.length] = newLine;
   return lines;
 }
 
-/** Whether a stored block is exactly one of these records: its text, and all that is computed from it in advance. */
+/** Returns whether a stored block is exactly one of these records: its text, and everything precomputed from it. */
 export function isBlockOf(stored: Buffer, records: readonly Buffer[]): boolean {
   try {
     const block = openBlock(stored);
@@ -213,7 +213,7 @@ export function isBlockOf(stored: Buffer, records: readonly Buffer[]): boolean {
       [block, ...quartersOf(block)].every((piece) => isPieceOf(piece, records))
     );
   } catch {
-    return false; // It is not deflated text.
+    return false; // The bytes are not deflate data.
   }
 }
 
@@ -225,7 +225,7 @@ function isPieceOf(piece: Block, records: readonly Buffer[]): boolean {
   return inflate(deflated, textLength).equals(text) && factsIn(piece).equals(factsOf(text, deflatedLength));
 }
 
-/** Writes the facts of a piece as they are stored, see {@link factsOf}. */
+/** Writes the facts of a block or quarter in stored form, see {@link factsOf}. */
 function factsIn(piece: Block): Buffer {
   const facts = Buffer.alloc(factsLength);
   facts.writeUInt32LE(piece.crc, 0);
@@ -237,36 +237,36 @@ function factsIn(piece: Block): Buffer {
   return facts;
 }
 
-/** How many ids a range has; only the last range of a list has fewer. */
+/** The number of ids in a range; only the last range of a list has fewer. */
 export const rangeIds = blockRecords;
 
-/** How many bytes an id takes. */
+/** The size of an id, in bytes. */
 export const idBytes = 8;
 
-/** Packs ids as they are stored. */
+/** Packs ids in stored form. */
 export function packIds(ids: readonly number[]): Buffer {
   const packed = Buffer.allocUnsafe(ids.length * idBytes);
   for (const [n, id] of ids.entries()) packed.writeBigUInt64BE(BigInt(id), n * idBytes);
   return packed;
 }
 
-/** Returns the id at an index of a range, as decimal digits; ids have at most 53 bits. */
+/** Returns the id at an index of a range, in decimal digits; ids have at most 53 bits. */
 export function unpackId(packed: Buffer, index: number): string {
   const at = index * idBytes;
   return String(packed.readUInt32BE(at) * 2 ** 32 + packed.readUInt32BE(at + 4));
 }
 
-/** Returns all ids of a range, as decimal digits. */
+/** Returns all ids of a range, in decimal digits. */
 export function unpackIds(packed: Buffer): string[] {
   return Array.from({ length: Math.floor(packed.length / idBytes) }, (_, index) => unpackId(packed, index));
 }
 
 const polynomial = 0xedb88320 | 0;
 
-/** x^0; all arithmetic is on 32-bit integers with a sign, the fastest numbers there are. */
+/** x^0. All arithmetic is on signed 32-bit integers, the fastest numbers in JavaScript. */
 const one = 0x80000000 | 0;
 
-/** a · b */
+/** Returns a · b. */
 function multiply(a: number, b: number): number {
   let product = 0;
   let power = b;
@@ -281,7 +281,7 @@ function multiply(a: number, b: number): number {
 const powers: number[] = [multiply(0x08000000, 0x08000000)];
 for (let n = 1; n < 32; n += 1) powers.push(multiply(powers[n - 1] as number, powers[n - 1] as number));
 
-/** What moves a CRC past a text of this many bytes: x^(8·length). */
+/** Returns the factor that shifts a CRC past a text of this many bytes: x^(8·length). */
 export function crcShift(length: number): number {
   let factor = one;
   for (let n = 0, left = length; left > 0; n += 1, left = Math.floor(left / 2)) {
@@ -291,8 +291,8 @@ export function crcShift(length: number): number {
 }
 
 /**
- * The CRC-32 of two texts, one after the other.
- * @param shift {@link crcShift} of the second one's length
+ * Returns the CRC-32 of two concatenated texts.
+ * @param shift {@link crcShift} of the second text's length
  */
 export function combineCrc32(first: number, second: number, shift: number): number {
   return (multiply(first, shift) ^ second) >>> 0;

@@ -1,4 +1,4 @@
-// A change set: by id, the SHA-1 of a record before and after a version; and facts by which a set that has lost a part is noticed.
+// A change set: the SHA-1 of each changed record before and after a version, by id; and facts that reveal an incomplete set.
 
 import { hash } from 'node:crypto';
 import type { Redis } from '../redis/connections.ts';
@@ -7,28 +7,28 @@ import { isWrongType } from '../redis/failures.ts';
 /** The field of a change set that holds its facts. */
 export const factsField = '#';
 
-/** How many fields of a change set are read with one command. */
+/** How many fields of a change set one command reads. */
 const fieldsAtOnce = 1_000;
 
-/** What a change set says of itself. */
+/** The facts of a change set. */
 export interface ChangeSetFacts {
-  /** How many ids it has. */
+  /** The number of its ids. */
   readonly size: number;
   /** The sum of all its entries, modulo 2^32. */
   readonly sum: number;
-  /** The version before, which it was compared with. */
+  /** The previous version, against which it was computed. */
   readonly previous: number;
 }
 
-/** Returns the facts as they are stored. */
+/** Returns the facts in stored form. */
 export function changeSetText({ size, sum, previous }: ChangeSetFacts): string {
   return [size, sum, previous].join(' ');
 }
 
 /**
  * Reads a change set in parts, since it may be large.
- * @param onEntry is given each id, with the digests of its record before and after, `-` if there is none
- * @returns its facts; `null` if the set is missing, or not as it was stored
+ * @param onEntry called with each id and the digests of its record before and after; `-` if there is none
+ * @returns its facts; `null` if the set is missing or damaged
  */
 export async function readChangeSet(
   redis: Redis,

@@ -1,10 +1,10 @@
 -- Compares some records of one content with the records of another content. Reads only.
--- KEYS  1 order of the content that is walked  2 its records  3 records of the other content
--- ARGV  1 number of the range of the order, from 0  2 how many ids of the range are skipped  3 how many are compared
+-- KEYS  1 order of the first content  2 its records  3 records of the other content
+-- ARGV  1 number of the range of the order, from 0  2 how many ids of the range to skip  3 how many to compare
 --       4 "all" returns every id whose records differ, "alone" only ids that the other content lacks
 --       5 how many records the other content has
--- Returns a flat list of id, SHA-1 of the walked record, SHA-1 of the other record or "-" if there is none;
---   -1 if a part of a content is missing.
+-- Returns a flat list of id, SHA-1 of the first content's record, SHA-1 of the other's or "-" if there is none;
+--   -1 if part of a content is missing.
 local packed = redis.call('HGET', KEYS[1], ARGV[1])
 if not packed or redis.call('HLEN', KEYS[3]) ~= tonumber(ARGV[5]) then return -1 end
 

@@ -1,4 +1,4 @@
-// Whether Redis holds every part of a content: each key has the size that the document of the version names.
+// Checks that Redis has every part of a content: each key must have the size in the document of its version.
 
 import type { Redis } from '../redis/connections.ts';
 import { isWrongType } from '../redis/failures.ts';
@@ -7,7 +7,7 @@ import type { CollectionKeys, PartKeys } from './keys.ts';
 import type { KeySize } from './scripts.ts';
 import type { ContentFacts, StoredContent } from './versions.ts';
 
-/** Returns which keys of a content do not have the size that they must have, as sentences. */
+/** Returns the keys of a content that are missing or have a wrong size, as sentences. */
 export async function countDamage(
   redis: Redis,
   keys: CollectionKeys,
@@ -15,13 +15,13 @@ export async function countDamage(
 ): Promise<string[]> {
   const measured = sizesOf(keys, content).map(async ({ key, command, size }) => {
     const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(nullIfWrongType);
-    if (found === null) return `The Redis key ${key} is of another type.`;
+    if (found === null) return `The Redis key ${key} has another type.`;
     return found === size ? null : `The Redis key ${key} has ${found} elements, not ${size}.`;
   });
   return (await Promise.all(measured)).filter((damage) => damage !== null);
 }
 
-/** Returns every key of a content with the size that it must have. */
+/** Returns every key of a content with its expected size. */
 export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[] {
   return partsOf(keys, content).flatMap(({ part, facts: { totalCount, blocks, searches } }) => {
     const its = part.content(content.content);
@@ -39,7 +39,7 @@ export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[]
   });
 }
 
-/** A content of a collection, or the part of it that is derived. */
+/** A content of a collection, or of a derived collection. */
 export interface ContentPart {
   /** The name of the derived collection; `null`: the collection itself. */
   readonly derived: string | null;

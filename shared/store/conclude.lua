@@ -1,18 +1,18 @@
--- Ends an import that published nothing: deletes what it staged, and writes the history and its rejects.
--- Without a report, it only deletes what was staged under a name.
+-- Ends an import that published nothing: deletes its staged keys, and writes the history and its rejects.
+-- Without a report, it only deletes the staged keys of a name.
 -- KEYS  1 lock  2 staged  3 imports  4 rejects  5 checked  6 validators  7 versions  then the staged keys
--- ARGV  1 JSON: token ("" for an import that never held the lock), name (of what was staged, "" for nothing), report (""
---         for none), historyCap, checkedAt ("" leaves it as it is), validators ("" deletes them, "keep" leaves them)
---       then the rejects of the import, a header first; none leaves those of the import before
--- Returns 1; 2 if what was staged has been published after all and only the reply was lost: then nothing is done;
---   -1 if the lock is not the caller's: then nothing is done, except that an import that never held it enters the history.
+-- ARGV  1 JSON: token ("" for an import that never held the lock), name (of the staged keys, "" for none), report (""
+--         for none), historyCap, checkedAt ("" leaves it unchanged), validators ("" deletes them, "keep" leaves them)
+--       then the rejects of the import, a header first; without them the earlier ones stay
+-- Returns 1; 2 if the version had been published and only the reply was lost: then nothing is done;
+--   -1 if the caller has lost the lock: then nothing is done, except that an import that never held it enters the history.
 --   May be repeated.
 local it = cjson.decode(ARGV[1])
 if it.name ~= '' and redis.call('ZSCORE', KEYS[7], it.name) then return 2 end
 local isHolder = redis.call('GET', KEYS[1]) == it.token
 if not isHolder and it.token ~= '' then return -1 end
 
--- What frees memory comes first: at maxmemory, Redis then accepts the rest.
+-- Commands that free memory come first: at maxmemory, Redis then accepts the rest.
 if isHolder then
   for i = 8, #KEYS do redis.call('UNLINK', KEYS[i]) end
   if it.name ~= '' then redis.call('SREM', KEYS[2], it.name) end

@@ -1,33 +1,33 @@
-// Every Redis key, built nowhere else; what each holds is in SCHEMA.md.
-// Keys of a collection share a hash tag, so that its atomic steps are legal on one shard of a cluster.
+// Builds every Redis key; SCHEMA.md describes their values.
+// Keys of a collection share a hash tag, so that its transactions stay on one shard of a Cluster.
 
 import type { Collection, ServedCollection } from '../collections/define.ts';
 
-/** The keys of a content: the records of a version, their order, and what they are found by. */
+/** The keys of a content: its records, their order, and its search index. */
 export interface ContentKeys {
   readonly records: string;
   readonly order: string;
   readonly blocks: string;
-  /** Sorted sets, by the name of a prefix search. */
+  /** Sorted sets by prefix search. */
   readonly prefix: Readonly<Record<string, string>>;
-  /** Hashes, by the name of an exact search. */
+  /** Hashes by exact search. */
   readonly exact: Readonly<Record<string, string>>;
 }
 
 /**
- * Names the keys of a content: the number of the version it was first published as, or that with `.1` if it was rebuilt; or
- * the name of a dry run, which never becomes a version's.
+ * The name of a content in its keys: the number of its first version, with `.1` if it was rebuilt; or the name of a dry run,
+ * which is never a version number.
  */
 export type ContentName = number | string;
 
-/** The keys of what each version has of its own: a collection's records, or those that are derived from them. */
+/** The keys of one part of a version: the collection's own records, or those of a derived collection. */
 export interface PartKeys {
   content(name: ContentName): ContentKeys;
-  /** What a version changed against the one before it. */
+  /** The changes of a version against the previous one. */
   changeSet(name: ContentName): string;
 }
 
-/** The keys of one collection that is imported. */
+/** The keys of an imported collection. */
 export interface CollectionKeys extends PartKeys {
   readonly next: string;
   readonly live: string;
@@ -43,15 +43,15 @@ export interface CollectionKeys extends PartKeys {
   readonly checked: string;
   readonly validators: string;
   readonly changeSets: string;
-  /** Channel on which a new live version is announced. */
+  /** The channel that announces new live versions. */
   readonly announcements: string;
-  /** The keys of a collection that is derived from this one. */
+  /** Keys of a collection derived from this one. */
   derived(collection: string): PartKeys;
-  /** All that a version has: its own part, then those that are derived. */
+  /** All parts of a version: its own, then those of derived collections. */
   readonly parts: readonly PartKeys[];
 }
 
-/** The keys of an imported collection under a key prefix (setting `KEY_PREFIX`). */
+/** Returns the keys of an imported collection under a prefix (setting `KEY_PREFIX`). */
 export function collectionKeys(
   prefix: string,
   collection: Pick<Collection, 'name' | 'derived' | 'prefixSearches' | 'exactSearches'>,
@@ -85,7 +85,7 @@ export function collectionKeys(
   };
 }
 
-/** Returns the keys of a content, over all parts of the collection. */
+/** Returns the keys of a content in all parts of the collection. */
 export function contentKeys(keys: CollectionKeys, name: ContentName): string[] {
   return keys.parts.flatMap((part) => allContentKeys(part.content(name)));
 }
@@ -100,7 +100,7 @@ export function stagedKeys(keys: CollectionKeys, name: ContentName): string[] {
   return [...contentKeys(keys, name), ...changeSetKeys(keys, name)];
 }
 
-/** The keys that a served collection's versions are found by, and those of its own part of them. */
+/** Returns the keys of a served collection's versions, and of its own part. */
 export function servedKeys(
   prefix: string,
   { collection, source }: ServedCollection,
@@ -134,7 +134,7 @@ function partKeys(
   };
 }
 
-/** Nearly all reads are of the same content as the one before. */
+/** Remembers the last result: nearly all reads use the same content. */
 function rememberingLast(make: (name: ContentName) => ContentKeys): (name: ContentName) => ContentKeys {
   let last: { name: ContentName; keys: ContentKeys } | undefined;
   return (name) => {
@@ -143,20 +143,20 @@ function rememberingLast(make: (name: ContentName) => ContentKeys): (name: Conte
   };
 }
 
-/** The keys that hold API keys: all of them in one hash, and when each was last used. */
+/** The keys of API keys: one hash with all of them, and one with their last use. */
 export interface ApiKeyKeys {
   readonly keys: string;
   readonly lastUse: string;
-  /** Channel on which a key is announced that was revoked or rotated. */
+  /** The channel that announces revoked and rotated keys. */
   readonly announcements: string;
 }
 
-/** The bucket by which the rate of an API key is kept. */
+/** Returns the key of an API key's rate counter. */
 export function rateKey(prefix: string, id: string): string {
   return `${prefix}:{rate:${id}}`;
 }
 
-/** No two of them are in one slot of a cluster: the names of the first two are older than that thought. */
+/** Each key has its own slot in a Cluster. */
 export function apiKeyKeys(prefix: string): ApiKeyKeys {
   return {
     keys: `${prefix}:keys`,

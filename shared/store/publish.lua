@@ -1,15 +1,14 @@
--- Makes a version live, in one step: moves the pointer, keeps its content, lets what leaves the kept versions expire, writes
--- the history and announces. The content was staged or, for a rollback, is kept.
--- Nothing is done unless everything can be.
+-- Publishes a version in one step: moves the pointer, keeps its content, lets old contents expire, writes the history, and
+-- announces it. The content was staged or, for a rollback, is kept. If any check fails, nothing is changed.
 -- KEYS  1 lock  2 live  3 versions  4 version documents  5 staged  6 imports  7 rejects  8 pause  9 rolled back
 --       10 change sets  11 checked  12 validators  13 next  14 damaged
---       then the keys of the content; the change sets; what leaves
--- ARGV  1 JSON: token, expectedLive (document of the live version the caller compared with, "" for none), number,
---         document, sizes (of the content's keys: command, size), changes (of each change set: how many ids, -1 for no
---         set, and what it says of itself), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
+--       then the keys of the content; the change sets; the keys to expire
+-- ARGV  1 JSON: token, expectedLive (document of the live version that the caller has seen, "" for none), number,
+--         document, sizes (of the content's keys: command, size), changes (of each change set: number of ids, -1 for no
+--         set, and its facts), leaving {versions, contents, changeSets}, graceMs, channel, report, historyCap,
 --         pause ("" ends it), rolledBack and reinstated (checksums, "" for none), checkedAt and validators ("" for none)
 --       then the rejects of the import, a header first; none for a rollback
--- Returns 1 published, 2 already published, -1 the lock is not the caller's, -2 another version went live,
+-- Returns 1 published, 2 already published, -1 the caller has lost the lock, -2 another version went live,
 --   -3 the content is incomplete.
 local it = cjson.decode(ARGV[1])
 if redis.call('ZSCORE', KEYS[3], it.number) then
@@ -33,13 +32,13 @@ local function setOrDelete(key, text)
   if text == '' then redis.call('DEL', key) else redis.call('SET', key, text) end
 end
 
--- What frees memory comes first: at maxmemory, Redis then accepts the rest.
+-- Commands that free memory come first: at maxmemory, Redis then accepts the rest.
 for i = 15, leaving do redis.call('PERSIST', KEYS[i]) end
 for i, set in ipairs(it.changes) do
   if set[1] >= 0 then redis.call('HSET', KEYS[changeSets + i], '#', set[2]) end
 end
 redis.call('DEL', KEYS[5])
--- Of a Redis that has lost its last writes: a number that is live must not be given out again.
+-- Redis may have lost its last writes: the number of a live version must not be used again.
 if (tonumber(redis.call('GET', KEYS[13]) or 0) or 0) < it.number then redis.call('SET', KEYS[13], it.number) end
 redis.call('ZADD', KEYS[3], it.number, it.number)
 redis.call('HSET', KEYS[4], it.number, it.document)

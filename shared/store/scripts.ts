@@ -1,4 +1,4 @@
-// The Lua scripts of this folder as typed functions. ioredis sends the text of a script once per connection, then its digest.
+// The Lua scripts of this folder as typed functions. ioredis sends the text of a script once per connection, then its SHA-1.
 
 import { readFileSync } from 'node:fs';
 import type { Redis } from '../redis/connections.ts';
@@ -8,11 +8,11 @@ import { type CollectionKeys, type ContentName, changeSetKeys, contentKeys, stag
 /** A collection under a lock. */
 export interface Lock {
   readonly keys: CollectionKeys;
-  /** Of the lock. */
+  /** The token of the lock. */
   readonly token: string;
 }
 
-/** A version that was begun under a lock: what is staged of it expires `lifetimeMs` after its last renewal. */
+/** A version in staging under a lock: its keys expire `lifetimeMs` after their last renewal. */
 export interface StagingSession extends Lock {
   readonly name: ContentName;
   readonly lifetimeMs: number;
@@ -22,22 +22,22 @@ export interface StagingSession extends Lock {
 export class LockLostError extends Error {
   constructor() {
     super(
-      'The import lost its lock, so it may not write any more; another import may have started. Run it again.',
+      'The import lost its lock, so its writes are refused; another import may have started. Run it again.',
     );
   }
 }
 
-/** A staged version that could not be published; nothing of it was made visible. */
+/** A staged version that could not be published; readers see nothing of it. */
 export class NotPublishedError extends Error {}
 
-/** Redis has lost a part of what was staged, such as the last writes before a crash; another attempt may succeed. */
+/** Redis has lost staged keys, such as the last writes before a crash; another attempt may succeed. */
 export class StagedLostError extends NotPublishedError {
   constructor() {
-    super('Redis has lost a part of what was staged. Run it again.');
+    super('Redis has lost staged keys. Run it again.');
   }
 }
 
-/** Begins a version. @param name `''`: takes a new number @returns the name that it is staged under @throws LockLostError */
+/** Begins a version. @param name `''`: takes a new number @returns the name of its staged keys @throws LockLostError */
 export async function begin(
   redis: Redis,
   { keys, token }: Lock,
@@ -48,7 +48,7 @@ export async function begin(
   return name || String(reply);
 }
 
-/** Renews a lock and the lifetime of what is staged under it. @throws LockLostError */
+/** Renews a lock and the lifetime of its staged keys. @throws LockLostError */
 export async function renew(
   redis: Redis,
   { keys, token, name, lifetimeMs }: StagingSession,
@@ -58,12 +58,12 @@ export async function renew(
   heldReply(await run(redis, 'renew', renewed, [token, name, lockMs, lifetimeMs]));
 }
 
-/** Releases a lock; one that is not the caller's any more is left alone. */
+/** Releases a lock, unless another process holds it. */
 export async function release(redis: Redis, { keys, token }: Lock): Promise<void> {
   await run(redis, 'locked', [keys.lock, keys.lock], [token, '["DEL"]']);
 }
 
-/** A write command: its name, its key and its further arguments. */
+/** A write command: its name, its key and further arguments. */
 export type Write = readonly [name: string, key: string, ...args: (string | number)[]];
 
 /** Runs write commands in one step; may be repeated if they may. @throws LockLostError */
@@ -78,14 +78,14 @@ export async function writeLocked(
   heldReply(await run(redis, 'locked', touched, [token, ...commands]));
 }
 
-/** What leaves when versions are not kept any more. */
+/** What is deleted when versions are no longer kept. */
 export interface Leaving {
   readonly versions: readonly number[];
-  /** Contents that no kept version holds any more. */
+  /** Contents that no kept version uses. */
   readonly contents: readonly ContentName[];
 }
 
-/** Deletes kept versions; what only they hold expires after a grace period. @throws LockLostError */
+/** Deletes kept versions; data that only they use expires after a grace period. @throws LockLostError */
 export async function retain(
   redis: Redis,
   lock: Lock,
@@ -103,12 +103,12 @@ export async function retain(
   ]);
 }
 
-/** Some records of a content that are compared with the records of another content. */
+/** A part of a content to compare with another content. */
 export interface Comparison {
   readonly keys: readonly [order: string, records: string, otherRecords: string];
   /** Number of the range of the order, from 0. */
   readonly range: number;
-  /** How many ids of the range are skipped, and how many are compared. */
+  /** How many ids of the range to skip, and how many to compare. */
   readonly from: number;
   readonly count: number;
   /** `alone`: only ids that the other content lacks. */
@@ -119,8 +119,8 @@ export interface Comparison {
 
 /**
  * Compares some records of two contents.
- * @returns for each id that differs: the id, the SHA-1 of the walked record, and that of the other record or `-`; `null` if a
- *   part of a content is missing
+ * @returns for each id that differs: the id, the SHA-1 of its record in the first content, and in the other or `-`; `null` if part
+ *   of a content is missing
  */
 export async function compare(
   redis: Redis,
@@ -130,36 +130,36 @@ export async function compare(
   return reply === -1 ? null : (reply as string[]);
 }
 
-/** The history entry and the rejects with which an import ends. */
+/** The history entry and the rejects of an import. */
 export interface Conclusion {
   /** JSON text of the import's report. */
   readonly report: string;
   readonly historyCap: number;
-  /** JSON texts: a header, then the rejects; none leaves those of the import before. */
+  /** JSON texts: a header, then the rejects; if empty, earlier rejects stay. */
   readonly rejects: readonly string[];
 }
 
-/** What becomes of the upstream's validators. */
+/** What happens to the stored validators of upstream. */
 export type KeptValidators =
   | { readonly kind: 'keep' | 'delete' }
   | { readonly kind: 'set'; readonly text: string };
 
-/** How an import ends that published nothing. */
+/** The end of an import that published nothing. */
 export interface UnpublishedEnd {
-  /** What was staged; `''` for nothing. */
+  /** The name of the staged keys; `''` for none. */
   readonly name: ContentName | '';
-  /** ISO 8601 when upstream was found to be as the live version; `''` when it was not. */
+  /** The time, ISO 8601, at which upstream had the data of the live version; `''` if it had not. */
   readonly checkedAt: string;
   readonly validators: KeptValidators;
 }
 
-/** What became of something staged that was to be deleted: it was, or it had been published after all. */
+/** The result of deleting staged keys: they were deleted, or had been published. */
 export type Dropped = 'dropped' | 'published';
 
 /**
- * Ends an import that published nothing: deletes what it staged, keeps its report and its rejects. May be repeated.
- * An import without the lock, whose token is `''`, only leaves its report.
- * @returns `'published'` if it had been published and only the reply was lost; then nothing is done
+ * Ends an import that published nothing: deletes its staged keys, stores its report and its rejects. May be repeated.
+ * An import without the lock, whose token is `''`, only stores its report.
+ * @returns `'published'` if the version had been published and only the reply was lost; then nothing is done
  * @throws LockLostError
  */
 export async function conclude(
@@ -181,29 +181,29 @@ export async function conclude(
   return heldReply(reply) === 2 ? 'published' : 'dropped';
 }
 
-/** Deletes what was staged under a name without a trace, unless it had been published. @throws LockLostError */
+/** Deletes staged keys, unless they had been published. Adds nothing to the history. @throws LockLostError */
 export function discard(redis: Redis, lock: Lock, name: ContentName): Promise<Dropped> {
   const end = { name, checkedAt: '', validators: { kind: 'keep' } } as const;
   return conclude(redis, lock, end, { report: '', historyCap: 0, rejects: [] });
 }
 
-/** Deletes what imports that died have staged; the caller holds the lock. @throws LockLostError */
+/** Deletes the staged keys of imports that died; the caller holds the lock. @throws LockLostError */
 export async function discardAll(redis: Redis, lock: Lock): Promise<void> {
   for (const name of await redis.smembers(lock.keys.staged)) await discard(redis, lock, name);
 }
 
-/** How a field of the hash of API keys is replaced. */
+/** A replacement of a field in the hash of API keys. */
 export interface KeyReplacement {
-  /** The field. */
+  /** The field: the digest of the key. */
   readonly digest: string;
   /** Its expected value and its new value. */
   readonly from: string;
   readonly to: string;
-  /** Further fields, each with its value behind it; at least one. */
+  /** Further fields, each followed by its value; at least one. */
   readonly also: readonly string[];
 }
 
-/** Replaces a field of the hash of API keys; may be repeated. @returns whether it had the expected value */
+/** Replaces a field in the hash of API keys; may be repeated. @returns whether it had the expected value */
 export async function replaceKey(
   redis: Redis,
   hash: string,
@@ -212,43 +212,43 @@ export async function replaceKey(
   return (await run(redis, 'replace-key', [hash], [digest, from, to, ...also])) === 1;
 }
 
-/** How large a key must be. */
+/** The expected size of a key. */
 export interface KeySize {
   readonly key: string;
   readonly command: 'HLEN' | 'ZCARD';
   readonly size: number;
 }
 
-/** A version to be made live, with all that changes in the same step. */
+/** A version to publish, with everything that changes in the same step. */
 export interface Publication {
   readonly number: number;
   /** JSON text of the version's document. */
   readonly document: string;
-  /** JSON text of the live version's document that the caller compared with; `''` when there was none. */
+  /** JSON text of the live version's document that the caller has seen; `''` if there was none. */
   readonly expectedLive: string;
-  /** Every key of the content with the command that measures it and the size that it must have. */
+  /** Every key of the content with its expected size and the command that measures it. */
   readonly sizes: readonly KeySize[];
   readonly leaving: Leaving & { readonly changeSets: readonly number[] };
   readonly graceMs: number;
   /**
-   * The facts of the change set of each part, in their order; `null` if there is nothing to compare with. They are stored in
-   * the set, so that a set that Redis has lost a part of is recognized.
+   * The facts of each part's change set, in order; `null` if there is none. They are stored in the change set, to recognize an
+   * incomplete one.
    */
   readonly changes: readonly (ChangeSetFacts | null)[];
-  /** JSON text of the pause that is set; `''` ends it. */
+  /** JSON text of the new pause; `''` ends a pause. */
   readonly pause: string;
-  /** Checksum of the content that is rolled back from, and of one that is wanted again; `''` for none. */
+  /** Checksums of the content that was rolled back, and of a content that is accepted again; `''` for none. */
   readonly rolledBack: string;
   readonly reinstated: string;
-  /** ISO 8601: when upstream was found to be as this version; `''` if it is not. */
+  /** The time, ISO 8601, at which upstream had this data; `''` if it had not. */
   readonly checkedAt: string;
   /** JSON text of the upstream's validators; `''` for none. */
   readonly validators: string;
 }
 
 /**
- * Publishes a version in one step; may be repeated when a reply was lost.
- * @throws LockLostError; NotPublishedError when another version went live; StagedLostError when the content is incomplete
+ * Publishes a version in one step. May be repeated after a lost reply.
+ * @throws LockLostError; NotPublishedError if another version went live; StagedLostError if the content is incomplete
  */
 export async function publish(
   redis: Redis,
@@ -288,7 +288,7 @@ export async function publish(
   requirePublished(reply as number);
 }
 
-/** Checks the reply of a script that publishes. @throws LockLostError, NotPublishedError, StagedLostError */
+/** Checks the reply of a publishing script. @throws LockLostError, NotPublishedError, StagedLostError */
 function requirePublished(code: number): void {
   if (code === 1 || code === 2) return;
   if (code === -1) throw new LockLostError();
@@ -297,7 +297,7 @@ function requirePublished(code: number): void {
   throw new Error(`A script returned the unknown code ${code}.`);
 }
 
-/** Checks the reply of a script, of which -1 says that the lock is not the caller's. @throws LockLostError */
+/** Checks the reply of a script; -1 means that the caller has lost the lock. @throws LockLostError */
 function heldReply(reply: unknown): unknown {
   if (reply === -1) throw new LockLostError();
   return reply;
@@ -310,7 +310,7 @@ const texts = new Map(
   scripts.map((name) => [name, readFileSync(new URL(`./${name}.lua`, import.meta.url), 'utf8')]),
 );
 
-/** Runs a script; how many keys it has differs from call to call. */
+/** Runs a script with a variable number of keys. */
 function run(
   redis: Redis,
   name: (typeof scripts)[number],

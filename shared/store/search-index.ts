@@ -2,7 +2,7 @@
 
 import { type Collection, type ExactSearch, type PrefixSearch, valueAt } from '../collections/define.ts';
 
-/** What a client searches for: prefixes as they were typed, and values of exact searches, by the names of the searches. */
+/** A client's search: prefixes as typed, and exact values, by name of the search. */
 export interface Search {
   readonly prefix: Readonly<Record<string, string>>;
   readonly exact: Readonly<Record<string, string>>;
@@ -16,7 +16,7 @@ export function memberOf(text: string, id: number): string {
   return `${escaped(fold(text))}${end}${sortable(id)}`;
 }
 
-/** Returns the text of a record for each prefix search; a record without a text is not found by it. */
+/** Returns the text of a record for each prefix search; records without a text are not in the index. */
 export function prefixTexts(
   { prefixSearches }: Collection,
   record: unknown,
@@ -29,7 +29,7 @@ export function prefixTexts(
   return found;
 }
 
-/** Returns the bounds of the members whose texts begin with a prefix, for ZLEXCOUNT: no UTF-8 text has the byte 0xff. */
+/** Returns the bounds of all members with a prefix, for ZLEXCOUNT: no UTF-8 text has the byte 0xff. */
 export function prefixBounds(prefix: string): Readonly<Record<'before' | 'min' | 'max', Buffer>> {
   const bytes = Buffer.from(escaped(fold(prefix)));
   return {
@@ -39,7 +39,7 @@ export function prefixBounds(prefix: string): Readonly<Record<'before' | 'min' |
   };
 }
 
-/** Whether a member has a text that begins with a prefix. */
+/** Returns whether the text of a member starts with a prefix. */
 export function hasPrefix(member: string, prefix: string): boolean {
   return member.startsWith(escaped(fold(prefix)));
 }
@@ -67,14 +67,14 @@ export function exactValues(
   return found;
 }
 
-/** Keeps the byte that ends a text out of it, and the order of texts as it was. */
+/** Replaces the separator byte in a text, and keeps the order of texts. */
 function escaped(text: string): string {
   return text.replaceAll('\x01', '\x01\x02').replaceAll(end, '\x01\x01');
 }
 
 const digits = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz';
 
-/** Writes a number so that texts sort like numbers: the count of its digits, then the digits, in base 64. */
+/** Writes a number so that texts sort like numbers: the number of its digits, then the digits, in base 64. */
 function sortable(value: number): string {
   let text = '';
   for (let left = value; left > 0; left = Math.floor(left / 64)) text = digits[left % 64] + text;
@@ -87,7 +87,7 @@ function unsortable(text: string): number {
   return value;
 }
 
-/** What folds to its lower case: ASCII without runs of white space, or any at the edges. */
+/** Text that only needs lower case: ASCII with single inner spaces. */
 const isPlain = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
 const marks = /\p{M}+/gu;
@@ -95,20 +95,20 @@ const iLetters = /[Iı]/g;
 const whiteSpace = /[\s\u0085]+/g;
 
 /**
- * Folds a text: canonical decomposition without combining marks (`ş` is `s`, `é` is `e`), lower case, one `i` of
- * `I ı İ i`, one `µ` of the micro sign and the Greek letter, each run of white space one space and none at the edges.
+ * Folds a text: canonical decomposition without combining marks (`ş` is `s`, `é` is `e`), lower case, one `i` for
+ * `I ı İ i`, one `µ` for the micro sign and the Greek letter, single spaces for white space, none at the ends.
  * Letters that do not decompose stay (`ß æ ø ł ™`). See docs/API.md, "Search".
- * Lower case is taken letter by letter, so that the fold of a prefix is a prefix of the fold.
+ * Each letter is lowered alone, so that the fold of a prefix is a prefix of the fold.
  * @example fold(' ASPİRİN\n Plus ') // 'aspirin plus'
  */
 export function fold(text: string): string {
   if (isPlain.test(text)) return text.toLowerCase();
-  // Without marks first: those of a long run would be brought into their order, in time that grows with its square.
+  // Marks are removed first: normalizing a long run of them takes quadratic time.
   const letters = text.replace(marks, '').normalize('NFD').replace(marks, '');
   return lower(letters.replace(iLetters, 'i').replaceAll('µ', 'μ')).replace(whiteSpace, ' ').trim();
 }
 
-/** Without context: a sigma at the end of a word is the letter that it is within one. */
+/** Lowers letters without context: a sigma at the end of a word equals one inside a word. */
 function lower(text: string): string {
   return text.toLowerCase().replaceAll('ς', 'σ');
 }

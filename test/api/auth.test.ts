@@ -41,7 +41,7 @@ describe('bearer keys', () => {
     expect(headers['www-authenticate']).to.equal('Bearer realm="medref"');
     expect(headers['content-type']).to.equal('application/json');
     expect(body.toString()).to.equal(
-      '{"success":false,"data":{"name":"Unauthorized","message":"This needs a valid key, sent as \\"Authorization: Bearer <key>\\".","code":0,"status":401}}',
+      '{"success":false,"data":{"name":"Unauthorized","message":"A valid key is required. Send it as \\"Authorization: Bearer <key>\\".","code":0,"status":401}}',
     );
   }
 
@@ -213,7 +213,7 @@ describe('bearer keys', () => {
       const { status, body } = await get(path);
       expect(status, path).to.equal(403);
       expect(body.toString()).to.equal(
-        '{"success":false,"data":{"name":"Forbidden","message":"This key was made for companies and drugs, and not for products.","code":0,"status":403}}',
+        '{"success":false,"data":{"name":"Forbidden","message":"This key is valid for companies and drugs, not for products.","code":0,"status":403}}',
       );
     }
     expect((await get('/products', 'POST')).status).to.equal(403);
@@ -277,7 +277,7 @@ describe('bearer keys', () => {
     for (let n = 0; n < 2; n += 1) expect((await ask(`Bearer ${made.key}`)).status).to.equal(503);
     expect((await ask(`Bearer ${other.key}`)).status).to.equal(200);
     expect(api().damage.filter((it) => it.includes('medref:keys'))).to.deep.equal([
-      'The Redis key medref:keys holds text that medref did not store there.',
+      'The Redis key medref:keys holds unexpected text.',
     ]);
     await connection.hdel('medref:keys', digest);
     await api().refreshKeys();

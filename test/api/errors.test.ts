@@ -88,7 +88,7 @@ describe('errors', () => {
           find: () => ({ id: '1', client: 'x', createdAt: '', expiresAt: null, rate: null }),
           isConfirmed: true,
         },
-        whyAway: () => null,
+        whyUnavailable: () => null,
         logger: pino({}, { write: (line: string) => void logged.push(line) }),
       });
       await server.start();
@@ -98,7 +98,7 @@ describe('errors', () => {
         for (const method of ['GET', 'HEAD']) {
           const answer = await send(broken, '/products/1', { method });
           if (method === 'GET') {
-            expect(expectError(answer, 500)).to.equal('Something went wrong here; it has been logged.');
+            expect(expectError(answer, 500)).to.equal('Internal error; it has been logged.');
             expect(answer.body.toString()).not.to.match(inside);
           }
           expect([answer.status, 'server' in answer.headers]).to.deep.equal([500, false]);

@@ -309,7 +309,7 @@ describe('a process whose event loop is late', () => {
       success: false,
       data: {
         name: 'Service Unavailable',
-        message: 'More requests come than can be answered quickly. Try again shortly.',
+        message: 'Too many requests in flight. Try again shortly.',
         ...{ code: 0, status: 503 },
       },
     });

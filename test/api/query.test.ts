@@ -8,7 +8,7 @@ import { companies } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { exchange, send } from '../support/wire.ts';
 
-const takes = 'it accepts digits 0-9 alone, from 1 to 9007199254740991.';
+const takes = 'it accepts a whole number from 1 to 9007199254740991.';
 
 /** Values that are not written in digits 0-9 alone, zero, or over 2^53−1. */
 const notCounts: [what: string, value: string][] = [
@@ -86,7 +86,7 @@ describe('parameters', () => {
     for (const query of [`${name}=`, name]) {
       it(`refuses ?${query}, where ${name} is empty`, async () => {
         expect(await refusal(`/companies?${query}`)).to.match(
-          new RegExp(`^The parameter ${name} is empty; it accepts digits`),
+          new RegExp(`^The parameter ${name} is empty; it accepts a whole number`),
         );
       });
     }
@@ -142,7 +142,7 @@ describe('parameters', () => {
   for (const query of ['=1', '&', '&&', 'page=1&', '&page=1', 'page=1&&per-page=1', 'page=1&=', '=']) {
     it(`refuses ?${query}, which has a parameter without a name`, async () => {
       expect(await refusal(`/companies?${query}`)).to.equal(
-        'The parameter "" is not known here; it accepts name, ids, version, page and per-page.',
+        'The parameter "" is unknown; this route accepts name, ids, version, page and per-page.',
       );
     });
   }

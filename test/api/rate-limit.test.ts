@@ -78,7 +78,9 @@ describe('rates', () => {
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused.length + countOf(answers, 200)).to.equal(30);
     expect(fieldsOf(refused[0] as ApiAnswer)).to.deep.equal(['"default";q=10;w=1', '"default";r=0;t=1', '1']);
-    expect(refused[0]?.text).to.include('"message":"This key may ask 10 times a second. Try again in 1 s."');
+    expect(refused[0]?.text).to.include(
+      '"message":"This key is limited to 10 requests per second. Try again in 1 s."',
+    );
     expect(clients).to.include('pharmacy').and.not.include(null);
   });
 
@@ -154,7 +156,7 @@ describe('rates', () => {
     try {
       for (let n = 0; n < 3; n += 1) expect((await get(key)).status).to.equal(200);
       expect(api.uncounted[0]).to.match(
-        /^Requests are not held against the rates of their keys: Redis has reached/,
+        /^Requests are not counted against their rate limit: Redis has reached/,
       );
     } finally {
       await connection.config('SET', 'maxmemory', '0');

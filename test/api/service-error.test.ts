@@ -62,12 +62,12 @@ describe('what keeps a request from being answered', function () {
       success: false,
       data: {
         name: 'Internal Server Error',
-        message: 'The data cannot be read: Redis refuses it. Whoever runs the service has been told.',
+        message: 'The service cannot read its data. The error has been logged.',
         ...{ code: 0, status: 500 },
       },
     });
     expect(met()).to.deep.equal([['forbidden', 500]]);
-    expect(troubles[0]?.reason).to.match(/^Redis refuses what the API asks: NOPERM .*hmget/);
+    expect(troubles[0]?.reason).to.match(/^Redis refuses a command of the API: NOPERM .*hmget/);
   });
 
   it('leaves /health/ready at 503, with a plain reason', async () => {
@@ -76,7 +76,7 @@ describe('what keeps a request from being answered', function () {
     const { status, text, headers } = await api.get('/health/ready');
     expect([status, headers.get('retry-after')]).to.deep.equal([503, '5']);
     expect((JSON.parse(text) as { data: { message: string } }).data.message).to.equal(
-      'Not ready: The Redis user may not do what medref needs. docs/REDIS.md lists the rights.',
+      'Not ready: The Redis user lacks a right that medref needs. docs/REDIS.md lists the rights.',
     );
     expect(met()).to.deep.equal([['forbidden', 503]]);
   });

@@ -45,7 +45,7 @@ describe('an API of two processes', function () {
     });
     const [, origin = ''] = await api.line(/"address":"([^"]+)"/);
     asked = { origin, port: Number(new URL(origin).port), key };
-    admin = (await logged(({ msg }) => msg === 'The admin listener answers.')).address as string;
+    admin = (await logged(({ msg }) => msg === 'The admin listener is ready.')).address as string;
   });
   after(() => api.process.kill('SIGKILL'));
 
@@ -66,7 +66,7 @@ describe('an API of two processes', function () {
 
   const answering = () =>
     lines()
-      .filter(({ msg }) => msg === 'The API answers.')
+      .filter(({ msg }) => msg === 'The API is ready.')
       .map(({ pid }) => pid);
 
   /** The nth that answered. None is no pid: a signal to 0 would be one to all tests. */
@@ -186,7 +186,7 @@ describe('a pool of workers that hang', () => {
   it('fails to start if the first one hangs', async () => {
     process.env['HANGS'] = 'yes';
     expect(await pool.start()).to.deep.equal({ code: 1 });
-    expect(logged).to.deep.equal(['An API process did not start to serve, so it is killed.']);
+    expect(logged).to.deep.equal(['An API process did not start to serve in time; killing it.']);
   });
 
   it('kills workers that do not end when they are told to', async () => {
@@ -194,7 +194,7 @@ describe('a pool of workers that hang', () => {
     expect(await pool.start()).to.deep.equal({ address: 'http://127.0.0.1:1' });
     ending.abort();
     await pool.stop();
-    expect(logged).to.deep.equal(Array(2).fill('An API process did not end, so it is killed.'));
+    expect(logged).to.deep.equal(Array(2).fill('An API process did not end in time; killing it.'));
     expect(Object.keys(cluster.workers ?? {})).to.deep.equal([]);
   });
 });

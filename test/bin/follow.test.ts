@@ -17,7 +17,7 @@ import { productKeys } from '../support/keys.ts';
 import { medref } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { type Answer, upstreamServers } from '../support/upstream-server.ts';
+import { type Responder, upstreamServers } from '../support/upstream-server.ts';
 
 interface RunningSchedule {
   readonly log: readonly (Readonly<Record<string, unknown>> & { readonly msg: string })[];
@@ -92,7 +92,7 @@ describe('a schedule that follows', () => {
     const schedule: RunningSchedule = {
       log,
       stop: () => {
-        stop.abort(new Error('It was stopped by SIGTERM.'));
+        stop.abort(new Error('Stopped by SIGTERM.'));
         return ended;
       },
     };
@@ -127,7 +127,7 @@ describe('a schedule that follows', () => {
     }
     expect(asked.filter((target) => target.includes('wait=50'))).to.have.length(2);
     expect(asked.filter((target) => target === '/products')).to.have.length(3);
-    expect(schedule.log.map(({ msg }) => msg)).to.include('Upstream has published: an import begins.');
+    expect(schedule.log.map(({ msg }) => msg)).to.include('Upstream has published; importing.');
     const from = performance.now();
     expect(await schedule.stop()).to.equal(0);
     expect(performance.now() - from, 'it stops at once').to.be.below(2_000);
@@ -222,10 +222,10 @@ describe('a schedule that follows', () => {
     await settled(1);
     const { port } = api;
     await api.stop();
-    while (!log.some(({ msg }) => msg.includes('it is asked again'))) await sleep(5);
+    while (!log.some(({ msg }) => msg.includes('Cannot follow upstream'))) await sleep(5);
     const before = await readHistory(redis, mirror, 100);
     await sleep(300);
-    const troubles = log.filter(({ msg }) => msg.includes('it is asked again'));
+    const troubles = log.filter(({ msg }) => msg.includes('Cannot follow upstream'));
     expect(troubles).to.have.length(1);
     expect(troubles[0]?.['reason']).to.match(
       new RegExp(`:${port}/products/changes refused the connection\\.`),
@@ -240,7 +240,7 @@ describe('a schedule that follows', () => {
       (
         changes: (response: ServerResponse, nth: number) => void,
         headers: Record<string, string> = {},
-      ): Answer =>
+      ): Responder =>
       (response, request, nth) => {
         if (request.url?.includes('/changes')) return changes(response, nth);
         response.writeHead(200, {
@@ -263,14 +263,18 @@ describe('a schedule that follows', () => {
       [
         'of an older release',
         medrefLike((response) => response.writeHead(400).end()),
-        /answered 400: .* cannot wait\.$/,
+        /responded with 400: an older release of medref, without long polls\.$/,
       ],
-      ['no medref at that address', medrefLike((response) => response.end('{}')), /is not of a medref\.$/],
+      [
+        'no medref at that address',
+        medrefLike((response) => response.end('{}')),
+        /does not belong to a medref\.$/,
+      ],
     ] as const)
       it(`leaves it to the schedule where it is ${what}, and says so once`, async () => {
         const upstream = await startUpstream(answer);
         const schedule = await start(upstream.url('/products').href);
-        const [told, ...more] = await untilLogged(schedule, 'it is left to the schedule');
+        const [told, ...more] = await untilLogged(schedule, 'only the schedule imports it');
         expect(told?.['reason']).to.match(reason);
         expect([more, await afterAWhile(upstream)]).to.deep.equal([[], 2]);
       });
@@ -313,7 +317,7 @@ describe('a schedule that follows', () => {
       const schedule = await start(upstream.url('/products').href, undefined, {
         ...{ firstMs: 60_000, longestMs: 60_000 },
       });
-      await untilLogged(schedule, 'it is asked again');
+      await untilLogged(schedule, 'Cannot follow upstream');
       expect(await upstream.openConnections()).to.be.above(0);
       await schedule.stop();
       // Either side would end one that is idle after 4 s or 5 s by itself.
@@ -350,7 +354,7 @@ describe('a schedule that follows', () => {
         medrefLike((response) => response.writeHead(503, { 'retry-after': '1' }).end()),
       );
       const schedule = await start(upstream.url('/products').href);
-      await untilLogged(schedule, 'it is asked again');
+      await untilLogged(schedule, 'Cannot follow upstream');
       await sleep(100);
       expect(upstream.requests).to.have.length(2);
     });

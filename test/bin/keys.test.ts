@@ -48,7 +48,7 @@ describe('medref keys', () => {
       const { code, stderr } = await medref(command, made.id);
       expect([code, stderr]).to.deep.equal([
         1,
-        `There is no key with the id "${made.id}"; "medref keys list" shows all.\n`,
+        `No key has the id "${made.id}". "medref keys list" shows all keys.\n`,
       ]);
     }
   });
@@ -92,7 +92,7 @@ describe('medref keys', () => {
     const again = await medref('rotate', old.id);
     expect([again.code, again.stderr]).to.deep.equal([
       1,
-      `The key ${old.id} was rotated before; ${made.id} takes its place. Rotate that one, or make a new one with "medref keys create".\n`,
+      `The key ${old.id} was already rotated to ${made.id}. Rotate that key, or create a new one with "medref keys create".\n`,
     ]);
   });
 
@@ -117,7 +117,7 @@ describe('medref keys', () => {
     const { code, stderr, stdout } = await medref('rotate', id);
     expect([code, stdout]).to.deep.equal([1, '']);
     expect(stderr).to.match(
-      /^The key [0-9a-f]{12} expired at .*Z\. Make a new one with "medref keys create"\.\n$/,
+      /^The key [0-9a-f]{12} expired at .*Z\. Create a new one with "medref keys create"\.\n$/,
     );
     expect(await list()).to.have.length(1);
   });
@@ -142,7 +142,7 @@ describe('medref keys', () => {
     const old = await create();
     await redis.hset('medref:key-use', old.id, new Date().toISOString());
     const { id } = (await medref('rotate', old.id, '--json')).json<Key>();
-    expect((await medref('list')).stdout).to.include(`to ${id}, not used since\n`);
+    expect((await medref('list')).stdout).to.include(`to ${id}, unused since\n`);
     await redis.hset('medref:key-use', old.id, new Date(Date.now() + 1).toISOString());
     expect((await medref('list')).stdout).to.match(new RegExp(`Z  to ${id}, still used\n`));
     expect((await medref('revoke', old.id)).code).to.equal(0);

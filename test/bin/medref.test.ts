@@ -63,7 +63,7 @@ describe('the command line', function () {
       'for an unknown collection': [
         ['import', 'drugs2'],
         {},
-        /^There is no collection "drugs2"; there are products, drugs, companies\. Did you mean drugs\?$/,
+        /^Unknown collection "drugs2"\. Collections: products, drugs, companies\. Did you mean drugs\?$/,
       ],
       'for a collection without a URL': [['import', 'products'], {}, /PRODUCTS_URL is not set/],
       'when there is nothing to import': [['import'], {}, /set PRODUCTS_URL or COMPANIES_URL/],
@@ -83,12 +83,12 @@ describe('the command line', function () {
       'for a key of an unknown collection': [
         ['keys', 'create', '--client', 'a', '--collections', 'products,drug'],
         {},
-        /There is no collection "drug"; it accepts products, drugs, companies, separated by commas/,
+        /Unknown collection "drug"; it accepts products, drugs, companies, separated by commas/,
       ],
       'for a key of no collection': [
         ['keys', 'create', '--client', 'a', '--collections', ''],
         {},
-        /There is no collection ""/,
+        /Unknown collection ""/,
       ],
       'for an overlap that is no time': [['keys', 'rotate', 'x', '--overlap', '24'], {}, /such as 36h/],
       'for a rate that is none': [['keys', 'create', '--client', 'a', '--rate', '5'], {}, /10\/s/],
@@ -256,7 +256,7 @@ describe('the command line', function () {
       expect(code).to.equal(1);
       expect(json<Imports>().imports[0]).to.deep.include({
         outcome: 'failed',
-        reason: 'It was stopped by SIGTERM.',
+        reason: 'Stopped by SIGTERM.',
       });
       expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     });
@@ -275,7 +275,7 @@ describe('the command line', function () {
       const { code, json } = await command.stop('SIGINT');
       expect(code).to.equal(1);
       expect(json<Imports>().imports.map((it) => [it.collection, it.outcome, it.reason])).to.deep.equal([
-        ['products', 'failed', 'It was stopped by SIGINT.'],
+        ['products', 'failed', 'Stopped by SIGINT.'],
         ['companies', 'failed', 'It was stopped before it began.'],
       ]);
       expect(upstream.requests.map(({ url }) => url)).to.deep.equal(['/products']);

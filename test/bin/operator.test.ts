@@ -59,7 +59,7 @@ describe('what is done by hand', function () {
     const settings = { PRODUCTS_URL: upstream.url().href };
     const first = await run('import products --force', settings);
     expect(first.log[0]).to.deep.include({
-      ...{ by, collections: ['products'], force: true, dryRun: false, msg: 'An import by hand begins.' },
+      ...{ by, collections: ['products'], force: true, dryRun: false, msg: 'Manual import started.' },
     });
     expect(first.log.at(-1)).to.deep.include({ by, msg: 'Import of products: published.' });
     const [before] = first.log.filter(({ outcome }) => outcome === 'published');

@@ -92,9 +92,9 @@ describe('the built command line', function () {
     [
       'on a disk that is full',
       '> /dev/full',
-      /^The key could not be written, so it was revoked: .*ENOSPC.*\.\n$/,
+      /^The key could not be printed and was revoked: .*ENOSPC.*\.\n$/,
     ],
-    ['to whoever has gone', '| true', /^The key could not be written, so it was revoked: .*EPIPE.*\.\n$/],
+    ['to whoever has gone', '| true', /^The key could not be printed and was revoked: .*EPIPE.*\.\n$/],
     ['where stdout is closed', '>&-', /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/],
   ];
   for (const [where, redirection, line] of lost) {
@@ -137,7 +137,7 @@ describe('the built command line', function () {
     });
     expect((await once(child, 'close'))[0]).to.equal(1);
     expect(stderr).to.match(
-      /^The new key could not be written, so key [0-9a-f]{12} stays as it was: .*ENOSPC.*\n$/,
+      /^The new key could not be printed; key [0-9a-f]{12} is unchanged: .*ENOSPC.*\n$/,
     );
     expect(await storedKeys()).to.deep.equal(before);
   });
@@ -162,7 +162,7 @@ describe('the built command line', function () {
       logged += chunk;
     });
     await second.line(/"scheduled":\["products"\]/);
-    while (!logged.includes('waits for another import')) await sleep(10);
+    while (!logged.includes('waiting for another one to end')) await sleep(10);
     first.process.kill('SIGKILL');
     await first.ended;
     expect(asked).to.equal(1);
@@ -172,7 +172,7 @@ describe('the built command line', function () {
     second.process.kill('SIGTERM');
     const { code, stderr } = await second.ended;
     expect(code).to.equal(0);
-    expect(stderr.match(/waits for another import/g)).to.have.length(1);
+    expect(stderr.match(/waiting for another one to end/g)).to.have.length(1);
     expect(await redis.xlen(keys.imports), 'the history has what was published alone').to.equal(1);
   });
 

@@ -52,7 +52,7 @@ describe('a Redis that refuses', function () {
       'wants a password',
       () => guarded().url,
       [...reading, ...writing, 'schedule'],
-      new RegExp(`${place}Redis wants a password\\. Put it into REDIS_URL\\.$`),
+      new RegExp(`${place}Redis requires a password\\. Add it to REDIS_URL\\.$`),
     ],
     [
       'does not take the password',
@@ -65,7 +65,7 @@ describe('a Redis that refuses', function () {
       () => `${server().url}/99`,
       [...reading, ...writing, 'schedule'],
       new RegExp(
-        `${place}Redis does not have the database of REDIS_URL\\. Set it to another one, such as 0\\.$`,
+        `${place}Redis does not have the database of REDIS_URL\\. Choose a different number, such as 0\\.$`,
       ),
     ],
     [
@@ -73,14 +73,14 @@ describe('a Redis that refuses', function () {
       () => `${server().url}/99999999999`,
       ['status'],
       new RegExp(
-        `${place}Redis does not have the database of REDIS_URL\\. Set it to another one, such as 0\\.$`,
+        `${place}Redis does not have the database of REDIS_URL\\. Choose a different number, such as 0\\.$`,
       ),
     ],
     [
       'lets the user do too little',
       () => as('weak:weak', server().url),
       [...reading, ...writing, 'schedule'],
-      /^The Redis user may not do what medref needs\. docs\/REDIS\.md lists the rights\.$|^Redis user "weak" may not read and change API keys\. /,
+      /^The Redis user lacks a right that medref needs\. docs\/REDIS\.md lists the rights\.$|^Redis user "weak" may not read and change API keys\. /,
     ],
     [
       'is a replica',
@@ -111,7 +111,7 @@ describe('a Redis that refuses', function () {
     const unneeded = await status(as(':unneeded', server().url));
     expect([unneeded.code, unneeded.stderr], 'a password that it does not want').to.deep.equal([0, '']);
     const mute = await status(as('nobody:nobody', server().url));
-    expect(mute.stderr).to.match(/^The Redis user may not do what medref needs\. .*\n$/);
+    expect(mute.stderr).to.match(/^The Redis user lacks a right that medref needs\. .*\n$/);
     const settings = { REDIS_URL: as('nobody:nobody', server().url), API_PORT: '0', LOG_LEVEL: 'info' };
     const api = startMedref(['serve', '--json'], settings);
     await api.line(/"address"/);
@@ -138,7 +138,7 @@ describe('a Redis that refuses', function () {
     const [line = ''] = (await api.stop()).stderr.split('\n');
     expect(JSON.parse(line)).to.deep.include({
       msg: 'Redis is unavailable.',
-      reason: 'Redis wants a password. Put it into REDIS_URL.',
+      reason: 'Redis requires a password. Add it to REDIS_URL.',
     });
   });
 });

@@ -68,7 +68,7 @@ describe('the schedule, as a command', () => {
     const schedule: RunningSchedule = {
       log,
       stop: () => {
-        stop.abort(new Error('It was stopped by SIGTERM.'));
+        stop.abort(new Error('Stopped by SIGTERM.'));
         return ended;
       },
     };
@@ -129,7 +129,7 @@ describe('the schedule, as a command', () => {
     expect(await stopped).to.equal(0);
     expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     expect((await readHistory(redis, keys, 1))[0]).to.deep.include({
-      ...{ outcome: 'failed', reason: 'It was stopped by SIGTERM.' },
+      ...{ outcome: 'failed', reason: 'Stopped by SIGTERM.' },
     });
     expect(schedule.log.map(({ msg }) => msg)).not.to.include(
       'A scheduled import failed; it will be retried.',
@@ -162,7 +162,7 @@ describe('the schedule, as a command', () => {
     await redis.rpush(keys.lock, 'no lock');
     const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href });
     while (!schedule.log.some(({ tryNumber }) => tryNumber === 3)) await sleep(20);
-    const line = schedule.log.find(({ msg }) => msg === 'A scheduled import could not begin.');
+    const line = schedule.log.find(({ msg }) => msg === 'A scheduled import could not start.');
     expect(line).to.deep.include({ level: 50, collection: 'products' });
     expect(line?.['reason']).to.include('WRONGTYPE');
     await redis.del(keys.lock);
@@ -225,9 +225,9 @@ describe('the schedule, as a command', () => {
     const schedules = [await startSchedule(env, { cron }), await startSchedule(env, { cron })];
     expect(await awaitOutcomes(2)).to.deep.equal(['published', 'published']);
     const messages = () => schedules.flatMap(({ log }) => log.map(({ msg }) => msg));
-    const known = 'It was imported since it was due: nothing is done.';
+    const known = 'Already imported since the due time; skipped.';
     while (!messages().includes(known)) await sleep(20);
-    const waiting = messages().filter((msg) => msg.startsWith('It is due, and waits'));
+    const waiting = messages().filter((msg) => msg.startsWith('An import is due; waiting'));
     expect(waiting, 'told once, however often it looks').to.have.length(1);
     await sleep(200);
     expect(upstream.requests).to.have.length(2);
@@ -246,7 +246,7 @@ describe('the schedule, as a command', () => {
     const byHand = importNow(env.PRODUCTS_URL);
     while (upstream.requests.length < 2) await sleep(20);
     const schedule = await startSchedule(env, { cron: soon() });
-    while (!schedule.log.some(({ msg }) => msg.startsWith('It is due, and waits'))) await sleep(20);
+    while (!schedule.log.some(({ msg }) => msg.startsWith('An import is due; waiting'))) await sleep(20);
     finish();
     await byHand;
     expect(await awaitOutcomes(3)).to.deep.equal(['published', 'published', 'published']);

@@ -124,13 +124,13 @@ describe('the set-up script', () => {
     const old = { ...debian, 'apt-cache': offers({ 'redis-server': '5:6.0.16-1' }) };
     const failing = { ...debian, 'apt-get': 'echo noise; echo "E: Could not get lock" >&2; exit 100' };
     for (const [commands, reason] of [
-      [{}, 'there is no apt-get and no brew to install it with'],
+      [{}, 'neither apt-get nor brew is available'],
       [{ ...debian, id: isUser }, 'apt-get needs root or sudo'],
       [{ ...debian, id: isUser, sudo: refuses }, 'apt-get needs root or sudo'],
       [old, 'apt-get has no package that is new enough'],
       [failing, 'apt-get install redis-server failed: E: Could not get lock'],
       [{ brew: 'echo "Error: no network" >&2; exit 1' }, 'brew install redis failed: Error: no network'],
-      [{ brew: '' }, 'what was installed is not on the PATH, or does not start'],
+      [{ brew: '' }, 'the installed program is not on the PATH, or does not start'],
     ] as const) {
       const { status, stderr } = machine(commands).setUp();
       expect([status, lastLine(stderr)]).to.deep.equal([1, `${advice} (${reason}).`]);

@@ -212,7 +212,7 @@ describe('medref status', function () {
   it('says what to run where nothing was imported yet although there is an upstream', async () => {
     expect(await adviceOf()).to.deep.equal([]);
     expect(await adviceOf([], { PRODUCTS_URL: url })).to.deep.equal([
-      { problem: 'Nothing is live: PRODUCTS_URL was never imported.', run: ['medref import products'] },
+      { problem: 'No live version: PRODUCTS_URL was never imported.', run: ['medref import products'] },
     ]);
   });
 
@@ -225,7 +225,7 @@ describe('medref status', function () {
   it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
     await importList();
     await date('2099-01-01T00:00:00.000Z', hoursAgo(0));
-    expect(await unwrapped()).to.match(/^products: Version \d{14} is dated 2099-.* lies ahead/m);
+    expect(await unwrapped()).to.match(/^products: Version \d{14} is dated 2099-.* is in the future/m);
     const { collections } = await statusOf();
     expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
   });

@@ -14,7 +14,7 @@ import { productKeys as keys } from '../support/keys.ts';
 import { medref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { type Answer, sending, upstreamServers } from '../support/upstream-server.ts';
+import { type Responder, sending, upstreamServers } from '../support/upstream-server.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
@@ -66,7 +66,7 @@ describe('commands on a terminal', function () {
 
   /** Sends a list in pieces, half a second apart. */
   const slowly =
-    (headers: Record<string, string>): Answer =>
+    (headers: Record<string, string>): Responder =>
     (response) => {
       const body = JSON.stringify(products(400));
       const length = headers['content-length'] === undefined ? {} : { 'content-length': body.length };
@@ -146,7 +146,7 @@ describe('commands on a terminal', function () {
     }
     const [entryOfImport] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
     const report = JSON.parse(entryOfImport?.[1][1] ?? '{}');
-    expect(report).to.include({ outcome: 'failed', reason: 'It was stopped by SIGHUP.' });
+    expect(report).to.include({ outcome: 'failed', reason: 'Stopped by SIGHUP.' });
   });
 });
 

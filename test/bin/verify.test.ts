@@ -111,7 +111,7 @@ describe('medref verify', () => {
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     const locked = await verify('--repair');
     expect([locked.code, locked.stderr]).to.deep.equal([
-      ...[4, 'The lock of products is held by another since now. Run it again later.\n'],
+      ...[4, 'another has held the lock of products since now. Run the command again later.\n'],
     ]);
     expect((await verify()).code).to.equal(0);
     expect((await verify('drugs')).stderr).to.include('use "medref verify products"');
@@ -124,7 +124,9 @@ describe('medref verify', () => {
     const { code, stdout, stderr } = await verify('--repair');
     expect(code).to.equal(4);
     expect(stdout).to.match(/^products: .*: repaired\n/);
-    expect(stderr).to.equal('The lock of companies is held by another since now. Run it again later.\n');
+    expect(stderr).to.equal(
+      'another has held the lock of companies since now. Run the command again later.\n',
+    );
     for (const field of ['records', 'blocks'] as const)
       await redis.hset(keys.content(versions[1] as number)[field], field === 'blocks' ? '0' : '2', 'x');
     expect((await verify('--repair')).code, 'what stays damaged goes before').to.equal(1);

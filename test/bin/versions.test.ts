@@ -126,7 +126,7 @@ describe('the life of a version, from the command line', function () {
       expect([code, stdout]).to.deep.equal([2, '']);
       expect(stderr).to.match(
         new RegExp(
-          `^products was rolled back to the content of version ${nth(2)} at [^ ]+Z, and imports are paused\\. To go back further, name the version with --to\\. Kept: ${nth(1)}, ${nth(2)}, ${nth(3)}, ${nth(4)} \\(live\\)\\. "medref resume products" ends the pause\\.\n$`,
+          `^products was rolled back to the content of version ${nth(2)} at [^ ]+Z; imports are paused\\. To go back further, choose a version with --to\\. Kept: ${nth(1)}, ${nth(2)}, ${nth(3)}, ${nth(4)} \\(live\\)\\. "medref resume products" resumes imports\\.\n$`,
         ),
       );
       expect(await everything()).to.deep.equal(before);
@@ -148,7 +148,7 @@ describe('the life of a version, from the command line', function () {
     await medref('resume', 'products');
     const third = await medref('rollback', 'products');
     expect(third.code).to.equal(1);
-    expect(third.stderr).to.match(/No version from before the content that is live is kept/);
+    expect(third.stderr).to.match(/No version older than the live content is kept/);
     await medref('rollback', 'products', '--to', String(nth(3)));
     expect((await contents())[0]).to.deep.equal([nth(6), nth(3), true]);
     expect((await contents()).map(([version]) => version)).to.deep.equal([6, 5, 4, 3, 2, 1].map(nth));
@@ -184,16 +184,16 @@ describe('the life of a version, from the command line', function () {
     'to a version that is not kept': [
       ['products', '--to', '9'],
       1,
-      new RegExp(`Version 9 is not kept; these are: ${nth(1)}\\.`),
+      new RegExp(`Version 9 is not kept. Kept versions: ${nth(1)}\\.`),
     ],
-    'to what is no version': [['products', '--to', '0'], 2, /It accepts the number of a version/],
+    'to what is no version': [['products', '--to', '0'], 2, /It accepts a version number/],
     'of a collection that has none before': [
       ['products'],
       1,
-      /No version from before the content that is live is kept/,
+      /No version older than the live content is kept/,
     ],
-    'of a collection without a version': [['companies'], 1, /Nothing of companies is live/],
-    'of an unknown collection': [['drugz'], 2, /There is no collection "drugz"/],
+    'of a collection without a version': [['companies'], 1, /companies has no live version to roll back/],
+    'of an unknown collection': [['drugz'], 2, /Unknown collection "drugz"/],
   };
   for (const [what, [args, code, line]] of Object.entries(impossible)) {
     it(`does not roll back ${what}, and says why`, async () => {
@@ -212,7 +212,7 @@ describe('the life of a version, from the command line', function () {
     await redis.set(keys.lock, '{"holder":"another","since":"now"}');
     const result = await medref('rollback', 'products');
     expect(result.code).to.equal(4);
-    expect(result.stderr).to.match(/The lock of products is held by another since now/);
+    expect(result.stderr).to.match(/another has held the lock of products since now/);
   });
 
   it('refuses the content that was rolled back from until it is forced, and then takes it as any other', async () => {
@@ -221,7 +221,7 @@ describe('the life of a version, from the command line', function () {
     await medref('rollback', 'products');
     const refused = await importList(products(11));
     expect([refused.code, refused.outcome]).to.deep.equal([3, 'refused']);
-    expect(refused.report?.reason).to.match(/content that was rolled back from/);
+    expect(refused.report?.reason).to.match(/data that you rolled back/);
     expect((await importList(products(10))).outcome).to.equal('unchanged');
     expect((await importList(products(11), '--force')).outcome).to.equal('published');
     await importList(products(12));
@@ -233,7 +233,9 @@ describe('the life of a version, from the command line', function () {
     await importList(products(11));
     await medref('rollback', 'products');
     for (const count of [12, 13, 14, 15]) await importList(products(count));
-    expect((await importList(products(11), '--dry-run')).report?.reason).to.match(/rolled back from/);
+    expect((await importList(products(11), '--dry-run')).report?.reason).to.match(
+      /data that you rolled back/,
+    );
   });
 
   it('holds the schedule after a rollback, until resume or until an import by hand publishes', async () => {
@@ -312,10 +314,10 @@ describe('the life of a version, from the command line', function () {
       expect([nothing.code, nothing.stdout]).to.deep.equal([1, '']);
       await importList(products(4));
       expect((await medref('diff', 'products')).stderr).to.include(
-        `No version of products before version ${nth(1)} is kept`,
+        `No version of products before ${nth(1)} is kept`,
       );
       expect((await medref('diff', 'products', '--from', '7')).stderr).to.match(
-        new RegExp(`Version 7 .* not kept; these are: ${nth(1)}\\.`),
+        new RegExp(`Version 7 .* not kept. Kept versions: ${nth(1)}\\.`),
       );
       expect((await medref('diff', 'products', '--from', 'x')).code).to.equal(2);
     });

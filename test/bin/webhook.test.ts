@@ -107,7 +107,7 @@ describe('commands with a webhook', function () {
     expect(slow.received.map(({ notice }) => notice.collection)).to.deep.equal(['products', 'companies']);
     const [first, second] = slow.received.map(({ notice }) => Date.parse(notice.time));
     expect(Number(second) - Number(first), 'companies did not wait').to.be.below(4_000);
-    expect(stderr.match(/It had not answered when the command ended/g)).to.have.length(2);
+    expect(stderr.match(/It had not responded when the command ended/g)).to.have.length(2);
 
     const { code: itsCode, stderr: itsLog } = await unheard;
     expect(itsCode).to.equal(0);

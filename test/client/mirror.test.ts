@@ -11,7 +11,7 @@ import {
 } from '../../client/client.ts';
 import { quickTiming } from '../support/client-timing.ts';
 import { product, products } from '../support/records.ts';
-import { type Answer, type UpstreamServer, upstreamServers } from '../support/upstream-server.ts';
+import { type Responder, type UpstreamServer, upstreamServers } from '../support/upstream-server.ts';
 
 /** A service in a few lines: what it has, and what a test has it answer in its place. */
 interface SmallService {
@@ -20,12 +20,12 @@ interface SmallService {
   /** What changed since each version; the others are 410. */
   readonly changes: Map<number, unknown[]>;
   /** Answers instead where it returns true. */
-  spoil: (...asked: Parameters<Answer>) => boolean;
+  spoil: (...asked: Parameters<Responder>) => boolean;
 }
 
 const json = 'application/json';
 
-function answering(service: SmallService): Answer {
+function answering(service: SmallService): Responder {
   return (response, request, nth) => {
     if (service.spoil(response, request, nth)) return;
     const url = new URL(request.url ?? '', 'http://localhost');
@@ -43,7 +43,7 @@ function answering(service: SmallService): Answer {
   };
 }
 
-function refuse(response: Parameters<Answer>[0], status: number, name: string, message: string): void {
+function refuse(response: Parameters<Responder>[0], status: number, name: string, message: string): void {
   response.writeHead(status).end(JSON.stringify({ success: false, data: { name, message, status } }));
 }
 
@@ -199,7 +199,7 @@ describe('a mirror', () => {
       expect(troubles.map(({ name, message }) => [name, message])).to.deep.equal([
         [
           'DigestMismatch',
-          'Version 10 of products has another digest than before: another installation answers, or its data was replaced.',
+          'Version 10 of products has a different digest than before: another installation responded, or its data was replaced.',
         ],
       ]);
       expect(server.requests.length).to.be.within(5, 6);
@@ -286,7 +286,7 @@ describe('a mirror', () => {
   it('ends in silence with a signal: while it asks, waits, and between steps', async () => {
     for (const spoil of [
       () => true,
-      (response: Parameters<Answer>[0]) => response.writeHead(503).end() === response,
+      (response: Parameters<Responder>[0]) => response.writeHead(503).end() === response,
     ]) {
       const ending = new AbortController();
       const mirror = mirrorOf({ signal: ending.signal });

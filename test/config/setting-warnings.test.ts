@@ -29,7 +29,7 @@ describe('settings, as an operator is warned of them', () => {
 
   it('are of READ_FROM, where REDIS_URL tells of no replica', () => {
     const READ_FROM = 'replica';
-    expect(warnings({ READ_FROM })).to.match(/^READ_FROM is replica, and REDIS_URL names one server: /);
+    expect(warnings({ READ_FROM })).to.match(/^READ_FROM is replica, but REDIS_URL names one server/);
     expect(warnings({ READ_FROM, REDIS_URL: 'redis+cluster://h' })).to.deep.equal([]);
     expect(warnings({ READ_FROM, REDIS_URL: 'redis+sentinel://h/m' })).to.deep.equal([]);
     expect(warnings({ READ_FROM: 'master' })).to.deep.equal([]);

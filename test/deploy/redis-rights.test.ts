@@ -229,7 +229,7 @@ describe('the users of Redis', function () {
     const { code, json } = await medref(['status', '--json'], open);
     expect(code).to.equal(0);
     expect(json<{ warnings: string[] }>().warnings).to.deep.equal([
-      'medref comes to Redis as the user "default", as everybody may. Give each process a user of its own: deploy/redis/users.acl has them.',
+      'medref connects to Redis as user "default". Give each process its own user: deploy/redis/users.acl has them.',
     ]);
     const own = await medref(['status', '--json'], importer());
     expect(own.json<{ warnings: string[] }>().warnings).to.deep.equal([]);

@@ -128,7 +128,7 @@ describe('the page with a search field, of another origin than the service', fun
   it('says what the service says where the key is refused', async () => {
     await open('/refused');
     await type('drug');
-    await expectSaid('This needs a valid key');
+    await expectSaid('A valid key is required');
     witness.complaints.length = 0; // The browser itself tells of a 401.
   });
 

@@ -72,14 +72,14 @@ describe('a damaged key', () => {
     [
       'of another type',
       () => becomeSet(keys.live),
-      /The Redis key medref:\{products\}:live is a set, which is not/,
+      /The Redis key medref:\{products\}:live has the unexpected type set/,
     ],
     [
       'with text that is none of ours',
       () => redis.set(keys.live, '{"version":'),
-      /The Redis key medref:\{products\}:live holds text that medref did not store there\./,
+      /The Redis key medref:\{products\}:live holds unexpected text\./,
     ],
-    ['with a number alone', () => redis.set(keys.live, '7'), /holds text that medref did not store/],
+    ['with a number alone', () => redis.set(keys.live, '7'), /holds unexpected text/],
   ];
   for (const [what, damage, told] of pointers) {
     it(`is told of, and answered with 503, if it is the pointer ${what}, until it is repaired`, async () => {
@@ -157,14 +157,14 @@ describe('a damaged key', () => {
 
   it('is repaired if it is the list of kept versions, and lacks one', async () => {
     await redis.zrem(keys.versions, live);
-    await importRepaired(12, 'versions does not have the versions that are kept');
+    await importRepaired(12, 'versions does not list the kept versions');
     expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(versions.map(String));
   });
 
   it('is repaired if the documents of the kept versions lack the live one', async () => {
     const document = (await redis.hget(keys.versionDocuments, String(live))) as string;
     await redis.hdel(keys.versionDocuments, String(live));
-    await importRepaired(12, `version-documents does not have the live version, ${live}, as it is`);
+    await importRepaired(12, `version-documents has another document of the live version ${live}`);
     expect(await redis.hget(keys.versionDocuments, String(live))).to.equal(document);
   });
 
@@ -183,7 +183,7 @@ describe('a damaged key', () => {
       [other, one],
     ])
       expect(verified.stderr + verified.stdout).to.include(
-        `has the document of version ${is} as that of ${as}.`,
+        `has the document of version ${is} under the number ${as}.`,
       );
     await repair(productCollection, { redis, keyPrefix: 'medref' });
     expect(await redis.hgetall(keys.versionDocuments)).to.deep.equal(before);
@@ -229,7 +229,7 @@ describe('a damaged key', () => {
 
   it('is repaired if the pointer is gone', async () => {
     await redis.del(keys.live);
-    const damage = `The Redis key ${keys.live} is gone, and the latest version is ${live}.`;
+    const damage = `The Redis key ${keys.live} is missing, and the latest version is ${live}.`;
     const report = await importRepaired(12, damage);
     expect([report.outcome, report.previousVersion]).to.deep.equal(['unchanged', live]);
     expect(await readLiveVersion(redis, keys)).to.deep.include({ version: live });
@@ -244,7 +244,7 @@ describe('a damaged key', () => {
       }
       if (part !== 'order')
         // Pages of blocks, and records, need no order.
-        expect(fresh.damage.join(' ')).to.include(`The Redis key ${keys.content(live)[part]} is a set`);
+        expect(fresh.damage.join(' ')).to.include(`The Redis key ${keys.content(live)[part]} has the unexpected type set`);
       const report = await importAgain(12);
       expect(report.outcome).to.equal('published');
       expect(report.version).to.be.above(live);
@@ -274,7 +274,7 @@ describe('a damaged key', () => {
     for (const changes of [{ dryRun: true }, { force: true, dryRun: true }])
       expect((await importAgain(12, changes)).outcome).to.equal('failed');
     const { stdout } = await medref(['status', '--json'], { REDIS_URL: server().url });
-    expect(stdout).to.match(/The Redis key .*:live holds text that medref did not store there\./);
+    expect(stdout).to.match(/The Redis key .*:live holds unexpected text\./);
     expect(stdout).to.include('medref verify products --repair');
     expect(await readKeySpace(redis)).to.deep.equal(before);
   });

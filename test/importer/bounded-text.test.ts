@@ -8,7 +8,7 @@ import { importFrom } from '../support/importing.ts';
 import { productKeys as keys } from '../support/keys.ts';
 import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
-import { type Answer, sending, upstreamServers } from '../support/upstream-server.ts';
+import { type Responder, sending, upstreamServers } from '../support/upstream-server.ts';
 
 const tenMegabytes = 'x'.repeat(10_000_000);
 /** What a document may have between two records. */
@@ -31,7 +31,7 @@ describe('text of an upstream', function () {
 
   const page = (next: string, data = one) =>
     `{"data":[${data}],"_links":{"next":{"href":${JSON.stringify(next)}}}}`;
-  const answers: Readonly<Record<string, Answer>> = {
+  const answers: Readonly<Record<string, Responder>> = {
     'a next page of 3 MB': sending(page(megabytes)),
     'a next page of 10 MB': sending(page(tenMegabytes)),
     'a next page on a host of a long name': sending(page(`http://${'a.'.repeat(3_000)}`)),
@@ -98,7 +98,7 @@ describe('text of an upstream', function () {
     });
   }
 
-  it('is cut off in a report where it is long all the same, and so are too many warnings', () => {
+  it('is truncated in a report where it is long all the same, and so are too many warnings', () => {
     const report = startReport('products');
     for (let n = 0; n < 250; n += 1) report.warn(`${n} ${'x'.repeat(5_000)}`);
     report.warn(`0 ${'x'.repeat(5_000)}`);

@@ -56,8 +56,8 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
     const report = await importRecords(products(1), productCollection, options);
     await redis.config('SET', 'appendfsync', 'everysec');
     const warning =
-      `Redis did not have version ${report.version} on its disk within 2 s. If its machine crashes now, that may be lost. ` +
-      'With appendfsync no, Redis leaves it to its system when it writes to its disk: set it to everysec or always.';
+      `Redis did not have version ${report.version} on its disk within 2 s. A crash of its machine can lose it. ` +
+      'With appendfsync no, the operating system decides when to write to disk. Set it to everysec or always.';
     expect([report.outcome, report.warnings]).to.deep.equal(['published', [warning]]);
     expect(report.durationMs).to.be.within(2_000, 6_000);
   });
@@ -66,7 +66,7 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
     await redis.call('ACL', 'SETUSER', 'importer', '-waitaof');
     const importer = await connectForWriting(withUser(server().url, 'importer'));
     expect(await onDisk(importer)).to.deep.equal([
-      'Whether version 7 is on the disk of Redis is not known: The Redis user may not do what medref needs. docs/REDIS.md lists the rights.',
+      'Unknown whether version 7 is on the disk of Redis: The Redis user lacks a right that medref needs. docs/REDIS.md lists the rights.',
     ]);
     importer.disconnect();
   });
@@ -79,9 +79,9 @@ describe('what was written to a Redis that does not tell when it is on its disk'
   writeFileSync(include, serverKnowsWaitaof() ? 'rename-command WAITAOF ""\n' : '');
   const server = useRedis({ ...everySecond, settings: { ...everySecond.settings, include } });
   const why =
-    'This Redis is set to appendfsync everysec and cannot report when it has written to its disk, as Redis 7.2 can: a crash of its ' +
+    'This Redis is set to appendfsync everysec and cannot report its writes to disk, as Redis 7.2 can: a crash of its ' +
     'machine may lose what was reported. Set appendfsync to always, or use a newer Redis.';
-  const warningOf = (what: string) => `Whether ${what} is on the disk of Redis is not known. ${why}`;
+  const warningOf = (what: string) => `Unknown whether ${what} is on the disk of Redis. ${why}`;
   let redis: Redis;
   before(async () => {
     redis = await connectForWriting(server().url);
@@ -139,7 +139,7 @@ describe('what was written to a Redis that does not tell when it is on its disk'
   it('is warned of by status where Redis leaves it to its system', async () => {
     await redis.config('SET', 'appendfsync', 'no');
     expect(await diskWarnings(redis)).to.deep.equal([
-      'With appendfsync no, Redis leaves it to its system when it writes to its disk: set it to everysec or always.',
+      'With appendfsync no, the operating system decides when to write to disk. Set it to everysec or always.',
     ]);
   });
 });
@@ -173,7 +173,7 @@ describe('a publication', () => {
     const lost = await awaitDurability(redis, { keys, version: version + 1 }).catch((it) => it);
     expect(lost).to.be.instanceOf(NotPublishedError);
     expect(lost.message).to.equal(
-      `Version ${version + 1} was published, and a failover or a crash has lost it. Run it again.`,
+      `Version ${version + 1} was published, but a failover or a crash lost it. Run the command again.`,
     );
   });
 
@@ -196,7 +196,7 @@ describe('a publication', () => {
       });
       replica().resume();
       expect([report.outcome, report.warnings.length]).to.deep.equal(['published', 1]);
-      expect(report.warnings[0]).to.match(/^0 of 1 replicas had version \d+ within 1 s\. A failover /);
+      expect(report.warnings[0]).to.match(/^0 of 1 replicas confirmed version \d+ within 1 s\. A failover /);
       expect(report.durationMs).to.be.within(1_000, 5_000);
       const warned = logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
       expect(warned.map(({ msg }) => msg)).to.deep.equal(report.warnings);
@@ -217,7 +217,7 @@ describe('a publication', () => {
       const told = await warnings();
       await redis.call('ACL', 'SETUSER', 'default', '+wait');
       expect(told).to.deep.equal([
-        `Whether replicas have version ${version} is not known: The Redis user may not do what medref needs. docs/REDIS.md lists the rights.`,
+        `Unknown whether replicas have version ${version}: The Redis user lacks a right that medref needs. docs/REDIS.md lists the rights.`,
       ]);
     });
   });

@@ -79,7 +79,7 @@ describe('a rollback', () => {
     }).catch((error: Error) => error);
     expect(failure).to.be.instanceOf(RollbackError);
     expect((failure as Error).message).to.match(
-      /^Version \d+ is damaged in Redis\. Name another version with --to, or run "medref verify --repair"\. Block 0 of /,
+      /^Version \d+ is damaged in Redis\. Choose a different version with --to, or run "medref verify --repair"\. Block 0 of /,
     );
     expect(await redis.get(keys.live)).to.equal(live);
   });

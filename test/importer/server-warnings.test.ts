@@ -107,7 +107,7 @@ describe('the warnings about how a Redis is set up', () => {
     const reader = await connectForWriting(url.href);
     try {
       expect(await serverWarnings(reader, 'medref')).to.deep.equal([
-        'The Redis user may not set lazyfree-lazy-expire; see that it is on, or large contents stop Redis as they expire.',
+        'The Redis user may not set lazyfree-lazy-expire. Turn it on, or Redis blocks while large contents expire.',
       ]);
     } finally {
       reader.disconnect();

@@ -169,7 +169,7 @@ describe('the record validator', () => {
     const barcodes = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ barcode: String(8_690_000_000_000 + n), skrsStatus: null }));
     expect(judgeProduct(product(1, { barcodes: barcodes(1_000) })).valid).to.equal(true);
-    const reason = 'has 1001 elements, where at most 1000 are allowed';
+    const reason = 'has 1001 elements; at most 1000 are allowed';
     expectReject(judgeProduct(product(1, { barcodes: barcodes(1_001) })), '$.barcodes', reason);
     expectReject(judgeProduct(productWith('barcodes', Array(1_001).fill(null))), '$.barcodes', reason);
     const integers = barcodes(1_001).map(({ barcode }) => ({ barcode: Number(barcode), skrsStatus: null }));
@@ -191,7 +191,7 @@ describe('the record validator', () => {
       const verdict = judgeCompany(withAddress(fitting));
       expect(verdict.valid, character).to.equal(true);
       expect(Buffer.byteLength((verdict as { json: string }).json)).to.equal(maxRecordBytes);
-      const reason = `is ${maxRecordBytes + 1} bytes of JSON text, where at most 262144 are allowed`;
+      const reason = `is ${maxRecordBytes + 1} bytes of JSON text; at most 262144 are allowed`;
       expectReject(judgeCompany(withAddress(`${fitting}x`)), '$', reason);
     }
   });

@@ -393,7 +393,7 @@ describe('what is stored, as it is verified and repaired', () => {
       await damage(records, '9');
       await damage(blocks, '0');
       await redis.hset(keys.changeSet(third), '#', 'x');
-      expect((await mend()).done.join()).to.include(`changes can be asked for from version ${third} on`);
+      expect((await mend()).done.join()).to.include(`"since" must now be version ${third} or later`);
       expect((await get(`/products/changes?since=${versions[1]}`)).status).to.equal(410);
     });
 
@@ -402,7 +402,7 @@ describe('what is stored, as it is verified and repaired', () => {
       await redis.hset(keys.changeSet(third), '#', 'x');
       const { left, done } = await mend();
       expect(isDamaged(left)).to.equal(false);
-      expect(done.join()).to.include(`changes can be asked for from version ${third} on`);
+      expect(done.join()).to.include(`"since" must now be version ${third} or later`);
       expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
       expect((await get(`/products/changes?since=${third}`)).status).to.equal(200);
       expect(await redis.exists(keys.changeSet(third), keys.changeSet(versions[1] as number))).to.equal(0);

@@ -8,7 +8,7 @@ import { closedPort, refusing } from '../support/upstream-server.ts';
 
 const secret = 'a-secret-that-no-log-has';
 
-const short: WebhookLimits = { tryMs: 200, waitsMs: [20, 40], finishMs: 2_000, underWay: 100 };
+const short: WebhookLimits = { tryMs: 200, waitsMs: [20, 40], finishMs: 2_000, inProgress: 100 };
 
 function report(outcome: ImportOutcome = 'published', facts: Partial<ImportReport> = {}): ImportReport {
   return startReport('products').end(outcome, {
@@ -39,7 +39,7 @@ describe('the webhook', () => {
     const webhook = webhookOf(url, { tryMs: 5_000 });
     const told = report();
     const before = Date.now();
-    webhook.tell(told);
+    webhook.notify(told);
     await webhook.finish();
     expect(received).to.have.length(1);
     const [{ method, headers, body, notice } = expect.fail()] = received;
@@ -55,7 +55,7 @@ describe('the webhook', () => {
   it('is sent notices without a signature where there is no secret', async () => {
     const { url, received } = await startReceiver();
     const webhook = createWebhook({ webhookUrl: url, webhookSecret: undefined }, keptLog().logger, short);
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(received[0]?.headers).not.to.have.property('medref-signature');
   });
@@ -74,7 +74,7 @@ describe('the webhook', () => {
     it(`is told ${event === null ? 'nothing' : `"${event}"`} of what ended as ${outcome}`, async () => {
       const { url, received } = await startReceiver();
       const webhook = webhookOf(url);
-      webhook.tell(report(outcome));
+      webhook.notify(report(outcome));
       await webhook.finish();
       expect(received.map(({ notice }) => notice.event)).to.deep.equal(event === null ? [] : [event]);
     });
@@ -85,7 +85,7 @@ describe('the webhook', () => {
       response.writeHead(nth === 1 ? 500 : nth === 2 ? 404 : 204).end();
     });
     const webhook = webhookOf(url);
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(received).to.have.length(3);
     expect(new Set(received.map(({ body }) => body)).size).to.equal(1);
@@ -95,8 +95,8 @@ describe('the webhook', () => {
   it('is given other ids for other notices', async () => {
     const { url, received } = await startReceiver();
     const webhook = webhookOf(url);
-    webhook.tell(report());
-    webhook.tell(report());
+    webhook.notify(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(new Set(received.map(({ notice }) => notice.id)).size).to.equal(2);
   });
@@ -108,14 +108,14 @@ describe('the webhook', () => {
       response.writeHead(500).end();
     });
     const webhook = webhookOf(url, { waitsMs: [100, 300] });
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(received).to.have.length(3);
     const [first = 0, second = 0, third = 0] = at;
     expect(second - first).to.be.at.least(95);
     expect(third - second).to.be.at.least(295);
     const last = webhook.lines.at(-1);
-    expect(last).to.deep.include({ level: 50, tries: 3, reason: 'It answered 500.' });
+    expect(last).to.deep.include({ level: 50, tries: 3, reason: 'It responded with 500.' });
     expect(last?.['notice']).to.deep.include({ event: 'published', collection: 'products', version: 7 });
     expect(last).to.have.nested.property('notice.id', received[0]?.notice.id);
   });
@@ -132,19 +132,19 @@ describe('the webhook', () => {
       if (nth > 1) response.end();
     });
     const webhook = webhookOf(url);
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(received).to.have.length(2);
-    expect(webhook.text()).to.include('It did not answer within 0.2 s.');
+    expect(webhook.text()).to.include('It did not respond within 0.2 s.');
   });
 
   it('is no matter of concern while nobody listens there, but for the log', async () => {
     const webhook = webhookOf(new URL(`http://127.0.0.1:${await closedPort()}/x`));
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(webhook.lines.at(-1)).to.deep.include({
       level: 50,
-      reason: 'It could not be asked (ECONNREFUSED).',
+      reason: 'It cannot be reached (ECONNREFUSED).',
     });
   });
 
@@ -152,11 +152,11 @@ describe('the webhook', () => {
     const elsewhere = await startReceiver();
     const { url } = await startReceiver(refusing(307, { location: elsewhere.url.href }));
     const webhook = webhookOf(url);
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(elsewhere.received).to.deep.equal([]);
     expect(webhook.lines.at(-1)).to.deep.include({
-      reason: 'It answered 307, and redirects are not followed.',
+      reason: 'It responded with 307, and redirects are not followed.',
     });
   });
 
@@ -164,13 +164,13 @@ describe('the webhook', () => {
     const { url, received } = await startReceiver(() => undefined); // It never answers.
     const webhook = webhookOf(url, { tryMs: 60_000, finishMs: 300 });
     const start = performance.now();
-    webhook.tell(report());
+    webhook.notify(report());
     expect(performance.now() - start).to.be.below(250);
     await webhook.finish();
     expect(performance.now() - start).to.be.within(290, 2_000);
     expect(received).to.have.length(1);
     expect(webhook.lines.map(({ level, reason }) => [level, reason])).to.deep.equal([
-      [50, 'It had not answered when the command ended.'],
+      [50, 'It had not responded when the command ended.'],
     ]);
   });
 
@@ -183,19 +183,19 @@ describe('the webhook', () => {
       response.write('something');
     });
     const webhook = webhookOf(url, { tryMs: 60_000 });
-    webhook.tell(report());
+    webhook.notify(report());
     while (!hasClosed) await sleep(5);
     await webhook.finish();
-    expect(webhook.lines.at(-1)).to.include({ msg: 'The webhook took a notice.' });
+    expect(webhook.lines.at(-1)).to.include({ msg: 'The webhook accepted a notice.' });
   });
 
   it('is given up where the command ends before the next try', async () => {
     const { url, received } = await startReceiver(refusing(500));
     const webhook = webhookOf(url, { waitsMs: [60_000], finishMs: 200 });
-    webhook.tell(report());
+    webhook.notify(report());
     await webhook.finish();
     expect(received).to.have.length(1);
-    expect(webhook.lines.at(-1)).to.deep.include({ level: 50, tries: 1, reason: 'It answered 500.' });
+    expect(webhook.lines.at(-1)).to.deep.include({ level: 50, tries: 1, reason: 'It responded with 500.' });
   });
 
   it('lets a command end at once that has told nothing', async () => {
@@ -207,8 +207,8 @@ describe('the webhook', () => {
 
   it('has so many notices under way at most; a further one is told in the log', async () => {
     const { url, received } = await startReceiver(() => undefined);
-    const webhook = webhookOf(url, { underWay: 2, finishMs: 300, tryMs: 60_000 });
-    for (let n = 0; n < 3; n++) webhook.tell(report());
+    const webhook = webhookOf(url, { inProgress: 2, finishMs: 300, tryMs: 60_000 });
+    for (let n = 0; n < 3; n++) webhook.notify(report());
     expect(webhook.lines.at(-1)).to.have.property('level', 50);
     expect(webhook.lines.at(-1)?.['msg']).to.match(/too many/);
     await webhook.finish();
@@ -217,10 +217,10 @@ describe('the webhook', () => {
 
   it('has room again for notices when those before have ended', async () => {
     const { url, received } = await startReceiver();
-    const webhook = webhookOf(url, { underWay: 1 });
-    webhook.tell(report());
-    while (received.length === 0 || !webhook.text().includes('took a notice')) await sleep(5);
-    webhook.tell(report());
+    const webhook = webhookOf(url, { inProgress: 1 });
+    webhook.notify(report());
+    while (received.length === 0 || !webhook.text().includes('accepted a notice')) await sleep(5);
+    webhook.notify(report());
     await webhook.finish();
     expect(received).to.have.length(2);
   });
@@ -228,10 +228,10 @@ describe('the webhook', () => {
   it('leaves its address but for the origin, and the secret, out of the log', async () => {
     const { url } = await startReceiver(refusing(500));
     const refused = webhookOf(url);
-    refused.tell(report());
+    refused.notify(report());
     await refused.finish();
     const unreachable = webhookOf(new URL(`http://127.0.0.1:1${url.pathname}?key=of-a-path-that-is-secret`));
-    unreachable.tell(report());
+    unreachable.notify(report());
     await unreachable.finish();
     const text = refused.text() + unreachable.text();
     expect(text).to.include(url.origin);

@@ -169,9 +169,9 @@ describe('a new collection', function () {
       expect(((await get(path)) as { data: unknown }).data, path).to.deep.equal(records);
     }
     const errors: Readonly<Record<string, string>> = {
-      '/substances?barcode=8690000000001': 'is not known here; it accepts name, code, group, ids',
-      '/substances?group=x': 'The parameter group is "x"; it accepts digits 0-9 alone',
-      '/substances?code=%20': 'The parameter code is blank; it accepts the beginning of a code',
+      '/substances?barcode=8690000000001': 'is unknown; this route accepts name, code, group, ids',
+      '/substances?group=x': 'The parameter group is "x"; it accepts a whole number',
+      '/substances?code=%20': 'The parameter code is blank; it accepts a prefix of a code',
       '/substances?ids=3&group=5': 'stands beside group',
     };
     for (const [path, message] of Object.entries(errors)) {

@@ -10,7 +10,7 @@ import { useRedis } from '../support/redis-server.ts';
 import { send } from '../support/wire.ts';
 import { isFull, note } from './proof.ts';
 
-/** The clients, and the requests that each sends at once; a response has about 40 KB. A client that is cut off comes again. */
+/** The clients, and the requests that each sends at once; a response has about 40 KB. A client that is truncated comes again. */
 const clients = 100;
 const requestsEach = 500;
 const floodMs = isFull ? 30_000 : 3_000;

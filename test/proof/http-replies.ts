@@ -3,7 +3,7 @@
 import { STATUS_CODES } from 'node:http';
 
 /** One answer. */
-export interface Answer {
+export interface Responder {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;
   readonly body: Buffer;
@@ -18,8 +18,8 @@ export interface Answer {
 export function readAnswers(
   bytes: Buffer,
   methods: readonly string[] | null,
-): { answers: Answer[]; fault: string | null } {
-  const answers: Answer[] = [];
+): { answers: Responder[]; fault: string | null } {
+  const answers: Responder[] = [];
   for (let at = 0; at < bytes.length; ) {
     const end = bytes.indexOf('\r\n\r\n', at);
     const [line = '', ...fields] = bytes.toString('latin1', at, Math.max(end, at)).split('\r\n');
@@ -35,7 +35,7 @@ export function readAnswers(
     const isHead = methods === null ? isWithoutBody(bytes, at) : methods[answers.length] === 'HEAD';
     const hasBody = !isHead && status !== 304 && status !== 204;
     const body = hasBody ? bodyAt(bytes, at, headers) : { content: Buffer.alloc(0), end: at };
-    if (body === null) return { answers, fault: `An answer of ${status} is cut off.` };
+    if (body === null) return { answers, fault: `An answer of ${status} is truncated.` };
     answers.push({ status, headers, isHead, body: body.content });
     at = body.end;
   }
@@ -72,7 +72,7 @@ function bodyAt(
 const meant = new Set([501, 503, 505]);
 
 /** What of an answer is not as it has to be. @param gunzip what reads a body of gzip */
-export function faultsOf(answer: Answer, gunzip: (bytes: Buffer) => Buffer): string[] {
+export function faultsOf(answer: Responder, gunzip: (bytes: Buffer) => Buffer): string[] {
   const { status, headers, isHead } = answer;
   const faults: string[] = [];
   if (status >= 500 && !meant.has(status)) faults.push(`An answer was ${status}.`);
@@ -88,7 +88,7 @@ export function faultsOf(answer: Answer, gunzip: (bytes: Buffer) => Buffer): str
   return faults;
 }
 
-function errorFaults({ status, body }: Answer, type: string): string[] {
+function errorFaults({ status, body }: Responder, type: string): string[] {
   if (type !== 'application/json') return [`An answer of ${status} was ${type || 'of no type'}.`];
   const { success, data, ...more } = parsed(body) as Record<string, unknown>;
   const { name, message, code, status: told, ...others } = (data ?? {}) as Record<string, unknown>;

@@ -305,7 +305,7 @@ describe('a Redis that fails', function () {
     );
     expect([report.outcome, report.reason]).to.deep.equal([
       'failed',
-      'Redis has lost a part of what was staged. Run it again.',
+      'Redis has lost staged keys. Run it again.',
     ]);
     expect(losses).to.equal(4);
     await expectOldLive(companies, live, readers);

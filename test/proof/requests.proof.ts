@@ -26,7 +26,7 @@ import { importRecords } from '../support/importing.ts';
 import { createKey, startMedref } from '../support/medref.ts';
 import { products } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
-import { type Answer, faultsOf, readAnswers } from './http-replies.ts';
+import { faultsOf, type Responder, readAnswers } from './http-replies.ts';
 import { isFull, note, noteCounts, seed } from './proof.ts';
 
 const requests = isFull ? 100_000 : 5_000;
@@ -292,7 +292,7 @@ class Found {
 }
 
 /** Whether each request has its answer: all of them, or all up to one that says that it is the last. */
-function isWhole(asked: number, answers: readonly Answer[]): boolean {
+function isWhole(asked: number, answers: readonly Responder[]): boolean {
   return answers.length === asked || answers.at(-1)?.headers.get('connection') === 'close';
 }
 

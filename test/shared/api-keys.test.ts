@@ -68,7 +68,7 @@ describe('API keys, where a reply of Redis is lost and it is asked again', () =>
       const failure = await rotateApiKey(late, 'medref', { id: made.id, overlapS: 60 }).catch(
         ({ message }: Error) => message,
       );
-      expect(failure).to.equal(`The key ${made.id} was changed or revoked meanwhile, and is not rotated.`);
+      expect(failure).to.equal(`The key ${made.id} was changed or revoked meanwhile; it was not rotated.`);
       expect(await listApiKeys(redis, 'medref')).to.deep.equal([]);
     } finally {
       late.disconnect();

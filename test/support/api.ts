@@ -131,7 +131,7 @@ export async function startApi({
       ...{ redis, keyPrefix, defaultRate },
       onUncounted: (message) => void uncounted.push(message),
     }),
-    whyAway: () => null,
+    whyUnavailable: () => null,
     // However busy the machine of the tests is.
     lateMs: Number.POSITIVE_INFINITY,
     host: '127.0.0.1',

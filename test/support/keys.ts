@@ -23,7 +23,7 @@ export async function readRecords(redis: Redis, { records, order }: ContentKeys)
   const found = await redis.hmgetBuffer(records, ...ids);
   return found.map((record, n) => {
     const text = record;
-    if (!text) throw new Error(`Record ${ids[n]} of ${records} is not as it was stored.`);
+    if (!text) throw new Error(`Record ${ids[n]} of ${records} is damaged.`);
     return text.toString();
   });
 }

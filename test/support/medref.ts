@@ -92,7 +92,7 @@ export function beginMedref(
     line: (pattern) =>
       awaitLine(pattern, { text: () => stdout.text, more: () => once(stdout, 'progress'), ended }),
     stop(signal = 'SIGTERM') {
-      asked.abort(new Error(`It was stopped by ${signal}.`));
+      asked.abort(new Error(`Stopped by ${signal}.`));
       return ended;
     },
   };

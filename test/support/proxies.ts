@@ -3,7 +3,7 @@
 import { request as ask, createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import type { Answer } from './upstream-server.ts';
+import type { Responder } from './upstream-server.ts';
 
 /** An answer of the API on its way. */
 export interface RelayedAnswer {
@@ -13,13 +13,13 @@ export interface RelayedAnswer {
 
 /** Answers instead of the API where it returns true. */
 export type Spoil = (
-  response: Parameters<Answer>[0],
+  response: Parameters<Responder>[0],
   answer: RelayedAnswer,
   request: IncomingMessage,
 ) => boolean;
 
 /** Answers as the API on a port does, but for what is spoilt. */
-export function relaying(port: () => number, spoil: Spoil = () => false): Answer {
+export function relaying(port: () => number, spoil: Spoil = () => false): Responder {
   return (response, request) => {
     const { url: path, method, headers } = request;
     const asked = ask({ port: port(), host: '127.0.0.1', path, method, headers, agent: false }, (answer) => {
@@ -87,7 +87,7 @@ export async function startFaultyProxy(port: () => number, nextFault: () => Faul
     track(client);
     const fault = nextFault();
     if (fault.kind === 'answer') {
-      client.once('data', () => client.end(answerOf(fault)));
+      client.once('data', () => client.end(replyOf(fault)));
       return;
     }
     const upstream = connect(port(), '127.0.0.1');
@@ -115,7 +115,7 @@ export async function startFaultyProxy(port: () => number, nextFault: () => Faul
   };
 }
 
-function answerOf({ status, retryAfter }: Fault & { readonly kind: 'answer' }): string {
+function replyOf({ status, retryAfter }: Fault & { readonly kind: 'answer' }): string {
   // As a proxy says it; the words of medref are tried elsewhere.
   const body = '<html>One moment please</html>';
   const fields = ['content-type: text/html', `content-length: ${body.length}`, 'connection: close'];

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import type { Notice } from '../../importer/webhook.ts';
-import { type Answer, upstreamServers } from './upstream-server.ts';
+import { type Responder, upstreamServers } from './upstream-server.ts';
 
 /** A request as it came. */
 export interface Received {
@@ -19,7 +19,7 @@ export interface Receiver {
 }
 
 /** Gives a test file receivers that are closed after each of its tests. */
-export function receivers(): (answer?: Answer) => Promise<Receiver> {
+export function receivers(): (answer?: Responder) => Promise<Receiver> {
   const start = upstreamServers();
   return async (answer = (response) => response.end()) => {
     const received: Received[] = [];

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import { onPath } from '../../bench/installed.ts';
 
 /** Answers a request; `nth` counts the server's requests from 1. */
-export type Answer = (response: ServerResponse, request: IncomingMessage, nth: number) => void;
+export type Responder = (response: ServerResponse, request: IncomingMessage, nth: number) => void;
 
 export interface UpstreamServer {
   /** `http://127.0.0.1:<port>` */
@@ -24,7 +24,7 @@ export interface UpstreamServer {
 }
 
 /** Starts a server that answers every request with `answer`. */
-export async function startUpstreamServer(answer: Answer): Promise<UpstreamServer> {
+export async function startUpstreamServer(answer: Responder): Promise<UpstreamServer> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);
@@ -50,7 +50,7 @@ export async function startUpstreamServer(answer: Answer): Promise<UpstreamServe
 }
 
 /** Gives a test file servers that are closed after each of its tests. */
-export function upstreamServers(): (answer: Answer) => Promise<UpstreamServer> {
+export function upstreamServers(): (answer: Responder) => Promise<UpstreamServer> {
   const open: UpstreamServer[] = [];
   afterEach(async () => {
     await Promise.all(open.splice(0).map((server) => server.close()));
@@ -63,7 +63,7 @@ export function upstreamServers(): (answer: Answer) => Promise<UpstreamServer> {
 }
 
 /** Answers 200 with a body that is text, bytes, or a value to write as JSON. */
-export function sending(body: unknown, headers: Record<string, string> = {}): Answer {
+export function sending(body: unknown, headers: Record<string, string> = {}): Responder {
   const bytes = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   return (response) => {
     response.writeHead(200, { 'content-type': 'application/json', ...headers });
@@ -72,7 +72,7 @@ export function sending(body: unknown, headers: Record<string, string> = {}): An
 }
 
 /** Answers with a status, and a short body as real servers do. */
-export function refusing(status: number, headers: Record<string, string> = {}): Answer {
+export function refusing(status: number, headers: Record<string, string> = {}): Responder {
   return (response) => {
     response.writeHead(status, headers);
     response.end(status === 204 || status === 304 ? undefined : `status ${status}`);
@@ -80,7 +80,7 @@ export function refusing(status: number, headers: Record<string, string> = {}): 
 }
 
 /** Answers 200, sends the first part of a body, and cuts the connection. */
-export function cutting(part: string | Uint8Array, headers: Record<string, string> = {}): Answer {
+export function cutting(part: string | Uint8Array, headers: Record<string, string> = {}): Responder {
   return (response) => {
     response.writeHead(200, headers);
     response.write(part, () => response.socket?.destroy());

@@ -237,7 +237,7 @@ function readersAndImports(
       for (const { server } of replicas) server.pause();
       await dead.redis.call('CLIENT', 'KILL', 'TYPE', 'replica');
       const lost = await publishNext({ maxNumberWaitMs: 10_000 });
-      expect(lost.warnings).to.match(/^0 of 1 replicas had version \d+ within 1 s\. A failover /);
+      expect(lost.warnings).to.match(/^0 of 1 replicas confirmed version \d+ within 1 s\. A failover /);
       await dead.server.kill();
       for (const { server } of replicas) server.resume();
       await isAnotherMaster(dead);

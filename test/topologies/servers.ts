@@ -304,7 +304,7 @@ async function nodeThatAnswers(nodes: readonly Node[]): Promise<Node> {
 }
 
 /** Asks again while a server that has just started, or a busy machine, is late with the answer. @throws what the last try threw */
-export async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+export async function patiently<Reply>(ask: () => Promise<Reply>): Promise<Reply> {
   for (const deadline = Date.now() + patienceMs; ; await sleep(50)) {
     try {
       return await ask();

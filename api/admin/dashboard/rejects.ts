@@ -148,7 +148,7 @@ export function placeOf(raw: string, path: string): { from: number; until: numbe
   step.lastIndex = 1;
   while (step.lastIndex < path.length) {
     const found = step.exec(path);
-    if (!found) return null; // The path is cut off.
+    if (!found) return null; // The path is truncated.
     const [, name, index, quoted] = found;
     if (index !== undefined) steps.push(Number(index));
     else steps.push(name ?? (JSON.parse(quoted as string) as string));

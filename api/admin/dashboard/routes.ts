@@ -8,7 +8,7 @@ import { damageIn } from '../../../shared/redis/failures.ts';
 import { TimeoutError, withTimeout } from '../../../shared/time.ts';
 import { late, serviceErrorOf } from '../../errors.ts';
 import { VersionGoneError } from '../../read/versions.ts';
-import { fixedAnswer } from '../../reply/reply.ts';
+import { fixedResponse } from '../../reply/reply.ts';
 import { unreadBody } from '../../routes/methods.ts';
 import { adminAccess } from '../access.ts';
 import { layout, sentenceLength, shownText } from './html.ts';
@@ -78,7 +78,7 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly openPath: str
       if (path !== openPath) requireAccess(raw.req);
       return h.continue;
     });
-    const styleSheet = fixedAnswer({ type: 'text/css; charset=utf-8', bytes: Buffer.from(styleText) });
+    const styleSheet = fixedResponse({ type: 'text/css; charset=utf-8', bytes: Buffer.from(styleText) });
     server.route([
       { method: 'GET', path: '/style.css', handler: styleSheet },
       {

@@ -54,7 +54,7 @@ describe('the access log', () => {
     const line = {
       ...{ level: 30, requestId: 'r', method: 'GET', path: '/products?page=2', route: '/products' },
       ...{ status: 200, ms: 1.3, bytes: 7, isWhole: true, client: 'Pharmacy 7', address: '127.0.0.1' },
-      msg: 'A request was answered.',
+      msg: 'Request completed.',
     };
     expect(lines).to.deep.equal([line, { ...line, method: null, path: null, route: null, client: null }]);
   });
@@ -103,7 +103,7 @@ describe('the access log', () => {
         level: 30,
         requests: 41,
         byStatus: { 304: 9, 404: 9, 200: 8, 401: 8, 503: 7 },
-        msg: 'More requests came in a second than are logged one by one.',
+        msg: 'Too many requests in one second to log each.',
       },
     ]);
     log.write(answered);

@@ -96,7 +96,7 @@ describe('the metrics of a process that serves', function () {
       expect(ofRequests.split('\n')).to.include(line);
     serving.process.kill('SIGTERM');
     const { stderr } = await serving.ended;
-    const answered = stderr.split('\n').filter((line) => line.includes('"msg":"A request was answered."'));
+    const answered = stderr.split('\n').filter((line) => line.includes('"msg":"Request completed."'));
     expect(answered.map((line) => JSON.parse(line).status)).to.deep.equal([503, 503, 503, 401, 401]);
     const lines = stderr.split('\n').filter((line) => line.includes('"cause":"nothing-published"'));
     expect(lines).to.have.length(1);
@@ -110,7 +110,7 @@ function adminOf(log: NodeJS.ReadableStream): Promise<string> {
   return new Promise((resolve, reject) => {
     log.on('data', (chunk) => {
       text += chunk;
-      const [, address] = /"address":"([^"]+)","msg":"The admin listener answers\./.exec(text) ?? [];
+      const [, address] = /"address":"([^"]+)","msg":"The admin listener is ready\./.exec(text) ?? [];
       if (address) resolve(address);
     });
     log.on('end', () => reject(new Error(`The log names no admin listener: ${text}`)));

@@ -51,7 +51,7 @@ describe('the metrics of requests', () => {
       'medref_http_response_bytes_total{route="/products"} 1400',
       'medref_http_response_bytes_total{route="/products/{id}"} 700',
     ]);
-    expect(of('cut_answers_total')).to.deep.equal(['medref_http_cut_answers_total 1']);
+    expect(of('cut_answers_total')).to.deep.equal(['medref_http_truncated_responses_total 1']);
   });
 
   it('time to the beginning of the answer, in seconds, and only where there was one', async () => {

@@ -43,21 +43,21 @@ describe('the log of what keeps requests from being answered', () => {
         cause: 'away',
         reason: 'Redis is away.',
         requestId: 'away-0',
-        msg: 'Requests are answered with 503.',
+        msg: 'Requests get 503.',
       },
       {
         level: 50,
         cause: 'forbidden',
         reason: 'NOPERM',
         requestId: 'forbidden-0',
-        msg: 'Requests are answered with 500.',
+        msg: 'Requests get 500.',
       },
       {
         level: 40,
         cause: 'late',
         reason: late.reason,
         requestId: 'late-0',
-        msg: 'Requests are answered with 503.',
+        msg: 'Requests get 503.',
       },
     ]);
   });

@@ -14,7 +14,8 @@ import {
   products as productCollection,
 } from '../../../shared/collections/products.ts';
 import { id, name } from '../../../shared/collections/rules.ts';
-import { useApi } from '../../support/api.ts';
+import { type ApiAnswer, useApi } from '../../support/api.ts';
+import { importRecords } from '../../support/importing.ts';
 import { expectAsSchema, openApi, parametersOf } from '../../support/openapi.ts';
 import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
@@ -142,7 +143,32 @@ describe('the schema of a record', () => {
 });
 
 describe('the OpenAPI document, held against the routes', () => {
-  const api = useApi(useRedis());
+  const redis = useRedis();
+  const api = useApi(redis);
+
+  it('shows errors exactly as the service sends them, except for version numbers', async () => {
+    const unpublished = await api().get('/products');
+    await importRecords([product(1)], productCollection, { redisUrl: redis().url });
+    const limited = await api().makeKey({ rate: '10/s' });
+    const narrow = await api().makeKey({ collections: ['products', 'drugs'] });
+    const bearer = ({ key }: { key: string }) => ({ headers: { authorization: `Bearer ${key}` } });
+    for (let n = 0; n < 10; n += 1) await api().get('/products/1', bearer(limited));
+    const responses: Record<string, ApiAnswer> = {
+      BadRequest: await api().get('/products?page=0'),
+      Unauthorized: await api().get('/products', { headers: { authorization: 'Bearer x' } }),
+      Forbidden: await api().get('/companies', bearer(narrow)),
+      NotFound: await api().get('/products/7'),
+      Gone: await api().get('/products?version=20261101030000'),
+      TooManyRequests: await api().get('/products/1', bearer(limited)),
+      ServiceUnavailable: unpublished,
+      OtherError: await api().get('/products', { method: 'POST' }),
+    };
+    const plain = (text: string) => text.replace(/\b\d{14}\b(, \d{14})*/g, 'N');
+    for (const [name, { text }] of Object.entries(responses)) {
+      const { example } = openApi.components.responses[name]?.content?.['application/json'] ?? {};
+      expect(plain(text), name).to.equal(plain(JSON.stringify(example)));
+    }
+  });
 
   it('has the parameters that each route takes, and no others', async () => {
     const inQuery = Object.entries(openApi.paths).map(([path, { get }]) => ({
@@ -152,7 +178,7 @@ describe('the OpenAPI document, held against the routes', () => {
     for (const { path, names } of inQuery.filter((it) => it.names.length > 0)) {
       const { status, text } = await api().get(`${path}?colour=red`);
       expect(status, path).to.equal(400);
-      const taken = /it accepts (.*)\./.exec(text)?.[1]?.split(/, | and /);
+      const taken = /accepts (.*)\./.exec(text)?.[1]?.split(/, | and /);
       expect(names, path).to.have.members(taken ?? []);
     }
     expect(inQuery.filter((it) => it.names.length > 0)).to.have.length(12);

@@ -436,7 +436,7 @@ describe('an API started while Redis is away', () => {
       collections: servedCollections,
       readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
       apiKeys,
-      whyAway: () => null,
+      whyUnavailable: () => null,
       host: '127.0.0.1',
       port: 0,
       baseUrl: undefined,

@@ -52,19 +52,17 @@ describe('the live version, where Redis changes in one moment', () => {
     const until = async (isSo: () => boolean) => {
       while (!isSo()) await sleep(20);
     };
-    const stays = 'Until it is repaired, the version that was live before is served.';
+    const stays = 'Until it is repaired, the API serves the last known version.';
     await redis.set(productKeys.live, 'x');
     await until(() => api.damage.length > 0);
     await sleep(1_100); // It is looked at twice a second.
-    expect(api.damage).to.deep.equal([
-      `The Redis key ${productKeys.live} holds text that medref did not store there. ${stays}`,
-    ]);
+    expect(api.damage).to.deep.equal([`The Redis key ${productKeys.live} holds unexpected text. ${stays}`]);
     expect((await send(api, '/products')).status).to.equal(200);
     const becomeHash = () => redis.multi().del(productKeys.live).hset(productKeys.live, 'x', 'x').exec();
     await becomeHash();
     await until(() => api.damage.length > 1);
     expect(api.damage[1]).to.equal(
-      `The Redis key ${productKeys.live} is a hash, which is not what medref stores there. ${stays}`,
+      `The Redis key ${productKeys.live} has the unexpected type hash. ${stays}`,
     );
     await redis.set(productKeys.live, document);
     await sleep(1_100);

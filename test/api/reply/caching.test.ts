@@ -346,7 +346,7 @@ describe('caching over publications', () => {
     importRecords(records, productCollection, { redisUrl: redis().url, force: true });
 
   /** The answer once it is of this version; at the latest a second after its publication. */
-  async function answerOf(version: number | null, path: string): Promise<WireAnswer> {
+  async function replyOf(version: number | null, path: string): Promise<WireAnswer> {
     const deadline = Date.now() + 1_000;
     let answer = await send(api(), path);
     while (answer.headers['medref-version'] !== String(version) && Date.now() < deadline) {
@@ -362,7 +362,7 @@ describe('caching over publications', () => {
     for (let n = 1; n <= 3; n++) {
       const { outcome, version } = await publish([product(1, { published: n % 2 === 0 }), product(n + 1)]);
       expect(outcome).to.equal('published');
-      seen.push(await answerOf(version, '/products'));
+      seen.push(await replyOf(version, '/products'));
     }
     expect(Date.now() - started, 'the three are meant to follow within a second or so').to.be.below(2_000);
     const dates = seen.map(({ headers }) => Date.parse(headers['last-modified'] ?? ''));
@@ -377,7 +377,7 @@ describe('caching over publications', () => {
 
   it('keeps version, date and tags when identical data is imported again', async () => {
     const first = await publish(products(20));
-    const before = await answerOf(first.version, '/products');
+    const before = await replyOf(first.version, '/products');
     expect((await publish(products(20))).outcome).to.equal('unchanged');
     const again = await importRecords(products(20), productCollection, { redisUrl: redis().url });
     expect(again.outcome).to.equal('unchanged');
@@ -391,17 +391,17 @@ describe('caching over publications', () => {
   });
 
   it('gives identical data the same tag again after other data was live', async () => {
-    const one = await answerOf((await publish(products(5))).version, '/products');
-    const other = await answerOf((await publish(products(6))).version, '/products');
-    const same = await answerOf((await publish(products(5))).version, '/products');
+    const one = await replyOf((await publish(products(5))).version, '/products');
+    const other = await replyOf((await publish(products(6))).version, '/products');
+    const same = await replyOf((await publish(products(5))).version, '/products');
     expect(other.headers.etag).not.to.equal(one.headers.etag);
     expect(same.headers.etag).to.equal(one.headers.etag);
     expect(same.headers['last-modified']).not.to.equal(one.headers['last-modified']);
   });
 
   it('changes the tag with the order of the records alone', async () => {
-    const one = await answerOf((await publish([product(1), product(2)])).version, '/products');
-    const other = await answerOf((await publish([product(2), product(1)])).version, '/products');
+    const one = await replyOf((await publish([product(1), product(2)])).version, '/products');
+    const other = await replyOf((await publish([product(2), product(1)])).version, '/products');
     expect(other.headers.etag).not.to.equal(one.headers.etag);
   });
 
@@ -411,7 +411,7 @@ describe('caching over publications', () => {
       const bare = product(1, { product: { id: 1, name: 'A' }, barcodes: [] });
       const padding = length - envelope - Buffer.byteLength(JSON.stringify(bare)) + 1;
       const record = { ...bare, product: { id: 1, name: 'A'.repeat(padding) } };
-      const plain = await answerOf((await publish([record])).version, '/products/1');
+      const plain = await replyOf((await publish([record])).version, '/products/1');
       expect(plain.body).to.have.length(length);
       const { headers, body } = await send(api(), '/products/1', { headers: { 'accept-encoding': 'gzip' } });
       const encoded = headers['content-encoding'] === 'gzip';

@@ -397,16 +397,16 @@ describe('GET /{collection}/changes', () => {
   });
 
   describe('since', () => {
-    it('that is missing is answered 400 that names it and what it takes', async () => {
+    it('that is missing is responded with 400 that names it and what it takes', async () => {
       const version = await publish([product(1)]);
       for (const query of ['', '?', '?page=1', `?version=${version}`]) {
         const answer = await get(`/products/changes${query}`);
         expect(answer.status, query).to.equal(400);
-        expect(messageOf(answer)).to.match(/^The parameter since is missing; it accepts digits 0-9 alone/);
+        expect(messageOf(answer)).to.match(/^The parameter since is missing; it accepts a whole number/);
       }
     });
 
-    it('that is empty, malformed, zero or too large is answered 400 that names it and what it takes', async () => {
+    it('that is empty, malformed, zero or too large is responded with 400 that names it and what it takes', async () => {
       await publish([product(1)]);
       for (const text of [
         ...['', '0', '000', '-1', '+1', '1.0', '1e3', '0x1', 'live', 'v1', '1%20', '%201', '1,2', '1%00'],
@@ -414,11 +414,11 @@ describe('GET /{collection}/changes', () => {
       ]) {
         const answer = await get(`/products/changes?since=${text}`);
         expect(answer.status, text).to.equal(400);
-        expect(messageOf(answer), text).to.match(/^The parameter since .*it accepts digits 0-9 alone/);
+        expect(messageOf(answer), text).to.match(/^The parameter since .*it accepts a whole number/);
       }
     });
 
-    it('that is given twice, and any parameter that is not known here, are answered 400', async () => {
+    it('that is given twice, and any parameter that is not known here, are responded with 400', async () => {
       const version = await publish([product(1)]);
       const twice = await get(`/products/changes?since=${version}&since=${version}`);
       expect(twice.status).to.equal(400);
@@ -432,7 +432,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('that is not known to /{collection} and /{collection}/{id} is answered 400 there', async () => {
+    it('that is not known to /{collection} and /{collection}/{id} is responded with 400 there', async () => {
       const version = await publish([product(1)]);
       for (const path of ['/products', '/products/1']) {
         expect((await get(`${path}?since=${version}`)).status, path).to.equal(400);
@@ -444,13 +444,15 @@ describe('GET /{collection}/changes', () => {
       for (const since of [version + 1, Number.MAX_SAFE_INTEGER]) {
         const answer = await get(`/products/changes?since=${since}`);
         expect(answer.status, `since=${since}`).to.equal(410);
-        expect(messageOf(answer)).to.match(/since version \d+ are not kept, or it was never published here/);
-        expect(messageOf(answer)).to.include(`since ${version}. Read the whole list again.`);
+        expect(messageOf(answer)).to.match(
+          /since version \d+ are not kept, or this version was never published/,
+        );
+        expect(messageOf(answer)).to.include(`is ${version}. Read the whole list again.`);
         expect(answer.headers).not.to.have.any.keys('etag', 'medref-version');
       }
     });
 
-    it('later than the version that it is to end at is answered 400', async () => {
+    it('later than the version that it is to end at is responded with 400', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
       const never = `since=${first}&version=7`;
@@ -482,7 +484,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is answered 503 while nothing is published, and 400 even then when it is malformed', async () => {
+    it('is responded with 503 while nothing is published, and 400 even then when it is malformed', async () => {
       const answer = await get('/products/changes?since=1');
       expect(answer.status).to.equal(503);
       expect(Number(answer.headers['retry-after'])).to.be.greaterThan(0);
@@ -542,7 +544,7 @@ describe('GET /{collection}/changes', () => {
         const answer = await get(`/products/changes?since=${first}`);
         expect([answer.status, messageOf(answer)]).to.deep.equal([
           410,
-          `Redis has lost a part of what changed of products since version ${first}; read the whole list again.`,
+          `Changes of products since version ${first} are incomplete in Redis. Read the whole list again.`,
         ]);
         expect(await changesSince(second)).to.deep.equal([]);
         expect((await get(`/drugs/changes?since=${first}`)).status).to.equal(200);

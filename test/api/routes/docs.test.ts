@@ -83,7 +83,7 @@ describe('the page of the API', () => {
       404,
       {
         success: false,
-        data: { name: 'Not Found', message: 'There is nothing at /.', code: 0, status: 404 },
+        data: { name: 'Not Found', message: 'Nothing found at /.', code: 0, status: 404 },
       },
     ]);
     for (const method of ['POST', 'PUT', 'DELETE'])

@@ -180,7 +180,9 @@ describe('GET /drugs', () => {
     expect(report.warnings).to.have.length(1);
     expect(report.warnings[0])
       .to.match(/^Conflicting drugs share an id; kept the first: .*\.$/)
-      .and.to.include('id 70, at position 1 not {"drug":{"id":70,"name":"ASPIRIN"}} as at 5');
+      .and.to.include(
+        'id 70: position 5 has {"drug":{"id":70,"name":"ASPIRIN"}}, position 1 a different record',
+      );
     await awaitLive(report.version as number);
     expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
     expect((await api().get('/drugs/70')).json()).to.deep.include({ data: aspirin });
@@ -192,7 +194,7 @@ describe('GET /drugs', () => {
     const again = Array.from({ length: 30 }, (_, i) => of(i + 1_001, drug(i + 1, `E${i}`)));
     const report = await importList([...first, ...again]);
     expect(report).to.deep.include({ outcome: 'published', written: 260, rejected: 0 });
-    expect(report.warnings[0]?.match(/id \d+, /g)).to.have.length(10);
+    expect(report.warnings[0]?.match(/id \d+: /g)).to.have.length(10);
     expect(report.warnings[0]).to.match(/; and others\.$/);
     await awaitLive(report.version as number);
     expect((await list('/drugs?per-page=200&page=1')).data).to.deep.equal(

@@ -100,7 +100,7 @@ describe('GET /{collection}/versions', () => {
     await service.publish(products(1));
     await service.redis().del(keys.versionDocuments);
     expect((await service.api().get('/products/versions')).status).to.equal(503);
-    expect(service.api().damage.join()).to.equal(`The Redis key ${keys.versionDocuments} is gone.`);
+    expect(service.api().damage.join()).to.equal(`The Redis key ${keys.versionDocuments} is missing.`);
   });
 
   it('is 304 to who holds it, until versions are let go, which its date does not tell', async () => {

@@ -184,7 +184,7 @@ describe('GET /{collection}/{id}', () => {
       const { message } = (JSON.parse(body.toString()) as { data: { message: string } }).data;
       expect(message)
         .to.include(JSON.stringify(decodeURIComponent(id)))
-        .and.include('digits');
+        .and.include('whole number');
     });
   }
 
@@ -198,7 +198,7 @@ describe('GET /{collection}/{id}', () => {
     it(`answers 404 to an id that no record has: ${id.slice(0, 20)}`, async () => {
       const { status, body } = await send(api(), `/companies/${id}`);
       expect(status).to.equal(404);
-      expect(JSON.parse(body.toString()).data.message).to.match(/^There is no .*id.*\.$/);
+      expect(JSON.parse(body.toString()).data.message).to.match(/^No record of .* has the id .*\.$/);
     });
   }
 

@@ -220,7 +220,7 @@ describe('GET /{collection} with a search', () => {
     'a name with a C1 control': ['/products?name=a%C2%80', 'name'],
     'a name with half of a surrogate pair': ['/products?name=a%ED%A0%80', 'name'],
     'a name that is not UTF-8': ['/products?name=%FF', 'name'],
-    'a name that is cut off': ['/products?name=%C5', 'name'],
+    'a name that is truncated': ['/products?name=%C5', 'name'],
     'a name given twice': ['/products?name=a&name=a', 'name'],
     'an empty barcode': ['/products?barcode=', 'barcode'],
     'a barcode of 11 digits': ['/products?barcode=01234567890', 'barcode'],
@@ -250,7 +250,7 @@ describe('GET /{collection} with a search', () => {
       const answer = await api().get(path);
       expect(answer.status, answer.text).to.equal(400);
       const { data } = answer.json<{ data: { message: string } }>();
-      expect(data.message).to.match(new RegExp(`^The parameter "?${parameter}"? .* it accepts .+\\.$`));
+      expect(data.message).to.match(new RegExp(`^The parameter "?${parameter}"? .* accepts .+\\.$`));
     });
   }
 

@@ -170,7 +170,7 @@ describe('a request that waits for a publication', () => {
       const answer = await send(api, `/products/changes?since=${live}&wait=${encodeURIComponent(wait)}`);
       expect([wait, answer.status]).to.deep.equal([wait, 400]);
       expect(messageOf(answer)).to.match(
-        /^The parameter wait .* accepts a number of seconds .* from 1 to 60\.$/,
+        /^The parameter wait .* accepts seconds as a whole number from 1 to 60\.$/,
       );
     }
     expect((await send(api, '/products?wait=1')).status).to.equal(400);
@@ -198,7 +198,7 @@ describe('a request that waits for a publication', () => {
     await untilWaiting(maxWaiting);
     const refused = await send(api, path());
     expect([refused.status, refused.headers['retry-after']]).to.deep.equal([503, '1']);
-    expect(messageOf(refused)).to.match(/^Too many requests wait for a publication at the moment\. /);
+    expect(messageOf(refused)).to.match(/^Too many requests are waiting for a publication\. /);
     expect(causes).to.deep.equal(['busy']);
     expect((await send(api, '/products/1')).status).to.equal(200);
     sockets[0]?.destroy();

@@ -14,7 +14,7 @@ import {
 import { UpstreamError } from '../../../importer/upstream/access.ts';
 import type { UpstreamDocument } from '../../../importer/upstream/body.ts';
 import { createUpstream, type Upstream } from '../../../importer/upstream/upstream.ts';
-import { type Answer, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
+import { type Responder, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
 import { listUrl, readList, whichLists } from '../../support/whole-lists.ts';
 
 const URL_IN_MEMORY = new URL('http://upstream.test/list');
@@ -264,13 +264,13 @@ describe('record reader', () => {
 
   describe('fails on a document', () => {
     const cases: [title: string, text: string | Uint8Array, reason: string][] = [
-      ['that is empty', '', 'is empty, where a list'],
+      ['that is empty', '', 'is empty; expected a list'],
       ['of white space', ' \n\t\r\n', 'is empty'],
       ['of a byte order mark', '\ufeff', 'is empty'],
       ['that is a web page', '<!DOCTYPE html><html>', 'is not JSON: it begins with "<!DOCTYPE html><html'],
       ['that is one word', 'OK', 'is not JSON: it begins with "OK"'],
       ['that begins with a no-break space', '\u00a0[]', 'is not'],
-      ['that is a number', '12', 'holds a number, where a list of records is expected'],
+      ['that is a number', '12', 'holds a number; expected a list of records'],
       ['that is a text', '"a"', 'holds a string'],
       ['that is null', 'null', 'holds null'],
       ['that is an object without data', '{"items":[]}', 'is an object without a "data" member'],
@@ -318,7 +318,7 @@ describe('record reader', () => {
         Buffer.from([0x5b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x5d]),
         'is not valid UTF-8',
       ],
-      ['that is cut off in a character', Buffer.from('["ş').subarray(0, 3), 'is not valid UTF-8'],
+      ['that is truncated in a character', Buffer.from('["ş').subarray(0, 3), 'is not valid UTF-8'],
       ['that is UTF-16', Buffer.from('\ufeff[]', 'utf16le'), 'is not valid UTF-8'],
     ];
     for (const [title, text, reason] of cases) {
@@ -336,7 +336,7 @@ describe('record reader', () => {
         for (let length = 1; length < bytes.length; length++) {
           const reason = await reasonOf(readText(bytes.subarray(0, length)));
           expect(reason, String(length)).to.match(
-            /is cut off: its JSON ends too early, after |is not valid UTF-8/,
+            /is truncated: its JSON ends early, after |is not valid UTF-8/,
           );
         }
       }
@@ -347,16 +347,16 @@ describe('record reader', () => {
     const cases: [title: string, text: string, reason: string][] = [
       ['that are empty', '', 'is empty'],
       ['that are all blank', '\n \n\r\n', 'is empty'],
-      ['with a malformed line', '{"a":1}\n\n{"a":}\n', 'line 3 is not one whole JSON value.'],
-      ['with two values on a line', '{"a":1}\n{"a":2} {"a":3}\n', 'line 2 is not one whole JSON value.'],
+      ['with a malformed line', '{"a":1}\n\n{"a":}\n', 'line 3 is not one complete JSON value.'],
+      ['with two values on a line', '{"a":1}\n{"a":2} {"a":3}\n', 'line 2 is not one complete JSON value.'],
       ['with two numbers on a line', '1 2\n', 'line 1 is not'],
       ['with the beginning of a text after a value', '1 "ab\n2\n', 'line 1 is not'],
       ['with the beginning of a word after a value', '{"a":1} tru\n2\n', 'line 1 is not'],
-      ['with a value over two lines', '{"a":\n1}\n', 'line 1 is not one whole JSON value.'],
-      ['with a text over two lines', '"a\nb"\n', 'line 1 is not one whole JSON value.'],
-      ['with an unfinished word', 'tru\n1\n', 'line 1 is not one whole JSON value.'],
-      ['whose last line is cut off', '{"a":1}\n{"a":', 'line 2 is not one whole JSON value.'],
-      ['whose last line is cut off in a text', '{"a":1}\n"a', 'line 2 is not one whole JSON value.'],
+      ['with a value over two lines', '{"a":\n1}\n', 'line 1 is not one complete JSON value.'],
+      ['with a text over two lines', '"a\nb"\n', 'line 1 is not one complete JSON value.'],
+      ['with an unfinished word', 'tru\n1\n', 'line 1 is not one complete JSON value.'],
+      ['whose last line is truncated', '{"a":1}\n{"a":', 'line 2 is not one complete JSON value.'],
+      ['whose last line is truncated in a text', '{"a":1}\n"a', 'line 2 is not one complete JSON value.'],
       ['with a comma at the end of a line', '{"a":1},\n', 'line 1 is not'],
     ];
     for (const [title, text, reason] of cases) {
@@ -451,7 +451,7 @@ describe('record reader', () => {
       _meta: { totalCount },
     });
     const paged =
-      (pages: Record<string, Answer>): Answer =>
+      (pages: Record<string, Responder>): Responder =>
       (response, request, nth) =>
         (pages[request.url ?? ''] ?? refusing(404))(response, request, nth);
 
@@ -555,13 +555,13 @@ describe('record reader', () => {
         const server = await start(
           paged({ '/1': sending(pageOf([1], '/2')), '/2': sending(pageOf([2], next)) }),
         );
-        expect(await reasonOf(read(server.url('/1')))).to.contain('a loop in next');
+        expect(await reasonOf(read(server.url('/1')))).to.contain('that was read before: a loop');
         expect(server.requests.length).to.equal(2);
       }
     });
 
     it('never beyond the greatest number of pages', async () => {
-      const endless: Answer = (response, request, nth) =>
+      const endless: Responder = (response, request, nth) =>
         sending(pageOf([1], `/${nth + 1}`))(response, request, nth);
       const server = await start(endless);
       expect(await reasonOf(read(server.url('/1'), { limits: { pages: 7 } }))).to.contain(
@@ -572,13 +572,13 @@ describe('record reader', () => {
 
     it('and counts by a total count that is digits in a string, too', async () => {
       const short = await start(sending(pageOf([1, 2], undefined, '3')));
-      expect(await reasonOf(read(short.url()))).to.contain('cut off: its totalCount is 3');
+      expect(await reasonOf(read(short.url()))).to.contain('truncated: its totalCount is 3');
       const exact = await start(sending(pageOf([1, 2], undefined, '2')));
       const { walk } = await read(exact.url());
       expect(walk).to.deep.include({ totalCount: '2', warnings: [] });
       const more = await start(sending(pageOf([1, 2], undefined, '1')));
       expect((await read(more.url())).walk.warnings.join()).to.contain(
-        'totalCount is 1, but 2 records were read',
+        'totalCount of 1, but 2 records were read',
       );
       const endless = await start((response, request, nth) =>
         sending(pageOf([1, 2], `/${nth + 1}`, '5'))(response, request, nth),
@@ -611,7 +611,7 @@ describe('record reader', () => {
         );
         const error = await failureOf(read(server.url('/1')));
         expect(error).to.be.instanceOf(UpstreamChangedError);
-        expect((error as Error).message).to.contain('changed during the walk: its totalCount was');
+        expect((error as Error).message).to.contain('changed while it was read: its totalCount was');
       });
     }
 

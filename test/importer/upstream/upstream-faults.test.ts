@@ -14,11 +14,17 @@ import { keepKeySpace } from '../../support/key-space.ts';
 import { productKeys as keys, readRecords } from '../../support/keys.ts';
 import { product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
-import { type Answer, cutting, refusing, sending, upstreamServers } from '../../support/upstream-server.ts';
+import {
+  cutting,
+  type Responder,
+  refusing,
+  sending,
+  upstreamServers,
+} from '../../support/upstream-server.ts';
 
 /** One fault and what is expected of it. */
 interface Fault {
-  readonly answer: Answer;
+  readonly answer: Responder;
   readonly outcome: ImportOutcome;
   /** Of a failure or refusal. */
   readonly reason?: RegExp;
@@ -38,7 +44,7 @@ const changed = (from: string, to: string) => {
   return list.slice(0, at) + to + list.slice(at + from.length);
 };
 const lastId = '"product":{"id":100';
-const failing = (answer: Answer, reason: RegExp, rest: Partial<Fault> = {}): Fault => ({
+const failing = (answer: Responder, reason: RegExp, rest: Partial<Fault> = {}): Fault => ({
   ...{ answer, outcome: 'failed', reason },
   ...rest,
 });
@@ -48,7 +54,7 @@ const rejecting = (text: string, reject: RegExp): Fault => ({
   reject,
 });
 const paging =
-  (pages: Record<string, (origin: string) => unknown>): Answer =>
+  (pages: Record<string, (origin: string) => unknown>): Responder =>
   (response, request) => {
     const page = pages[request.url ?? ''] ?? pages['*'];
     response.end(JSON.stringify(page?.(`http://${request.headers.host}`)));
@@ -58,7 +64,7 @@ const linesOf = (records: readonly unknown[]) =>
 const part = (from: number, to: number) => live.slice(from, to);
 const next = (href: unknown) => ({ _links: { next: { href } } });
 const endless =
-  (start: string, more: string): Answer =>
+  (start: string, more: string): Responder =>
   (response) => {
     response.write(start);
     const pour = (to: ServerResponse) => {
@@ -68,7 +74,7 @@ const endless =
     pour(response);
   };
 
-function impatient(): Answer {
+function impatient(): Responder {
   let asked = 0;
   return (response, request, nth) => {
     const hasWaited = performance.now() - asked > 990;
@@ -80,19 +86,19 @@ function impatient(): Answer {
 }
 
 const faults: Record<string, Fault> = {
-  'cut off after its first byte': failing(cutting(list.slice(0, 1)), /cut off/),
-  'cut off in the middle of a record': failing(cutting(list.slice(0, 5_000)), /cut off/),
+  'cut off after its first byte': failing(cutting(list.slice(0, 1)), /truncated/),
+  'cut off in the middle of a record': failing(cutting(list.slice(0, 5_000)), /truncated/),
   'cut off between two records': failing(
     cutting(list.slice(0, list.indexOf(',{"product"', 9_000))),
-    /cut off/,
+    /truncated/,
   ),
-  'cut off before its last byte': failing(cutting(list.slice(0, -1)), /cut off/),
+  'cut off before its last byte': failing(cutting(list.slice(0, -1)), /truncated/),
   'shorter than its Content-Length': failing(
     cutting(list, { 'content-length': String(list.length + 9) }),
-    /cut off/,
+    /truncated/,
   ),
-  'ended in order in the middle of a record': failing(sending(list.slice(0, 5_000)), /cut off/),
-  'gzip that is cut off': failing(sending(zipped.subarray(0, 900)), /gzip data ends too early/),
+  'ended in order in the middle of a record': failing(sending(list.slice(0, 5_000)), /truncated/),
+  'gzip that is truncated': failing(sending(zipped.subarray(0, 900)), /gzip data ends early/),
   'gzip that is corrupt': failing(sending(Buffer.concat([zipped.subarray(0, 300), zipped])), /corrupt gzip/),
   'a gzip bomb': failing((response) => {
     const bomb = createGzip();
@@ -120,13 +126,13 @@ const faults: Record<string, Fault> = {
         'content-type': 'application/x-ndjson',
       },
     ),
-    /corrupt gzip data: what follows its first members is not gzip/,
+    /corrupt gzip data: the bytes after its first members are not gzip/,
   ),
   'JSON Lines without a length, which a reset cuts off between two lines': failing((response) => {
     const { socket } = response;
     socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n');
     socket?.write(linesOf(part(0, 90)), () => setTimeout(() => socket.resetAndDestroy(), 30));
-  }, /without Content-Length or chunks, so that a cut-off list may look complete/),
+  }, /without Content-Length or chunks, so a truncated list may look complete/),
   'plain text that is called gzip': {
     answer: sending(list, { 'content-encoding': 'gzip' }),
     outcome: 'unchanged',
@@ -140,7 +146,7 @@ const faults: Record<string, Fault> = {
   'behind a byte order mark': { answer: sending(`\ufeff${list}`), outcome: 'unchanged' },
   'with half a character': failing(
     sending(Buffer.from(changed('DRUG 100', 'DRUG \u00e7')).subarray(0, -9)),
-    /cut off/,
+    /truncated/,
   ),
   'with a lone surrogate': { answer: sending(changed('DRUG 100', 'DRUG \\ud800')), outcome: 'published' },
   'with an id past 2^53': rejecting(
@@ -191,17 +197,17 @@ const faults: Record<string, Fault> = {
   ),
   'silent in the middle': failing(
     (response) => void response.write(list.slice(0, 900)),
-    /stopped in the middle/,
+    /sent nothing during its body/,
     {
       limits: { idleMs: 200 },
     },
   ),
-  'silent from the start': failing(() => undefined, /did not answer within/, {
+  'silent from the start': failing(() => undefined, /did not respond within/, {
     limits: { requestMs: 300 },
   }),
   'something that is not HTTP': failing(
     (response) => void response.socket?.end('SSH-2.0-OpenSSH\r\n'),
-    /not HTTP/,
+    /did not send an HTTP response/,
   ),
   HTML: failing(
     sending('<!doctype html><title>Maintenance</title>'),
@@ -222,10 +228,14 @@ const faults: Record<string, Fault> = {
     reason: /3 of the 3 records read/,
   },
   'half of the list': { answer: sending(part(0, 50)), outcome: 'refused', reason: /50 of the 100 live ids/ },
-  'answering 401': failing(refusing(401), /answered 401 Unauthorized. Check the token/, { requests: 1 }),
-  'answering 404': failing(refusing(404), /answered 404 Not Found/, { requests: 1 }),
-  'answering 204': failing(refusing(204), /answered 204 No Content/, { requests: 1 }),
-  'answering 500 for ever': failing(refusing(500), /answered 500 .*, after 4 attempts/, { requests: 4 }),
+  'answering 401': failing(refusing(401), /responded with 401 Unauthorized. Check its token/, {
+    requests: 1,
+  }),
+  'answering 404': failing(refusing(404), /responded with 404 Not Found/, { requests: 1 }),
+  'answering 204': failing(refusing(204), /responded with 204 No Content/, { requests: 1 }),
+  'answering 500 for ever': failing(refusing(500), /responded with 500 .*, after 4 attempts/, {
+    requests: 4,
+  }),
   'answering 503 twice': {
     answer: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
     ...{ outcome: 'unchanged', requests: 3 },
@@ -236,7 +246,7 @@ const faults: Record<string, Fault> = {
   },
   'answering 429 with a Retry-After of an hour': failing(
     refusing(429, { 'retry-after': '3600' }),
-    /asks to wait 3600 s .*, longer than/,
+    /asks for a wait of 3600 s .*, longer than/,
     { requests: 1 },
   ),
   'a loop of redirects': failing(refusing(302, { location: '/list.json' }), /redirects more than 5 times/),
@@ -254,22 +264,22 @@ const faults: Record<string, Fault> = {
       '/list.json': () => ({ data: part(0, 50), ...next('/2') }),
       '/2': () => ({ data: part(50, 99), ...next('/list.json') }),
     }),
-    /a loop in next/,
+    /that was read before: a loop/,
     { requests: 2 },
   ),
   'pages that never end': failing(
     (response, request, nth) =>
       sending({ data: [product(nth)], _meta: { totalCount: 5 }, ...next(`/${nth}`) })(response, request, nth),
-    /names a next page, although 6 records were read and its totalCount is 5/,
+    /has a next page, although 6 records were read and its totalCount is 5/,
   ),
   'empty pages that never end': failing(
     (response, request, nth) =>
       sending({ data: nth === 1 ? live : [], ...next(`/${nth}`) })(response, request, nth),
-    /empty page that names a next one/,
+    /empty page with a next page/,
   ),
   'a walk that ends before its totalCount': failing(
     sending({ data: part(0, 90), _meta: { totalCount: 100 } }),
-    /cut off: its totalCount is 100/,
+    /truncated: its totalCount is 100/,
   ),
   'a total count that changes while it is walked': failing(
     (response, request, nth) =>
@@ -278,7 +288,7 @@ const faults: Record<string, Fault> = {
         _meta: { totalCount: 100 + nth },
         ...(nth % 2 ? next('/2') : {}),
       })(response, request, nth),
-    /changed during the walk: its totalCount/,
+    /changed while it was read: its totalCount/,
     { requests: 8 },
   ),
 };

@@ -11,9 +11,9 @@ import { UpstreamError, urlText } from '../../../importer/upstream/access.ts';
 import type { UpstreamDocument, Validators } from '../../../importer/upstream/body.ts';
 import { createUpstream, type Upstream, type UpstreamOptions } from '../../../importer/upstream/upstream.ts';
 import {
-  type Answer,
   closedPort,
   cutting,
+  type Responder,
   refusing,
   sending,
   startDeafServer,
@@ -189,7 +189,7 @@ describe('upstream', () => {
   describe('fails at once', () => {
     for (const [status, name] of [
       [400, '400 Bad Request'],
-      [401, '401 Unauthorized. Check the token'],
+      [401, '401 Unauthorized. Check its token'],
       [403, '403 Forbidden'],
       [404, '404 Not Found'],
       [410, '410 Gone'],
@@ -201,7 +201,7 @@ describe('upstream', () => {
     ] as const) {
       it(`on an answer of status ${status}, and names it`, async () => {
         const server = await start(refusing(status));
-        expect(await reasonOf(server.url())).to.contain(`answered ${name}`);
+        expect(await reasonOf(server.url())).to.contain(`responded with ${name}`);
         expect(server.requests.length).to.equal(1);
       });
     }
@@ -212,7 +212,7 @@ describe('upstream', () => {
       url.username = 'me';
       url.password = 'hidden';
       const reason = await reasonOf(url, { token: 't0ken' });
-      expect(reason).to.contain(`${server.origin}/list answered`);
+      expect(reason).to.contain(`${server.origin}/list responded with`);
       expect(reason).not.to.match(/s3cret|me:|hidden|t0ken|part/);
       expect(urlText(url)).to.equal(`${server.origin}/list`);
     });
@@ -220,7 +220,7 @@ describe('upstream', () => {
 
   describe('passes over informational answers', () => {
     const answering =
-      (...texts: string[]): Answer =>
+      (...texts: string[]): Responder =>
       async (response) => {
         for (const text of texts) {
           response.socket?.write(text);
@@ -282,7 +282,7 @@ describe('upstream', () => {
       const server = await startTwoSchemeServer((response, request) => sending(LIST)(response, request, 1));
       try {
         const reason = await reasonOf(new URL(`https://127.0.0.1:${server.port}/list`));
-        expect(reason).to.match(/ has a certificate that is not accepted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. /);
+        expect(reason).to.match(/ has an invalid certificate \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. /);
         expect(server.requests).to.deep.equal([]);
       } finally {
         await server.close();
@@ -309,7 +309,7 @@ describe('upstream', () => {
         reasonOf(silent.url(), { limits: { headersMs: 50, attempts: 2 } }),
       ]);
       expect(list).to.equal(LIST);
-      expect(reason).to.contain('did not begin to answer in time, after 2 attempts');
+      expect(reason).to.contain('did not start to respond in time, after 2 attempts');
     });
 
     it('but never beyond the time for one request', async () => {
@@ -317,7 +317,7 @@ describe('upstream', () => {
       const began = performance.now();
       const reason = await reasonOf(server.url(), { limits: { requestMs: 150 } });
       expect(performance.now() - began).to.be.within(140, 10_000);
-      expect(reason).to.contain('did not answer within 0.2 s');
+      expect(reason).to.contain('did not respond within 0.2 s');
       expect(server.requests.length).to.equal(1);
     });
 
@@ -330,7 +330,7 @@ describe('upstream', () => {
     });
 
     it('leaving no connection behind', async () => {
-      const endless: Answer = (response) => {
+      const endless: Responder = (response) => {
         response.writeHead(500);
         const drip = setInterval(() => response.write('x'.repeat(50_000)), 1);
         response.on('close', () => clearInterval(drip));
@@ -369,16 +369,16 @@ describe('upstream', () => {
     it('by failing at once where the wait does not fit', async () => {
       const inTwoMinutes = new Date(Date.now() + 120_000).toUTCString();
       for (const [retryAfter, wait] of [
-        ['120', /asks to wait 120 s \(Retry-After\), longer than the (60|59\.\d) s/],
-        ['61', /asks to wait 61 s/],
-        ['99999999999', /asks to wait 2147483648 s/],
-        ['9'.repeat(400), /asks to wait 2147483648 s/],
-        [inTwoMinutes, /asks to wait 1[12]\d(\.\d)? s/],
+        ['120', /asks for a wait of 120 s \(Retry-After\), longer than the (60|59\.\d) s/],
+        ['61', /asks for a wait of 61 s/],
+        ['99999999999', /asks for a wait of 2147483648 s/],
+        ['9'.repeat(400), /asks for a wait of 2147483648 s/],
+        [inTwoMinutes, /asks for a wait of 1[12]\d(\.\d)? s/],
       ] as const) {
         const server = await start(refusing(429, { 'retry-after': retryAfter }));
         const reason = await reasonOf(server.url());
         expect(reason)
-          .to.match(/answered 429 Too Many Requests, and asks/)
+          .to.match(/responded with 429 Too Many Requests, and asks/)
           .and.match(wait);
         expect(server.requests.length).to.equal(1);
       }
@@ -429,15 +429,15 @@ describe('upstream', () => {
       expect(await read(server.url())).to.equal(LIST);
     });
 
-    it('to its end, or says that it is cut off', async () => {
+    it('to its end, or says that it is truncated', async () => {
       const bodies = [LIST, gzipSync(LIST), gzipSync(gzipSync(LIST))].map((body) => Buffer.from(body));
       for (const body of bodies) {
         for (const length of [0, 1, 2, 3, 12, body.length - 9, body.length - 1]) {
           const part = body.subarray(0, length);
           const counted = await start(cutting(part, { 'content-length': String(body.length) }));
-          expect(await reasonOf(counted.url()), `counted ${length}`).to.contain('is cut off');
+          expect(await reasonOf(counted.url()), `counted ${length}`).to.contain('is truncated');
           const chunked = await start(cutting(part));
-          expect(await reasonOf(chunked.url()), `chunked ${length}`).to.contain('is cut off');
+          expect(await reasonOf(chunked.url()), `chunked ${length}`).to.contain('is truncated');
         }
       }
     });
@@ -453,7 +453,7 @@ describe('upstream', () => {
         const body = Buffer.concat([member, ...rest]);
         for (const sent of [body, gzipSync(body)]) {
           const server = await start(sending(sent));
-          expect(await reasonOf(server.url()), `${sent.length}`).to.contain('is not gzip');
+          expect(await reasonOf(server.url()), `${sent.length}`).to.contain('are not gzip');
         }
         const inParts = await start(async (response) => {
           for (const part of [member, ...rest]) {
@@ -462,7 +462,7 @@ describe('upstream', () => {
           }
           response.end();
         });
-        expect(await reasonOf(inParts.url())).to.contain('is not gzip');
+        expect(await reasonOf(inParts.url())).to.contain('are not gzip');
       }
     });
 
@@ -587,9 +587,9 @@ describe('upstream', () => {
         /none\.json does not exist\. Check/,
       );
       expect(await reasonOf(pathToFileURL(folder))).to.contain('is not a file');
-      expect(await reasonOf(new URL('file://elsewhere/list.json'))).to.contain('names a host');
+      expect(await reasonOf(new URL('file://elsewhere/list.json'))).to.contain('has a host');
       expect(await reasonOf(await fileWith('cut.gz', gzipSync(LIST).subarray(0, 20)))).to.contain(
-        'is cut off',
+        'is truncated',
       );
     });
   });
@@ -645,7 +645,7 @@ describe('upstream', () => {
         const error = await failureOf(openAfterFirst(href));
         expect(error, href).to.be.instanceOf(UpstreamError);
         expect((error as Error).message, href).to.match(
-          /is outside the folder of the list's first file|ERR_INVALID_FILE_URL_PATH/,
+          /is outside the folder of the first page|ERR_INVALID_FILE_URL_PATH/,
         );
       }
     });
@@ -654,7 +654,7 @@ describe('upstream', () => {
   describe('ends with the reason of its signal', () => {
     const reason = new Error('enough');
 
-    async function expectEnd(answer: Answer, options: UpstreamOptions = {}): Promise<void> {
+    async function expectEnd(answer: Responder, options: UpstreamOptions = {}): Promise<void> {
       const server = await start(answer);
       const controller = new AbortController();
       const reading = failureOf(read(server.url(), { ...options, signal: controller.signal }));

@@ -76,10 +76,10 @@ describe('a refusal of Redis', () => {
     const told = (message: string) => plainReason(Object.assign(new Error(message), { name: 'ReplyError' }));
     expect(told('MOVED 1 h:1')).to.match(/node of a Cluster\. Set REDIS_URL to redis\+cluster:/);
     expect(told('CLUSTERDOWN Hash slot not served')).to.match(
-      /lacks a master for some slots\. See CLUSTER INFO/,
+      /lacks a primary for some slots\. See CLUSTER INFO/,
     );
     expect(told('MASTERDOWN Link with MASTER is down')).to.match(/has lost its primary\. Set REDIS_URL/);
-    expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than its min-replicas-to-write\. Mend/);
+    expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than min-replicas-to-write\. Restore/);
   });
 
   it('is found behind the words that Redis 6.2 puts before it in a script', () => {

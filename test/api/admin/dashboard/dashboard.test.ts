@@ -223,7 +223,7 @@ describe('the dashboard', function () {
       ['/import', 400, 'The parameter id is missing'],
       ['/import?id=x', 400, 'The parameter id is "x"; it accepts'],
       ['/browse?page=0', 400, 'The parameter page is "0"'],
-      ['/browse?x=1', 400, 'The parameter "x" is not known here'],
+      ['/browse?x=1', 400, 'The parameter "x" is unknown'],
       ['/browse?id=7&id=8', 400, 'The parameter id is given twice'],
       ['/browse?id=<b>', 400, 'The parameter id is "<b>"; it accepts digits'],
       ['/browse?collection=<b>', 400, 'it accepts one of products, drugs, companies'],
@@ -233,7 +233,7 @@ describe('the dashboard', function () {
       [`/diff?from=${data.first}&to=${data.second}&kind=x`, 400, 'it accepts one of added, changed, removed'],
       ['/diff', 400, 'The parameter from is missing'],
       ['/rejects?group=x', 400, 'The parameter group'],
-      ['/keys?collection=products', 400, 'is not known here'],
+      ['/keys?collection=products', 400, 'is unknown; this route accepts'],
     ] as const) {
       const answer = await ask(path);
       expect(answer.status, path).to.equal(status);
@@ -314,7 +314,7 @@ describe('the dashboard', function () {
   it('says before any import what to run', async () => {
     await redis.flushall();
     expect(await read('/')).to.match(
-      /products : Nothing is live: PRODUCTS_URL was never imported\. .*medref import products/,
+      /products : No live version: PRODUCTS_URL was never imported\. .*medref import products/,
     );
     expect(await read('/imports?collection=companies')).to.include('medref import companies');
     expect(await read('/keys')).to.include('medref keys create');
@@ -384,7 +384,7 @@ describe('the dashboard', function () {
         ['/imports', '/nothing'].map((path) => sendWithoutKey(late, path)),
       );
       expect([imports?.status, keysPage?.status]).to.deep.equal([503, 404]);
-      expect(plainOf(String(imports?.body))).to.include('The data cannot be read quickly enough');
+      expect(plainOf(String(imports?.body))).to.include('The data could not be read in time');
     } finally {
       await late.stop();
       await proxy.close();
