@@ -13,12 +13,21 @@ export async function countDamage(
   keys: CollectionKeys,
   content: StoredContent,
 ): Promise<string[]> {
+  const unbuilt = partsOf(keys, content).flatMap(({ part, facts: { searches } }) => {
+    const { prefix, exact } = part.content(content.content);
+    const missing = Object.entries({ ...prefix, ...exact }).filter(
+      ([search]) => searches[search] === undefined,
+    );
+    return missing.map(
+      ([, key]) => `The search index ${key} is missing: an earlier release published this version.`,
+    );
+  });
   const measured = sizesOf(keys, content).map(async ({ key, command, size }) => {
     const found = await (command === 'HLEN' ? redis.hlen(key) : redis.zcard(key)).catch(nullIfWrongType);
     if (found === null) return `The Redis key ${key} has another type.`;
     return found === size ? null : `The Redis key ${key} has ${found} elements, not ${size}.`;
   });
-  return (await Promise.all(measured)).filter((damage) => damage !== null);
+  return [...unbuilt, ...(await Promise.all(measured)).filter((damage) => damage !== null)];
 }
 
 /** Returns every key of a content with its expected size. */

@@ -596,6 +596,21 @@ describe('an import', () => {
     }
   });
 
+  it('builds a search index that the release before did not have, although the list is the same', async () => {
+    const version = await publish(products(5));
+    const { searches, ...document } = JSON.parse((await redis.get(keys.live)) ?? '');
+    const { drug, ...earlier } = searches;
+    const text = JSON.stringify({ ...document, searches: earlier });
+    await redis.multi().set(keys.live, text).hset(keys.versionDocuments, version, text).exec();
+    const index = keys.content(version).exact['drug'] as string;
+    await redis.del(index);
+    const report = await importProducts(products(5));
+    expect(report).to.deep.include({ outcome: 'published', added: 0, changed: 0, removed: 0 });
+    expect(report.warnings[0]).to.include(`The search index ${index} is missing`);
+    const built = keys.content(report.version as number).exact['drug'] as string;
+    expect([drug > 0, await redis.hlen(built)]).to.deep.equal([true, drug]);
+  });
+
   it('judges beside a live version that is not whole all the same, by the counts that are known of it', async () => {
     const version = await publish(products(100));
     await redis.hdel(keys.content(version).records, '77');
