@@ -87,8 +87,7 @@ export class Connection {
   /** @throws TypeError if the address or the key is malformed */
   constructor({ baseUrl, key, fetch: send, signal }: ClientOptions, timing: Timing) {
     if (!baseUrl) throw new TypeError('baseUrl is missing: the address of the service.');
-    if (typeof key !== 'string' || key === '')
-      throw new TypeError('key is missing: the operator issues it.');
+    if (typeof key !== 'string' || key === '') throw new TypeError('key is missing: the operator issues it.');
     const url = new URL(baseUrl);
     if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
       throw new TypeError('baseUrl must be an http or https URL without credentials, query and fragment.');

@@ -41,7 +41,7 @@ const isPackage = (name: string) => (to: string) => to === name || to.startsWith
 const shown = ({ from, to }: Import) => `${from} imports ${to}`;
 
 describe('the architecture', () => {
-  it('has sources that import each other, also by import()', () => {
+  it('has sources that import each other, also with import()', () => {
     expect(sources.length).to.be.above(80);
     expect(imports.length).to.be.above(300);
     expect(
@@ -104,19 +104,19 @@ describe('the architecture', () => {
     for (const file of sources) visit(file, []);
   });
 
-  it('names no file utils, helpers, common, misc or index', () => {
+  it('has no files named utils, helpers, common, misc or index', () => {
     const vague = sources.filter((file) => /(^|\/)(utils?|helpers?|common|misc|index)\b/i.test(file));
     expect(vague).to.deep.equal([]);
   });
 
-  it('reads the environment nowhere but in entry files', () => {
+  it('reads the environment only in entry files', () => {
     const readers = sources.filter(
       (file) => !/^(bin|bench|demo)\//.test(file) && /process\.env/.test(withoutComments(read(file))),
     );
     expect(readers).to.deep.equal([]);
   });
 
-  it('begins every file with a header of one to three lines', () => {
+  it('starts every file with a header of one to three lines', () => {
     const without = sources.filter((file) => {
       const [first = '', ...rest] = read(file)
         .replace(/^#!.*\n/, '')
@@ -127,7 +127,7 @@ describe('the architecture', () => {
     expect(without).to.deep.equal([]);
   });
 
-  it('has each file of a walk through it once', () => {
+  it('names each file of a walk once', () => {
     for (const heading of ['A record on its way in', 'A request on its way through']) {
       const walk = read('docs/ARCHITECTURE.md').split(`## ${heading}`)[1]?.split('\n## ')[0] ?? '';
       const stops = [...walk.matchAll(/^\d+\. (.*)$/gm)].flatMap(([, line = '']) =>

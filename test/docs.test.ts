@@ -48,7 +48,7 @@ const codeIn = (cell = '') => /`([^`]+)`/.exec(cell)?.[1] ?? '';
 describe('the documentation', () => {
   const redis = useRedis();
 
-  it('lists every setting with its default and meaning, and no other', () => {
+  it('lists exactly the settings, with default and meaning', () => {
     const rows = table(configuration, 'Settings').slice(1);
     expect(rows).to.deep.equal(
       settingDefinitions.map(({ name, default: value, help }) => [
@@ -57,7 +57,7 @@ describe('the documentation', () => {
     );
   });
 
-  it('lists every command with its arguments and options, and no other', async () => {
+  it('lists exactly the commands, with arguments and options', async () => {
     const documented = table(configuration, 'Commands')
       .map(([cell]) => codeIn(cell))
       .filter((it) => it.startsWith('medref '));
@@ -72,12 +72,12 @@ describe('the documentation', () => {
     expect(documented.sort()).to.deep.equal(offered.sort());
   });
 
-  it('lists every exit code, and no other', () => {
+  it('lists exactly the exit codes', () => {
     const rows = table(configuration, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
     expect(rows.map(([code]) => Number(code))).to.deep.equal(Object.values(exitCodes));
   });
 
-  it('lists every route, and no other', () => {
+  it('lists exactly the routes', () => {
     const paths = [...Object.keys(openApi.paths), '/', '/docs', '/docs/{file}'].sort();
     const documented = table(readme, 'Routes').map(([cell]) => codeIn(cell));
     expect(documented.filter(Boolean).sort()).to.deep.equal(paths);
@@ -91,7 +91,7 @@ describe('the documentation', () => {
     expect([...new Set(forConsumers)].sort()).to.deep.equal(paths);
   });
 
-  it('lists every metric of our own, and no other', async () => {
+  it('lists exactly the medref metrics', async () => {
     const adminPort = await closedPort();
     const settings = { REDIS_URL: redis().url, API_PORT: '0', ADMIN_PORT: String(adminPort) };
     const serve = beginMedref(['serve', '--json'], settings);
@@ -103,7 +103,7 @@ describe('the documentation', () => {
     expect(documented.filter(Boolean).sort()).to.deep.equal(own.sort());
   });
 
-  it('lists every Redis key, and no other', () => {
+  it('lists exactly the Redis keys', () => {
     const documented = table(read('shared/store/SCHEMA.md'), 'The Redis schema')
       .map(([cell]) => codeIn(cell))
       .filter(Boolean);
@@ -124,19 +124,19 @@ describe('the documentation', () => {
     expect(documented.sort()).to.deep.equal(built.sort());
   });
 
-  it('shows a record of the demo as it is', () => {
+  it('shows a real record of the demo', () => {
     const [first] = sampleProducts({ seed: 868_869, count: 1 });
     expect(readme).to.include(`\n${JSON.stringify({ data: first, success: true })}\n`);
   });
 
-  it('lists every check, in their order, and whether --force skips it', () => {
+  it('lists every check in order, and whether --force skips it', () => {
     const rows = table(configuration, 'Checks').slice(1);
     expect(rows.map(([name, , force]) => [codeIn(name), force?.startsWith('skips it')])).to.deep.equal(
       checks.map(({ name, forceable }) => [name, forceable]),
     );
   });
 
-  it('shows operators no command that does not exist', async () => {
+  it('shows only existing commands', async () => {
     const offered = await subcommands([]);
     for (const file of documents) {
       const shown = read(file).matchAll(
@@ -146,7 +146,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('names no file of the project that does not exist', () => {
+  it('names only existing files', () => {
     const path = /`((?:api|bench|bin|client|config|demo|deploy|examples|importer|shared|test)\/[\w./-]+)`/g;
     for (const file of documents) {
       for (const [, named = ''] of read(file).matchAll(path))
@@ -154,7 +154,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('has no link that leads nowhere', () => {
+  it('has no broken link', () => {
     for (const file of documents) {
       for (const [, target = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
         if (/^https?:/.test(target)) continue;

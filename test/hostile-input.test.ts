@@ -31,7 +31,7 @@ async function bestOf(run: () => Promise<unknown>): Promise<number> {
   return best;
 }
 
-describe('a hostile request costs time in proportion to its length', function () {
+describe('the cost of a hostile request is linear in its length', function () {
   this.timeout(60_000);
   const server = useRedis();
   const api = useApi(server);
@@ -69,7 +69,7 @@ describe('a hostile request costs time in proportion to its length', function ()
     ['Referer', (size) => ({ headers: { referer: filled(size, '/', 'x', 'http://') } })],
   ];
   for (const [what, of] of requests) {
-    it(`in ${what}`, async () => {
+    it(`for ${what}`, async () => {
       const ask = ({ path = '/products', headers = {} }: ReturnType<typeof of>) =>
         new Promise<void>((resolve, reject) => {
           const { hostname, port } = new URL(api().origin);
@@ -93,7 +93,7 @@ describe('a hostile request costs time in proportion to its length', function ()
   }
 });
 
-describe('a hostile upstream costs time in proportion to the length of its text', function () {
+describe('the cost of a hostile upstream is linear in the length of its text', function () {
   this.timeout(60_000);
   const redis = useRedis();
 
@@ -152,7 +152,7 @@ describe('a hostile upstream costs time in proportion to the length of its text'
     ],
   ];
   for (const [what, body, pieces] of bodies) {
-    it(`in ${what}`, async () => {
+    it(`for ${what}`, async () => {
       expect(await cpuOfImport(body, {}, pieces)).to.be.below(mostCpuMs);
     });
   }
@@ -164,7 +164,7 @@ describe('a hostile upstream costs time in proportion to the length of its text'
     'last-modified': filled(large - 512, '(', 'x', 'Sat, 21 Nov 2026 '),
   };
   for (const [name, value] of Object.entries(headers)) {
-    it(`in ${name}`, async () => {
+    it(`for ${name}`, async () => {
       expect(await cpuOfImport('[]', { [name]: value })).to.be.below(mostCpuMs);
     });
   }

@@ -47,7 +47,7 @@ describe('a version in an unknown format', () => {
     expect([code, stdout.includes(advice)], stdout).to.deep.equal([0, true]);
   });
 
-  it('is replaced by the next import, though upstream is unchanged', async () => {
+  it('is replaced by the next import, although upstream is unchanged', async () => {
     const unknown = await publishInAnotherFormat();
     const { outcome, version, reason } = await importList(list, { force: false });
     expect(outcome, String(reason)).to.equal('published');

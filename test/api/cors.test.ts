@@ -37,7 +37,7 @@ describe('pages of other origins', () => {
   const crossOrigin = (headers: Headers) =>
     [...headers.keys()].filter((it) => it.startsWith('access-control'));
 
-  describe('which are allowed', () => {
+  describe('that are allowed', () => {
     for (const [what, path, headers, status] of [
       ['a list', '/products', {}, 200],
       ['a record', '/products/1', {}, 200],
@@ -62,12 +62,12 @@ describe('pages of other origins', () => {
       });
     }
 
-    it('keep what else an answer depends on', async () => {
+    it('keep the other values of Vary', async () => {
       const { headers } = await asked(some, '/products');
       expect(headers.get('vary')).to.equal('Accept, Accept-Encoding, Authorization, Origin');
     });
 
-    it('ask without a key whether they may, and are told for two hours', async () => {
+    it('send preflights without a key, which are valid for two hours', async () => {
       for (const path of ['/products', '/products/1', '/nothing']) {
         const { status, headers, body } = await asked(some, path, preflight, 'OPTIONS');
         expect([status, body]).to.deep.equal([204, '']);
@@ -80,7 +80,7 @@ describe('pages of other origins', () => {
       }
     });
 
-    it('may be all', async () => {
+    it('may be all origins', async () => {
       for (const [path, method] of [
         ['/products', 'GET'],
         ['/products', 'OPTIONS'],
@@ -92,7 +92,7 @@ describe('pages of other origins', () => {
     });
   });
 
-  it('which are not allowed may read nothing, and no cache takes the answer for that of others', async () => {
+  it('that are not allowed read nothing, and no cache mixes their responses', async () => {
     for (const origin of ['https://shop.example.evil', 'https://SHOP.example', 'null']) {
       const answers = [
         await asked(some, '/products', { origin }),
@@ -105,7 +105,7 @@ describe('pages of other origins', () => {
     }
   });
 
-  it('may send nothing but what reads: an OPTIONS that is no preflight is refused', async () => {
+  it('may only read: an OPTIONS that is no preflight is refused', async () => {
     const { status, headers } = await asked(
       some,
       '/products',
@@ -115,11 +115,11 @@ describe('pages of other origins', () => {
     expect([status, headers.get('allow')]).to.deep.equal([405, 'GET, HEAD']);
   });
 
-  it('get the list where they send what only a preflight has', async () => {
+  it('get the list with a request that needs a preflight', async () => {
     expect((await asked(some, '/products', preflight)).status).to.equal(200);
   });
 
-  it('change nothing where none are allowed', async () => {
+  it('change nothing if none are allowed', async () => {
     const { headers } = await asked(closed, '/products');
     expect(crossOrigin(headers)).to.deep.equal([]);
     expect(headers.get('vary')).to.equal('Accept, Accept-Encoding, Authorization');

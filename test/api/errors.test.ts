@@ -45,7 +45,7 @@ describe('errors', () => {
     return message;
   }
 
-  describe('have one shape, with its members in order:', () => {
+  describe('have one shape, with members in this order:', () => {
     const cases: [status: number, path: string, key: boolean, method?: string][] = [
       [400, '/products?page=0', true],
       [400, '/products/x', true],
@@ -69,7 +69,7 @@ describe('errors', () => {
 
     const inside = /hapi|boom|redis|node|wrongtype|\.ts|\n\s*at /i;
 
-    it('without a word of what is inside', async () => {
+    it('without internal details', async () => {
       for (const [status, path, key, method = 'GET'] of cases) {
         const answer = await (key ? send : sendWithoutKey)(api(), path, { method });
         expectError(answer, status);
@@ -78,7 +78,7 @@ describe('errors', () => {
       }
     });
 
-    it('500 for a mistake of the service, of which the log says what the answer does not', async () => {
+    it('500 for a mistake in the code, with details only in the log', async () => {
       const logged: string[] = [];
       const mistake = () => Promise.reject(new Error('a mistake, in read-model.ts'));
       const server = await createServer({
@@ -113,7 +113,7 @@ describe('errors', () => {
     });
   });
 
-  describe('are judged in the order path, key, method, parameters, record:', () => {
+  describe('are checked in the order path, key, method, parameters, record:', () => {
     const cases: [what: string, method: string, path: string, key: boolean, status: number][] = [
       ['path before key', 'GET', '/drug', false, 404],
       ['path before method', 'DELETE', '/drug', true, 404],
@@ -166,7 +166,7 @@ describe('errors', () => {
       '/products%2F1',
       '/..%2fproducts',
     ]) {
-      it(`is the answer to ${path}, with and without a key, whatever the method`, async () => {
+      it(`is the response to ${path}, with and without a key, for any method`, async () => {
         for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
           for (const ask of [send, sendWithoutKey]) {
             const answer = await ask(api(), path, { method });
@@ -192,7 +192,7 @@ describe('errors', () => {
         'QUERY',
         'M-SEARCH',
       ]) {
-        it(`is the answer to ${method} ${path}`, async () => {
+        it(`is the response to ${method} ${path}`, async () => {
           const answer = await send(api(), path, { method });
           expect(expectError(answer, 405)).to.include(method);
           expect(answer.headers.allow).to.equal('GET, HEAD');
@@ -213,7 +213,7 @@ describe('errors', () => {
       ['a body to be continued', { expect: '100-continue' }, 'x'],
     ];
     for (const [what, headers, body] of bodies) {
-      it(`is the answer to a POST of ${what}`, async () => {
+      it(`is the response to a POST of ${what}`, async () => {
         const length = headers['transfer-encoding'] ? {} : { 'content-length': String(body.length) };
         const asked = { method: 'POST', headers: { ...headers, ...length }, body };
         expectError(await send(api(), '/products', asked), 405);
@@ -223,14 +223,14 @@ describe('errors', () => {
       });
     }
 
-    it('does not wait for a body that never comes', async () => {
+    it('does not wait for a missing body', async () => {
       const head = `POST /products HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api().key}\r\n`;
       const [answer, ...more] = await exchange(api(), `${head}Content-Length: 1000000\r\n\r\nx`);
       expectError(answer as WireAnswer, 405);
       expect(more).to.be.empty;
     });
 
-    it('is not, and 404 and 400 do not wait either, where the path is not one of ours', async () => {
+    it('does not wait for a body on unknown paths either: 404 and 400', async () => {
       for (const [path, status] of [
         ['/nothing', 404],
         ['/products/1/', 404],
@@ -248,7 +248,7 @@ describe('errors', () => {
       }
     });
 
-    it('does not read on where there is no Host either', async () => {
+    it('stops reading without a Host, too', async () => {
       const [answer, ...more] = await exchange(
         api(),
         'POST /products HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nx',
@@ -287,7 +287,7 @@ describe('errors', () => {
     }
   });
 
-  it('does not judge headers that mean nothing here', async () => {
+  it('ignores headers without meaning here', async () => {
     const headers: Record<string, string>[] = [
       { cookie: 'a="x y"; b=c d;;=' },
       { 'content-type': '///' },
@@ -306,7 +306,7 @@ describe('errors', () => {
     }
   });
 
-  it('ends the connection after a request for another protocol, since what follows it is not read', async () => {
+  it('closes the connection after an upgrade request, since later bytes are not read', async () => {
     const get = (fields: string) =>
       `GET /products/1 HTTP/1.1\r\nHost: a\r\n${fields}Authorization: Bearer ${api().key}\r\n\r\n`;
     const bytes = get('') + get('Upgrade: h2c\r\nConnection: upgrade\r\n') + get('');
@@ -318,7 +318,7 @@ describe('errors', () => {
     ]);
   });
 
-  describe('of malformed HTTP', () => {
+  describe('for malformed HTTP', () => {
     const get = (fields: string, target = '/products/1', method = 'GET') =>
       `${method} ${target} HTTP/1.1\r\n${fields}Authorization: Bearer ${api().key}\r\nConnection: close\r\n`;
     const host = 'Host: medref.example\r\n';
@@ -437,7 +437,7 @@ describe('errors', () => {
       ['CONNECT to a path of ours', () => 'CONNECT /products HTTP/1.1\r\nHost: a\r\n\r\n', 400],
     ];
     for (const [what, bytes, status] of cases) {
-      it(`answers ${status}, once and in our shape, to ${what}, also when it comes again, and goes on`, async () => {
+      it(`responds with ${status} once, in the usual shape, to ${what}, also if repeated, and continues`, async () => {
         for (let time = 1; time <= 2; time += 1) {
           const [answer, ...more] = await exchange(api(), bytes());
           expectError(answer as WireAnswer, status);
@@ -455,7 +455,7 @@ describe('errors', () => {
       ['a chunk extension of 100 KB', `3;${'x'.repeat(100_000)}\r\nabc\r\n0\r\n\r\n`],
       ['an unknown coding', ''],
     ] as const) {
-      it(`answers once, in our shape, to a POST with ${what}, and closes the connection`, async () => {
+      it(`responds once, in the usual shape, to a POST with ${what}, and closes the connection`, async () => {
         const coding = what === 'an unknown coding' ? 'sandwich' : 'chunked';
         const answers = await exchange(api(), post(`Transfer-Encoding: ${coding}\r\n`, body));
         expect(answers).to.have.length(1);
@@ -466,7 +466,7 @@ describe('errors', () => {
       });
     }
 
-    it('does not take the body of one request for another request', async () => {
+    it('does not read the body of a request as another request', async () => {
       const hidden = `GET /products/2 HTTP/1.1\r\n${host}Authorization: Bearer ${api().key}\r\n\r\n`;
       const open = get(host).replace('Connection: close\r\n', '');
       for (const method of ['GET', 'HEAD', 'POST']) {
@@ -478,7 +478,7 @@ describe('errors', () => {
       }
     });
 
-    it('does not take the end of a chunked body for another request unless it is one', async () => {
+    it('does not read the end of a chunked body as another request unless it is one', async () => {
       const smuggled = post(
         'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n',
         `0\r\n\r\nGET /products/2 HTTP/1.1\r\n${host}Authorization: Bearer ${api().key}\r\n\r\n`,
@@ -486,7 +486,7 @@ describe('errors', () => {
       expect((await exchangeText(api().port, smuggled)).toString()).not.to.include('DRUG 2');
     });
 
-    it('answers good requests before the bad one that follows on the connection', async () => {
+    it('responds to good requests before a bad one on the connection', async () => {
       const open = get(host).replace('Connection: close\r\n', '');
       const good = `${open}\r\n`;
       const list = `${open.replace('/products/1', '/products?per-page=2')}\r\n`;
@@ -498,13 +498,13 @@ describe('errors', () => {
       }
     });
 
-    it('answers good requests before the CONNECT that follows on the connection', async () => {
+    it('responds to good requests before a CONNECT on the connection', async () => {
       const good = `${get(host).replace('Connection: close\r\n', '')}\r\n`;
       const answers = await exchange(api(), `${good}${good}CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n`);
       expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 400]);
     });
 
-    it('answers another protocol as HTTP, since the parser takes it for that', async () => {
+    it('responds to another protocol as to HTTP, since the parser reads it so', async () => {
       const [answer, ...more] = await exchange(
         api(),
         `GET /products RTSP/1.0\r\n${host}Connection: close\r\n\r\n`,
@@ -513,13 +513,13 @@ describe('errors', () => {
       expect(more).to.be.empty;
     });
 
-    it('answers good requests before one with an unknown method, which ends the connection', async () => {
+    it('responds to good requests before one with an unknown method, which closes the connection', async () => {
       const good = `${get(host).replace('Connection: close\r\n', '')}\r\n`;
       const answers = await exchange(api(), `${good}${good}${get(host, '/products', 'FETCH')}\r\n`);
       expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 501]);
     });
 
-    it('answers what HTTP allows though it is rare', async () => {
+    it('accepts rare but valid HTTP', async () => {
       const rare: [what: string, bytes: string][] = [
         ['HTTP/1.0 without a Host', `GET /products/1 HTTP/1.0\r\nAuthorization: Bearer ${api().key}\r\n\r\n`],
         [
@@ -538,7 +538,7 @@ describe('errors', () => {
       }
     });
 
-    it('links to the address it listens on when HTTP/1.0 names no Host', async () => {
+    it('links to its own address if HTTP/1.0 names no Host', async () => {
       const [answer] = await exchange(
         api(),
         `GET /products?per-page=1 HTTP/1.0\r\nAuthorization: Bearer ${api().key}\r\n\r\n`,
@@ -573,7 +573,7 @@ describe('errors', () => {
       expect((await send(api(), '/products/1')).status).to.equal(200);
     });
 
-    it('lets a client read its answer that still sends a body, and resets no connection before', async () => {
+    it('lets a client that still sends a body read the response, without a reset', async () => {
       const chunked = post('Transfer-Encoding: chunked\r\n', '');
       for (const bytes of [
         post('Content-Length: 10000000\r\n', 'x'.repeat(5_000_000)),
@@ -587,7 +587,7 @@ describe('errors', () => {
       }
     });
 
-    it('lets go of a connection that the client leaves open after its last answer', async () => {
+    it('closes a connection that the client leaves open after its last response', async () => {
       for (const bytes of [
         'garbage\r\n\r\n',
         'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n',

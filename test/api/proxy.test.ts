@@ -96,7 +96,7 @@ const cases: readonly (readonly [sent: Readonly<Record<string, string>>, peer: s
   [{ forwarded: 'for=192.0.2.1', 'x-forwarded-host': 'a.example' }, own, `${own} http -`],
 ];
 
-describe('who sent a request', () => {
+describe('the address of a client', () => {
   for (const [sent, peer, found] of cases) {
     const what = Object.entries(sent).map(([name, value]) => `${name}: ${value}`);
     it(`is ${found} if ${peer || 'an unknown peer'} sends ${what.join(' and ') || 'no header'}`, () => {
@@ -106,7 +106,7 @@ describe('who sent a request', () => {
   }
 });
 
-describe('the network that counts as one client', () => {
+describe('the network of a client', () => {
   it('is an IPv4 address, or the first 64 bits of an IPv6 address', () => {
     const networks: Readonly<Record<string, string>> = {
       '10.0.0.9': '10.0.0.9',
@@ -122,7 +122,7 @@ describe('the network that counts as one client', () => {
   });
 });
 
-describe('an API behind a proxy that it trusts', () => {
+describe('an API behind a trusted proxy', () => {
   const redis = useRedis();
   const answered: CompletedRequest[] = [];
   let api: TestApi;
@@ -146,7 +146,7 @@ describe('an API behind a proxy that it trusts', () => {
     return JSON.parse(body.toString())._links.self.href.split('/products')[0];
   };
 
-  it('links to the scheme and the host that its client asked, and to the Host where none is told', async () => {
+  it("links to the client's scheme and host, or to the Host if the proxy reports none", async () => {
     const told = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'a.example' };
     expect(await selfOf(api, told)).to.equal('https://a.example');
     expect(await selfOf(api, { forwarded: 'proto=https' })).to.equal('https://inner.example');
@@ -154,7 +154,7 @@ describe('an API behind a proxy that it trusts', () => {
     expect(await selfOf(untrusting, told)).to.equal('http://inner.example');
   });
 
-  it('says the address of the client in its log, also where the header comes in several lines', async () => {
+  it("logs the client's address, also from repeated headers", async () => {
     const head = `GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n`;
     const lines = 'X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 127.0.0.9\r\n';
     await exchange(api, `${head}${lines}\r\n`);
@@ -163,7 +163,7 @@ describe('an API behind a proxy that it trusts', () => {
     expect(answered.at(-1)?.address).to.equal('127.0.0.1');
   });
 
-  it('tells clients to come by TLS from now on, those alone that did', async () => {
+  it('requires TLS from then on only for clients that used it', async () => {
     const by = async (from: TestApi, proto: string, path: string) =>
       (await send(from, path, { headers: { 'x-forwarded-proto': proto } })).headers[
         'strict-transport-security'

@@ -69,14 +69,14 @@ describe('parameters', () => {
 
   for (const name of ['page', 'per-page']) {
     for (const [what, value] of notCounts) {
-      it(`refuses ${what} as ${name}, names it and says what it takes`, async () => {
+      it(`rejects ${what} as ${name}, with the name and accepted values`, async () => {
         const message = await refusal(`/companies?${name}=${value}`);
         expect(message).to.include(`The parameter ${name} is "`).and.include(takes);
       });
     }
 
     for (const value of ['%', '%1', '%zz', '1%', '%FF', '%C3', '%C0%B1', '%ED%A0%80', '%F4%90%80%80']) {
-      it(`refuses ${value} as ${name}, which is not percent-encoded UTF-8`, async () => {
+      it(`rejects ${value} as ${name}, which is not percent-encoded UTF-8`, async () => {
         expect(await refusal(`/companies?${name}=${value}`)).to.equal(
           `The parameter ${name} is not percent-encoded UTF-8; ${takes}`,
         );
@@ -84,7 +84,7 @@ describe('parameters', () => {
     }
 
     for (const query of [`${name}=`, name]) {
-      it(`refuses ?${query}, where ${name} is empty`, async () => {
+      it(`rejects ?${query}: ${name} is empty`, async () => {
         expect(await refusal(`/companies?${query}`)).to.match(
           new RegExp(`^The parameter ${name} is empty; it accepts a whole number`),
         );
@@ -97,7 +97,7 @@ describe('parameters', () => {
       `${name}=1&${name}`,
       `${name}=1&${name.replace('p', '%70')}=1`,
     ]) {
-      it(`refuses ?${query}, where ${name} is given twice`, async () => {
+      it(`rejects ?${query}: ${name} is repeated`, async () => {
         expect(await refusal(`/companies?${query}`)).to.equal(
           `The parameter ${name} is given twice; ${takes}`,
         );
@@ -105,7 +105,7 @@ describe('parameters', () => {
     }
 
     for (const value of ['1', '01', '00000000000000000000001', '9007199254740991', '%31']) {
-      it(`takes ${value} as ${name}`, async () => {
+      it(`accepts ${value} as ${name}`, async () => {
         expect((await send(api(), `/companies?${name}=${value}`)).status).to.equal(200);
       });
     }
@@ -132,7 +132,7 @@ describe('parameters', () => {
     '%C5%9F',
     'x'.repeat(1_000),
   ]) {
-    it(`refuses the unknown parameter ${name.slice(0, 20)} and says which there are`, async () => {
+    it(`rejects the unknown parameter ${name.slice(0, 20)} and lists the known ones`, async () => {
       const message = await refusal(`/companies?${name}=1`);
       const decoded = decodeURIComponent(name.replaceAll('+', ' '));
       expect(message).to.include(JSON.stringify(decoded).slice(0, 40)).and.include('page and per-page');
@@ -140,30 +140,30 @@ describe('parameters', () => {
   }
 
   for (const query of ['=1', '&', '&&', 'page=1&', '&page=1', 'page=1&&per-page=1', 'page=1&=', '=']) {
-    it(`refuses ?${query}, which has a parameter without a name`, async () => {
+    it(`rejects ?${query}: a parameter has no name`, async () => {
       expect(await refusal(`/companies?${query}`)).to.equal(
         'The parameter "" is unknown; this route accepts name, ids, version, page and per-page.',
       );
     });
   }
 
-  it('refuses a name that is not percent-encoded UTF-8, and names it as it came', async () => {
+  it('rejects a name that is not percent-encoded UTF-8, and quotes it', async () => {
     expect(await refusal('/companies?%ZZ=1')).to.include('"%ZZ"');
     expect(await refusal('/companies?pa%FFge=1')).to.include('"pa%FFge"');
   });
 
-  it('refuses an unknown parameter beside good ones, wherever it stands', async () => {
+  it('rejects an unknown parameter at any place among good ones', async () => {
     for (const query of ['x=1&page=1', 'page=1&x=1', 'page=1&x=1&per-page=1']) {
       expect(await refusal(`/companies?${query}`)).to.include('"x"');
     }
   });
 
-  it('takes both parameters in either order', async () => {
+  it('accepts both parameters in either order', async () => {
     const { body } = await send(api(), '/companies?page=2&per-page=1');
     expect((await send(api(), '/companies?per-page=1&page=2')).body.equals(body)).to.equal(true);
   });
 
-  it('does not take a fragment for a part of the query', async () => {
+  it('ignores a fragment', async () => {
     const request = (target: string) =>
       `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api().key}\r\nConnection: close\r\n\r\n`;
     for (const [target, status] of [

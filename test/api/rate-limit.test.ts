@@ -12,7 +12,7 @@ import { useRedis } from '../support/redis-server.ts';
 
 const accept = { accept: 'application/x-ndjson' };
 
-describe('rates', () => {
+describe('rate limits', () => {
   const redis = useRedis();
   let connection: Redis;
   let api: TestApi;
@@ -56,14 +56,14 @@ describe('rates', () => {
     );
   }
 
-  it('cost a key without one nothing: no field, and no command', async () => {
+  it('add no header and no command for keys without one', async () => {
     const key = await makeKey(null);
     await scriptsRun();
     expect(fieldsOf(await get(key))).to.deep.equal([null, null, null]);
     expect(await scriptsRun()).to.equal(0);
   });
 
-  it('let a second’s worth through at once, over all processes, and say what is left', async () => {
+  it("allow one second's requests at once over all processes, and report the rest", async () => {
     const key = await makeKey('10/s');
     const first = await get(key);
     expect(fieldsOf(first)).to.deep.equal(['"default";q=10;w=1', '"default";r=9;t=1', null]);
@@ -84,7 +84,7 @@ describe('rates', () => {
     expect(clients).to.include('pharmacy').and.not.include(null);
   });
 
-  it('let a key ask again when it was told to, and not before', async () => {
+  it('allow a retry at the announced time, and not before', async () => {
     const key = await makeKey('1/s');
     expect((await get(key)).status).to.equal(200);
     const from = performance.now();
@@ -95,7 +95,7 @@ describe('rates', () => {
     expect((await get(key)).status).to.equal(200);
   });
 
-  it('count every request: 304, HEAD, a whole list as lines, and errors', async () => {
+  it('count every request: 304, HEAD, NDJSON and errors', async () => {
     const key = await makeKey('9/s');
     const etag = (await get(key)).headers.get('etag') ?? '';
     const held = await get(key, { headers: { 'if-none-match': etag } });
@@ -119,14 +119,14 @@ describe('rates', () => {
     }
   });
 
-  it('refuse a conditional request, and a whole list, beyond the rate', async () => {
+  it('refuse conditional requests and exports over the limit', async () => {
     const key = await makeKey('1/s');
     const etag = (await get(key)).headers.get('etag') ?? '';
     expect((await get(key, { headers: { 'if-none-match': etag } })).status).to.equal(429);
     expect((await get(key, { path: '/products', headers: accept })).status).to.equal(429);
   });
 
-  it('do not ask Redis for a key that is beyond its rate, and keep nothing after the second', async () => {
+  it('send no command for a key over its limit, and store nothing after the second', async () => {
     const key = await makeKey('2/s');
     await scriptsRun();
     const statuses = [(await get(key)).status, (await get(key)).status];
@@ -137,20 +137,20 @@ describe('rates', () => {
     expect(await connection.exists(`medref:{rate:${key.id}}`)).to.equal(0);
   });
 
-  it('are those of the key, else the default', async () => {
+  it("use the key's own limit before the default", async () => {
     const [own, usual] = [await makeKey('5/s'), await makeKey(null)];
     expect(fieldsOf(await get(own, { at: other }))[0]).to.equal('"default";q=5;w=1');
     expect(fieldsOf(await get(usual, { at: other }))[0]).to.equal('"default";q=2;w=1');
   });
 
-  it('count errors of requests, too', async () => {
+  it('count errors, too', async () => {
     const key = await makeKey('3/s');
     expect((await get(key, { path: '/products/9999' })).status).to.equal(404);
     expect((await get(key, { path: '/products?page=x' })).status).to.equal(400);
     expect((await get(key)).headers.get('ratelimit')).to.match(/^"default";r=0;/);
   });
 
-  it('are not kept where Redis has no memory to count, which is told', async () => {
+  it('are not enforced if Redis has no memory for counters, which is logged', async () => {
     const key = await makeKey('1/s');
     await connection.config('SET', 'maxmemory', '1');
     try {
@@ -165,7 +165,7 @@ describe('rates', () => {
     expect((await get(key)).status).to.equal(429);
   });
 
-  it('are 503 while Redis is away, as all else', async () => {
+  it('return 503 while Redis is unavailable', async () => {
     const key = await makeKey('5/s');
     expect((await get(key)).status).to.equal(200);
     redis().pause();

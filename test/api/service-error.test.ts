@@ -11,7 +11,7 @@ import { productKeys as keys } from '../support/keys.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 
-describe('what keeps a request from being answered', function () {
+describe('a service error', function () {
   this.timeout(60_000);
   const server = useRedis();
   let redis: Redis;
@@ -46,14 +46,14 @@ describe('what keeps a request from being answered', function () {
   const forbid = (command: string) => redis.call('ACL', 'SETUSER', 'api', `-${command}`);
   const met = () => troubles.map(({ cause, status }) => [cause, status]);
 
-  it('is 503 while nothing is published, and told', async () => {
+  it('is 503 before anything is published, and reported', async () => {
     const { status, headers } = await api.get('/products');
     expect([status, headers.get('retry-after')]).to.deep.equal([503, '5']);
     expect(met()).to.deep.equal([['nothing-published', 503]]);
     expect(troubles[0]?.reason).to.equal('No version of products has been published yet.');
   });
 
-  it('is 500, and no advice to try again, where Redis does not let the API do what it must', async () => {
+  it('is 500 without advice to retry if Redis refuses a required command', async () => {
     await publish(products(3));
     await forbid('hmget');
     const { status, headers, text } = await api.get('/products/1');
@@ -70,7 +70,7 @@ describe('what keeps a request from being answered', function () {
     expect(troubles[0]?.reason).to.match(/^Redis refuses a command of the API: NOPERM .*hmget/);
   });
 
-  it('leaves /health/ready at 503, with a plain reason', async () => {
+  it('keeps /health/ready at 503 with a plain reason', async () => {
     await publish(products(3));
     await forbid('get');
     const { status, text, headers } = await api.get('/health/ready');
@@ -81,7 +81,7 @@ describe('what keeps a request from being answered', function () {
     expect(met()).to.deep.equal([['forbidden', 503]]);
   });
 
-  it('is 503 where a key in Redis is of another type, and said to be damage', async () => {
+  it('is 503 for a Redis key of the wrong type, and reported as damage', async () => {
     const { version } = await publish(products(3));
     await redis.set(keys.content(version as number).records, 'x');
     expect((await api.get('/products/1')).status).to.equal(503);
@@ -90,7 +90,7 @@ describe('what keeps a request from being answered', function () {
     expect(api.damage).to.have.length(1);
   });
 
-  it('is 503 where too many lists of changes are waited for, and where Redis is away for a while', () => {
+  it('is 503 if too many joins are queued, or Redis is temporarily unavailable', () => {
     expect(serviceErrorOf(new TooManyJoinsError())).to.deep.include({
       cause: 'busy',
       status: 503,
@@ -102,7 +102,7 @@ describe('what keeps a request from being answered', function () {
     }
   });
 
-  it('is told of as 401 where there is no valid key', async () => {
+  it('does not include 401, which is counted separately', async () => {
     expect((await api.get('/products', { headers: { authorization: 'Bearer x' } })).status).to.equal(401);
     expect([unauthorized, met()]).to.deep.equal([1, []]);
   });

@@ -100,7 +100,7 @@ describe('an API of two processes', function () {
 
   let requests = 0;
 
-  it('answers in both, from a new version within a second, and counts as one', async () => {
+  it('serve a new version within a second, and report summed metrics', async () => {
     const version = await publish(4);
     const deadline = Date.now() + 1_000;
     const upToDate = new Set<string>();
@@ -115,7 +115,7 @@ describe('an API of two processes', function () {
     expect(await counted()).to.equal(requests);
   });
 
-  it('tells within a second or two what the others count while one stands still', async () => {
+  it('report within two seconds the counts of the others while one hangs', async () => {
     const standing = nth(0);
     process.kill(standing, 'SIGSTOP');
     const from = performance.now();
@@ -124,7 +124,7 @@ describe('an API of two processes', function () {
     process.kill(standing, 'SIGCONT');
   });
 
-  it('replaces one that dies, at once; where that one dies soon too, after a pause', async () => {
+  it('replaces one that dies at once; if that dies early too, after a pause', async () => {
     const killed = nth(1);
     process.kill(killed, 'SIGKILL');
     const dead = await logged(({ worker }) => worker === killed);
@@ -139,7 +139,7 @@ describe('an API of two processes', function () {
     await ask();
   });
 
-  it('ends all in order on SIGTERM', async () => {
+  it('stops all gracefully on SIGTERM', async () => {
     api.process.kill('SIGTERM');
     const [code] = await once(api.process, 'close');
     expect(code).to.equal(0);
@@ -149,7 +149,7 @@ describe('an API of two processes', function () {
     expect(log, 'each is let go of by its primary').not.to.include('killed.');
   });
 
-  it('does not begin where the port is taken, and says so once', async () => {
+  it('does not start if the port is taken, and says so once', async () => {
     const taken = { API_PORT: new URL(`http://127.0.0.1:${redis().port}`).port };
     const settings = { REDIS_URL: redis().url, WORKERS: '2', ...taken };
     const { code, stdout, stderr } = await medrefProcess(['serve'], settings);
@@ -189,7 +189,7 @@ describe('a pool of workers that hang', () => {
     expect(logged).to.deep.equal(['An API process did not start to serve in time; killing it.']);
   });
 
-  it('kills workers that do not end when they are told to', async () => {
+  it('kills workers that do not stop when asked', async () => {
     process.env['STAYS'] = 'yes';
     expect(await pool.start()).to.deep.equal({ address: 'http://127.0.0.1:1' });
     ending.abort();

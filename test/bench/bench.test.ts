@@ -20,7 +20,7 @@ describe('npm run bench', function () {
     'a wrong number of rounds': ['--rounds', '0'],
     'an unknown option': ['--fast'],
   })) {
-    it(`ends with 2 for ${what} and says what it accepts`, () => {
+    it(`exits with 2 for ${what} and names the accepted values`, () => {
       const { status, stderr } = bench(...args);
       expect([status, /Usage: npm run bench -- \[--only share\|/.test(stderr)], stderr).to.deep.equal([
         2,
@@ -36,7 +36,7 @@ describe('npm run bench', function () {
     expect(stdout).to.match(/\| JSON, MB \| Redis, MB \| Times the JSON \|\n\|---\|---\|---\|\n\| \d/);
   });
 
-  it('asks for every record, page and barcode', () => {
+  it('requests every record, page and barcode', () => {
     const products = readProducts(realProducts);
     const requests = requestsOf(products, 'key', new Map());
     expect(Object.keys(requests)).to.have.members([...kinds]);

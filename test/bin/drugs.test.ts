@@ -17,7 +17,7 @@ interface Versions {
 /** The number of the nth version: none waits for the clock. */
 const nth = (n: number) => aheadOfClock + n;
 
-describe('drugs, from the command line', function () {
+describe('drugs on the command line', function () {
   this.timeout(60_000);
   const server = useRedis();
   let redis: Redis;
@@ -45,7 +45,7 @@ describe('drugs, from the command line', function () {
     ['resume', 'drugs'],
     ['rejects', 'drugs'],
   ]) {
-    it(`leave medref ${args.join(' ')} to products: exit 2, and nothing is done`, async () => {
+    it(`refer medref ${args.join(' ')} to products: exit code 2, and nothing is done`, async () => {
       const before = await readKeySpace(redis);
       const { code, stdout, stderr } = await medref(...args);
       expect(code).to.equal(2);
@@ -55,7 +55,7 @@ describe('drugs, from the command line', function () {
     });
   }
 
-  it('have versions, by the numbers of products, each with its own count and checksum', async () => {
+  it('have the versions of products, each with its own count and checksum', async () => {
     expect((await medref('import', 'products')).code).to.equal(0);
     upstreamList = [product(1), product(2, { drug: { id: 2, name: 'OTHER' } }), product(4)];
     expect((await medref('import', 'products', '--force')).code).to.equal(0);
@@ -77,7 +77,7 @@ describe('drugs, from the command line', function () {
     expect((await medref('versions', 'drugs')).stdout).to.match(/live/);
   });
 
-  it('have a status of their own, which says with what they come and go', async () => {
+  it('have a status that names products as their source', async () => {
     const { code, json } = await medref('status', '--json');
     expect(code).to.equal(0);
     const { collections } = json<{
@@ -93,7 +93,7 @@ describe('drugs, from the command line', function () {
     expect(stdout).to.match(new RegExp(`^drugs +${nth(2)} +(?:now|\\d+ s) +3 +.* as products$`, 'm'));
   });
 
-  it('have a diff, drug by drug', async () => {
+  it('have their own diff', async () => {
     const { code, json, stderr } = await medref('diff', 'drugs', '--json');
     expect(code, stderr).to.equal(0);
     expect(json()).to.deep.equal({
@@ -107,7 +107,7 @@ describe('drugs, from the command line', function () {
     });
   });
 
-  it('go back with products', async () => {
+  it('are rolled back with products', async () => {
     expect((await medref('rollback', 'products')).code).to.equal(0);
     const { versions } = (await medref('versions', 'drugs', '--json')).json<Versions>();
     expect(versions.map(({ version, contentOf }) => [version, contentOf])).to.deep.equal([

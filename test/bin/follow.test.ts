@@ -27,7 +27,7 @@ interface RunningSchedule {
 /** What the mirror keeps; upstream keeps its own in the same Redis, by another prefix. */
 const mirror = collectionKeys('mirror', productCollection);
 
-describe('a schedule that follows', () => {
+describe('a schedule with FOLLOW', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
   const running: RunningSchedule[] = [];
@@ -113,7 +113,7 @@ describe('a schedule that follows', () => {
     return found.map((version) => version?.checksum);
   };
 
-  it('has each version as soon as upstream has, the very same records, and asks once for each', async () => {
+  it('imports each version of upstream at once, unchanged, with one request each', async () => {
     const schedule = await startOnApi();
     expect(await settled(1)).to.deep.equal(['published']);
     for (const count of [2, 3]) {
@@ -134,7 +134,7 @@ describe('a schedule that follows', () => {
     while (api.waiting() > 0) await sleep(5);
   });
 
-  it('follows also if another process made the first import from that upstream', async () => {
+  it('follows after another process made the first import', async () => {
     // Something is live, from elsewhere, so that nothing is imported at the start.
     await importRecords(products(3), productCollection, { redisUrl: server().url, keyPrefix: 'mirror' });
     await startOnApi();
@@ -151,7 +151,7 @@ describe('a schedule that follows', () => {
     expect(new Set(await checksums())).to.have.length(1);
   });
 
-  it('goes on from a later version with the same content, of which upstream says that nothing has changed', async () => {
+  it('continues from a later version with the same content', async () => {
     const schedule = await startOnApi();
     await settled(1);
     await schedule.stop();
@@ -165,7 +165,7 @@ describe('a schedule that follows', () => {
     expect(await outcomes()).to.have.length(2);
   });
 
-  it('does not import again what a check refused, but the next version', async () => {
+  it('does not import a refused version again, but the next one', async () => {
     await startOnApi();
     await settled(1);
     const whole = list;
@@ -180,7 +180,7 @@ describe('a schedule that follows', () => {
     expect(new Set(await checksums())).to.have.length(1);
   });
 
-  it('respects a hold: each publication is told of once, and none is imported', async () => {
+  it('respects a pause: each publication is logged once, and none is imported', async () => {
     await startOnApi();
     await settled(1);
     await redis.set(mirror.pause, JSON.stringify({ since: '2026-01-01T00:00:00.000Z', version: 1 }));
@@ -193,7 +193,7 @@ describe('a schedule that follows', () => {
     expect(await settled(3)).to.deep.equal(['published', 'paused', 'published']);
   });
 
-  it('waits for the lock of another import, and looks again where that began before the publication', async () => {
+  it('waits for another import, and imports again if that began before the publication', async () => {
     await startOnApi();
     await settled(1);
     await redis.set(mirror.lock, JSON.stringify({ token: 't', holder: 'another', since: 'now' }));
@@ -205,7 +205,7 @@ describe('a schedule that follows', () => {
     expect((await readSeenVersion(redis, mirror))?.version).to.equal(String(version));
   });
 
-  it('imports at once where upstream has lost what it had, and follows what it has now', async () => {
+  it('imports at once after upstream lost its data, and follows from there', async () => {
     await startOnApi();
     await settled(1);
     const keys = await redis.keys('medref:{products}*');
@@ -217,7 +217,7 @@ describe('a schedule that follows', () => {
     expect(new Set(await checksums())).to.have.length(1);
   });
 
-  it('goes on where upstream was away, which it says once', async () => {
+  it('continues after upstream was unavailable, which is logged once', async () => {
     const { log } = await startOnApi();
     await settled(1);
     const { port } = api;
@@ -233,7 +233,7 @@ describe('a schedule that follows', () => {
     expect(await readHistory(redis, mirror, 100)).to.deep.equal(before);
   });
 
-  describe('of an upstream that is canned', () => {
+  describe('with a simulated upstream', () => {
     const lines = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
     /** Answers the list as a medref does, and its changes as a test says. */
     const medrefLike =
@@ -271,7 +271,7 @@ describe('a schedule that follows', () => {
         /does not belong to a medref\.$/,
       ],
     ] as const)
-      it(`leaves it to the schedule where it is ${what}, and says so once`, async () => {
+      it(`logs once that ${what} is left to the schedule`, async () => {
         const upstream = await startUpstream(answer);
         const schedule = await start(upstream.url('/products').href);
         const [told, ...more] = await untilLogged(schedule, 'only the schedule imports it');
@@ -279,7 +279,7 @@ describe('a schedule that follows', () => {
         expect([more, await afterAWhile(upstream)]).to.deep.equal([[], 2]);
       });
 
-    it('leaves it to the schedule where it is no medref, and asks it for nothing', async () => {
+    it('sends nothing more to an upstream that is no medref', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(list)));
       await start(upstream.url('/products').href);
       while ((await outcomes()).length < 1) await sleep(5);
@@ -287,7 +287,7 @@ describe('a schedule that follows', () => {
       expect((await readSeenVersion(redis, mirror))?.version).to.equal(null);
     });
 
-    it('asks ever more seldom where it fails, says 410 or does not wait', async () => {
+    it('polls less often after failures, 410, and responses without waiting', async () => {
       const answers: ((response: ServerResponse) => void)[] = [
         (response) => response.writeHead(500).end(),
         (response) => response.writeHead(410).end(),
@@ -306,13 +306,13 @@ describe('a schedule that follows', () => {
       }
     });
 
-    it('asks again and again where it fails for long, no more seldom than the longest pause', async () => {
+    it('keeps polling through a long outage, at most the longest pause apart', async () => {
       const upstream = await startUpstream(medrefLike((response) => response.writeHead(500).end()));
       await start(upstream.url('/products').href, undefined, { firstMs: 1, longestMs: 8 });
       while (upstream.requests.length < 25) await sleep(5); // Twice as long each time, they would take hours.
     });
 
-    it('has no connection left as it ends', async () => {
+    it('closes its connection at the end', async () => {
       const upstream = await startUpstream(medrefLike((response) => response.writeHead(500).end()));
       const schedule = await start(upstream.url('/products').href, undefined, {
         ...{ firstMs: 60_000, longestMs: 60_000 },
@@ -326,7 +326,7 @@ describe('a schedule that follows', () => {
       expect(await upstream.openConnections()).to.equal(0);
     });
 
-    it('imports once more where an import was under way that had begun before the publication', async () => {
+    it('imports again if an import had begun before the publication', async () => {
       const held: ServerResponse[] = [];
       let lists = 0;
       const upstream = await startUpstream((response, request) => {
@@ -349,7 +349,7 @@ describe('a schedule that follows', () => {
       expect(await outcomes()).to.deep.equal(['published', 'unchanged', 'unchanged']);
     });
 
-    it('waits for as long as it is asked to', async () => {
+    it('waits as long as upstream asks', async () => {
       const upstream = await startUpstream(
         medrefLike((response) => response.writeHead(503, { 'retry-after': '1' }).end()),
       );
@@ -359,7 +359,7 @@ describe('a schedule that follows', () => {
       expect(upstream.requests).to.have.length(2);
     });
 
-    it('publishes nothing of a list that has another digest than it was told', async () => {
+    it('publishes no list that does not match its digest', async () => {
       const upstream = await startUpstream(
         medrefLike((response) => response.writeHead(400).end(), {
           'medref-digest': `list=:${Buffer.alloc(32).toString('base64')}:, set=:x:`,

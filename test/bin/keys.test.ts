@@ -33,7 +33,7 @@ describe('medref keys', () => {
   const list = async () => (await medref('list', '--json')).json<{ keys: Key[] }>().keys;
   const usual = ['id', 'client', 'createdAt', 'expiresAt', 'rate', 'lastUsedAt'];
 
-  it('makes keys, lists them without the key, and revokes them', async () => {
+  it('creates keys, lists them without secrets, and revokes them', async () => {
     const made = await create();
     expect(Object.keys(made)).to.deep.equal(['id', 'client', 'key', 'expiresAt', 'rate']);
     expect(made).to.deep.include({ client: 'Pharmacy 7', expiresAt: null, rate: null });
@@ -53,7 +53,7 @@ describe('medref keys', () => {
     }
   });
 
-  it('makes keys that expire, that have a rate, and that are for some collections', async () => {
+  it('creates keys with expiry, rate and collections', async () => {
     const made = await create(
       ...['--expires', '2099-01-31T12:00:00+03:00', '--rate', '10/s', '--collections', 'companies,products'],
     );
@@ -74,7 +74,7 @@ describe('medref keys', () => {
     expect((await medref('list')).stdout).to.match(/ never +no limit +all +never\n/);
   });
 
-  it('rotates a key: another one on the same terms, and an end for the old one', async () => {
+  it('rotates a key: a new key with the same properties, and an expiry for the old one', async () => {
     const old = await create('--expires', '2099-01-31', '--rate', '10/s', '--collections', 'drugs');
     const from = Date.now();
     const rotated = await medref('rotate', old.id, '--overlap', '2h', '--json');
@@ -96,7 +96,7 @@ describe('medref keys', () => {
     ]);
   });
 
-  it('lets a rotated key work for another day, unless somebody says otherwise, and never longer than it would have', async () => {
+  it('lets a rotated key work for a day by default, and never longer than before', async () => {
     const [day, soon] = [
       await create(),
       await create('--expires', new Date(Date.now() + 3_600_000).toISOString()),
@@ -122,7 +122,7 @@ describe('medref keys', () => {
     expect(await list()).to.have.length(1);
   });
 
-  it('does not bring back a key that is revoked while it is rotated, and rotates it once', async () => {
+  it('does not restore a key revoked during its rotation, and rotates it once', async () => {
     const [one, other] = [await create(), await create()];
     const rotate = (id: string) => rotateApiKey(redis, 'medref', { id, overlapS: 60 });
     // What each of them asks first is asked before either goes on.
@@ -138,7 +138,7 @@ describe('medref keys', () => {
       .and.include(one.id);
   });
 
-  it('says whether a rotated key is still used', async () => {
+  it('shows whether a rotated key is still used', async () => {
     const old = await create();
     await redis.hset('medref:key-use', old.id, new Date().toISOString());
     const { id } = (await medref('rotate', old.id, '--json')).json<Key>();

@@ -3,7 +3,7 @@ import { createLogger } from '../../bin/session.ts';
 import { readSettings } from '../../config/settings.ts';
 
 describe('the log', () => {
-  it('tells an error of Redis without the arguments of its command, which may hold a record or a key', () => {
+  it('drops the arguments of a failed Redis command, which may hold a record or a key', () => {
     const lines: string[] = [];
     const logger = createLogger({ settings: readSettings({}), log: (line) => void lines.push(line) });
     const error = Object.assign(new Error('OOM command not allowed'), {

@@ -50,7 +50,7 @@ describe('the command line', function () {
     return upstream.url('/list').href;
   };
 
-  describe('ends with 2, one line on stderr and nothing on stdout', () => {
+  describe('exits with 2, one line on stderr and an empty stdout', () => {
     const wrong: Record<string, [args: string[], settings: Record<string, string>, line: RegExp]> = {
       'for an unknown command': [
         ['improt'],
@@ -123,7 +123,7 @@ describe('the command line', function () {
     }
   });
 
-  it('shows its help with 0 when asked, and with 2 when no command is given', async () => {
+  it('shows its help with 0 on request, and with 2 without a command', async () => {
     const help = await medref(['--help']);
     expect(help).to.deep.include({ code: 0, stderr: '' });
     for (const command of ['serve', 'schedule', 'import', 'status', 'rejects', 'keys']) {
@@ -132,7 +132,7 @@ describe('the command line', function () {
     expect((await medref([])).code).to.equal(2);
   });
 
-  it('ends quietly when whoever reads its results has seen enough', async () => {
+  it('ends quietly when its reader closes the pipe', async () => {
     const command = startProcess(['--help']);
     command.process.stdout?.destroy();
     const { stderr } = await command.ended;
@@ -140,7 +140,7 @@ describe('the command line', function () {
   });
 
   for (const args of [['status'], ['rejects', 'products'], ['keys', 'list']]) {
-    it(`ends ${args.join(' ')} with 1 and one plain line when Redis is not there`, async () => {
+    it(`ends ${args.join(' ')} with 1 and one plain line if Redis is unavailable`, async () => {
       const settings = { REDIS_URL: 'redis://user:p@ss@secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
       const { code, stdout, stderr } = await run(args, settings);
       expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
@@ -149,7 +149,7 @@ describe('the command line', function () {
   }
 
   describe('import', () => {
-    it('reports every collection as failed when Redis is not there', async () => {
+    it('reports every collection as failed if Redis is unavailable', async () => {
       const settings = { REDIS_URL: 'redis://user:p@ss@secret@127.0.0.1:1', PRODUCTS_URL: 'file:///none' };
       const { code, stdout, json } = await run(['import', '--json'], settings);
       expect(code).to.equal(1);
@@ -192,7 +192,7 @@ describe('the command line', function () {
       ]);
     });
 
-    it('imports only the collections that are named', async () => {
+    it('imports only the named collections', async () => {
       const settings = {
         PRODUCTS_URL: await serving(products(3)),
         COMPANIES_URL: await serving(companies(2)),
@@ -201,7 +201,7 @@ describe('the command line', function () {
       expect(imports.map((it) => it.collection)).to.deep.equal(['companies']);
     });
 
-    it('ends with 3 when a check refuses, and publishes past it with --force', async () => {
+    it('exits with 3 if a check refuses, and publishes with --force', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(10)) });
       const settings = { PRODUCTS_URL: await serving(products(5)) };
       const refused = await medref(['import', '--json'], settings);
@@ -230,7 +230,7 @@ describe('the command line', function () {
         .and.not.to.match(/s3cret|hidden/);
     });
 
-    it('ends with the first that applies of 1, 3, 4, 0, and imports the others all the same', async () => {
+    it('exits with the first of 1, 3, 4, 0 that applies, after importing all others', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(10)) });
       const refused = { PRODUCTS_URL: await serving(products(1)) };
       const nonsense = await startUpstream((response) => response.end('nonsense'));
@@ -247,7 +247,7 @@ describe('the command line', function () {
       expect(locked.json<Imports>().imports.map((it) => it.outcome)).to.deep.equal(['published', 'locked']);
     });
 
-    it('ends in order when it is asked to stop: failed, the lock free, nothing staged', async () => {
+    it('ends gracefully on SIGTERM: failed, lock released, nothing staged', async () => {
       const upstream = await startUpstream((response) => response.write('['));
       const command = startProcess(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -261,7 +261,7 @@ describe('the command line', function () {
       expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     });
 
-    it('does not begin the next collection when it is asked to stop between two, and says so', async () => {
+    it('does not start the next collection after SIGTERM, and says so', async () => {
       const upstream = await startUpstream((response, request) => {
         if (request.url === '/companies') response.end(JSON.stringify(companies(1)));
         else response.write('[');
@@ -283,7 +283,7 @@ describe('the command line', function () {
       expect(left, 'no number, no history, no lock').to.deep.equal([]);
     });
 
-    it('ends at once when it is asked to stop a second time, by the signal itself, which shells show as 130', async () => {
+    it('ends at once on a second signal, which shells show as 130', async () => {
       let left: Promise<unknown> = Promise.resolve();
       const upstream = await startUpstream((response) => {
         left = once(response, 'close');
@@ -307,7 +307,7 @@ describe('the command line', function () {
   });
 
   describe('rejects', () => {
-    it('lists what the last import rejected, with the true total', async () => {
+    it('lists the rejects of the last import, with their total', async () => {
       const bad = { ...product(2), published: 'yes' };
       await medref(['import'], { PRODUCTS_URL: await serving([product(1), bad]), MAX_REJECT_PERCENT: '50' });
       const { code, json } = await medref(['rejects', 'products', '--json']);
@@ -325,7 +325,7 @@ describe('the command line', function () {
   });
 
   describe('serve', () => {
-    it('answers until it is asked to stop, and ends with 0', async () => {
+    it('serves until SIGTERM, and exits with 0', async () => {
       await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
       const { key } = (await medref(['keys', 'create', '--client', 'a', '--json'])).json<{ key: string }>();
       const command = beginMedref(['serve', '--json'], {
@@ -369,7 +369,7 @@ describe('the command line', function () {
         expect((await command.ended).code).to.equal(0);
       });
 
-    it('starts while Redis is away, answers 503, is alive, and its process ends when it is asked to', async () => {
+    it('starts without Redis, responds with 503, is live, and ends on SIGTERM', async () => {
       const command = startMedref(['serve', '--json'], { REDIS_URL: 'redis://127.0.0.1:1', API_PORT: '0' });
       const [, address] = await command.line(/"address":"([^"]+)"/);
       expect((await fetch(`${address}/health/live`)).status).to.equal(200);
@@ -390,7 +390,7 @@ describe('the command line', function () {
       ['Redis wants a password', '', ['requirepass', 'secret'], /password/],
     ];
     for (const [what, path, [setting, value], reason] of refused) {
-      it(`serves nothing where ${what}: not ready, and log and answer say why`, async () => {
+      it(`serves nothing if ${what}: not ready, with the reason in log and response`, async () => {
         await medref(['import'], { PRODUCTS_URL: await serving(products(3)) });
         if (setting) await redis.config('SET', setting, value as string);
         const url = server().url.replace('://', '://default@');
@@ -417,7 +417,7 @@ describe('the command line', function () {
       });
     }
 
-    it('ends with 1 and a plain line when its port is taken', async () => {
+    it('exits with 1 and a plain line if its port is taken', async () => {
       const other = createServer().listen(0, '127.0.0.1');
       await once(other, 'listening');
       const { port } = other.address() as { port: number };
@@ -431,7 +431,7 @@ describe('the command line', function () {
   });
 
   describe('schedule', () => {
-    it('imports at start what has no live version, waits for its time, and ends with 0 when asked to stop', async () => {
+    it('imports collections without a live version at start, waits, and exits with 0 on SIGTERM', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
       const settings = { PRODUCTS_URL: upstream.url().href, IMPORT_CRON: '0 3 1 1 *', LOG_LEVEL: 'info' };
       for (const requests of [1, 1]) {
@@ -445,7 +445,7 @@ describe('the command line', function () {
       }
     });
 
-    it('warns in its log of an import that is skipped because it is paused, and does not end for that', async () => {
+    it('logs an import that is skipped because of a pause, and continues', async () => {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
       await redis.set(keys.pause, JSON.stringify({ since: 'then', version: 7 }));
       const command = beginMedref(['schedule'], { PRODUCTS_URL: upstream.url().href, LOG_LEVEL: 'warn' });

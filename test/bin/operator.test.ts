@@ -8,7 +8,7 @@ import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
-describe('what is done by hand', function () {
+describe('the log of manual actions', function () {
   this.timeout(60_000);
   const server = useRedis();
   const startUpstream = upstreamServers();
@@ -30,7 +30,7 @@ describe('what is done by hand', function () {
     return { ...result, log: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
   };
 
-  it('is in the log with who did it: keys made, rotated and revoked, and never the key', async () => {
+  it('names the operator of created, rotated and revoked keys, and never shows a key', async () => {
     const made = await run('keys create --client Pharmacy --json');
     const { id, key } = made.json<{ id: string; key: string }>();
     expect(made.log).to.have.length(1);
@@ -53,7 +53,7 @@ describe('what is done by hand', function () {
     for (const it of [key, newKey]) expect(made.stderr + rotated.stderr + revoked.stderr).not.to.include(it);
   });
 
-  it('is in the log with who did it: imports, rollbacks, and the end of a hold', async () => {
+  it('names the operator of imports, rollbacks and resumes', async () => {
     let count = 3;
     const upstream = await startUpstream((response) => response.end(JSON.stringify(products(count))));
     const settings = { PRODUCTS_URL: upstream.url().href };

@@ -37,12 +37,12 @@ describe('an import', () => {
     return found;
   }
 
-  it('lets other processes go first, with all of its threads', async () => {
+  it('has a low priority, with all of its threads', async () => {
     const low = Math.max(constants.priority.PRIORITY_BELOW_NORMAL, getPriority());
     expect(new Set(await priorities('products', 0))).to.deep.equal(new Set([low]));
   });
 
-  it('keeps a lower priority that it was started with', async () => {
+  it('keeps a lower priority from its start', async () => {
     const lower = Math.min(19, getPriority() + 15);
     expect(new Set(await priorities('companies', 15))).to.deep.equal(new Set([lower]));
   });

@@ -48,7 +48,7 @@ describe('the built command line', function () {
     return stored;
   }
 
-  it('ends with 0, 1, 2, 3 and 4, and prints one JSON document', async () => {
+  it('exits with 0, 1, 2, 3 and 4, and prints one JSON document', async () => {
     const run = async (command: string) => {
       const { code, stdout } = await medrefProcess([...command.split(' '), '--json'], settings);
       if (code !== exitCodes.usage) expect(JSON.parse(stdout)).to.be.an('object');
@@ -67,7 +67,7 @@ describe('the built command line', function () {
     expect(await run('import')).to.equal(exitCodes.failed);
   });
 
-  it('makes a key that serve takes, and lists and revokes it', async () => {
+  it('creates a key that serve accepts, lists and revokes it', async () => {
     await importList(3);
     const made = await medrefProcess(['keys', 'create', '--client', 'a', '--json'], settings);
     const { id, key } = made.json<{ id: string; key: string }>();
@@ -98,7 +98,7 @@ describe('the built command line', function () {
     ['where stdout is closed', '>&-', /^The result would be lost: stdout is closed, or is \/dev\/null\.\n$/],
   ];
   for (const [where, redirection, line] of lost) {
-    it(`leaves no key that could not be written ${where}`, async function () {
+    it(`revokes a key that cannot be printed ${where}`, async function () {
       if (redirection.includes('full') && !existsSync('/dev/full')) this.skip(); // Not every system has it.
       // Whoever reads has gone before anything is written.
       const wait = redirection.startsWith('|') ? 'sleep 0.5; ' : '';
@@ -118,7 +118,7 @@ describe('the built command line', function () {
     });
   }
 
-  it('leaves a key as it was where the one in its place could not be written', async function () {
+  it('keeps the old key if the new one cannot be printed', async function () {
     if (!existsSync('/dev/full')) this.skip(); // Not every system has it.
     const made = await medrefProcess(['keys', 'create', '--client', 'a', '--json'], settings);
     const before = await storedKeys();
@@ -142,7 +142,7 @@ describe('the built command line', function () {
     expect(await storedKeys()).to.deep.equal(before);
   });
 
-  it('schedules until it is asked to stop, also where nobody reads what it writes; where one of two is killed in the middle of its import, the other one imports', async () => {
+  it('schedules until SIGTERM, even if its output is closed; if one of two is killed during an import, the other imports', async () => {
     list = products(3);
     let asked = 0;
     const upstream = await startUpstream((response) => {
@@ -177,7 +177,7 @@ describe('the built command line', function () {
   });
 
   for (const workers of ['1', '2'])
-    it(`logs that serve is at its limit of open files, and keeps some for Redis, with WORKERS=${workers}`, async () => {
+    it(`logs that serve is at its limit of open files, and reserves some for Redis, with WORKERS=${workers}`, async () => {
       await importList(3);
       const made = await medref(['keys', 'create', '--client', 'x', '--json'], settings);
       const { key } = made.json<{ key: string }>();

@@ -6,7 +6,7 @@ import { describeServer } from '../../shared/redis/server-url.ts';
 import { beginMedref, medref, medrefProcess, startMedref } from '../support/medref.ts';
 import { useRedis } from '../support/redis-server.ts';
 
-describe('a Redis that refuses', function () {
+describe('a refusal by Redis', function () {
   this.timeout(60_000);
   const server = useRedis();
   const guarded = useRedis({ users: false });
@@ -90,7 +90,7 @@ describe('a Redis that refuses', function () {
     ],
   ];
   for (const [what, url, commands, line] of refusing) {
-    it(`is told in one sentence of ours by every command that needs it, when it ${what}`, async () => {
+    it(`is one sentence in every command that needs Redis, if it ${what}`, async () => {
       const settings = { COMPANIES_URL: 'file:///none.json', LOG_LEVEL: 'silent' };
       for (const command of commands) {
         const result = await medref(command.split(' '), { ...settings, REDIS_URL: url() });
@@ -106,7 +106,7 @@ describe('a Redis that refuses', function () {
     });
   }
 
-  it('has no library write on stderr, whatever that has to say of it', async () => {
+  it('lets no library write to stderr', async () => {
     const status = (url: string) => medrefProcess(['status'], { REDIS_URL: url });
     const unneeded = await status(as(':unneeded', server().url));
     expect([unneeded.code, unneeded.stderr], 'a password that it does not want').to.deep.equal([0, '']);
@@ -122,17 +122,17 @@ describe('a Redis that refuses', function () {
     }
   });
 
-  it('is named without any part of a password, one with an @ too', () => {
+  it('shows no part of a password, even with an @', () => {
     expect(describeServer('redis://user:p@ss@secret@h:1/2')).to.equal('h:1');
   });
 
-  it('ends the schedule that cannot begin', async () => {
+  it('ends a schedule that cannot start', async () => {
     const settings = { REDIS_URL: as('weak:weak', server().url), COMPANIES_URL: 'file:///none.json' };
     const { code } = await medrefProcess(['schedule'], settings);
     expect(code).to.equal(1);
   });
 
-  it('is told by the API in its log, in our words', async () => {
+  it('is logged by the API in plain words', async () => {
     const api = beginMedref(['serve', '--json'], { REDIS_URL: guarded().url, API_PORT: '0' });
     await api.line(/"address"/);
     const [line = ''] = (await api.stop()).stderr.split('\n');

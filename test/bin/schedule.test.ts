@@ -24,7 +24,7 @@ interface RunningSchedule {
 const never = '0 3 31 12 *';
 const quickWaits: Waits = { firstMs: 40, longestMs: 100, lockedMs: 40 };
 
-describe('the schedule, as a command', () => {
+describe('medref schedule', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
   const running: RunningSchedule[] = [];
@@ -90,7 +90,7 @@ describe('the schedule, as a command', () => {
   const importNow = async (url: string) =>
     expect((await medref(['import'], { REDIS_URL: server().url, PRODUCTS_URL: url })).code).to.equal(0);
 
-  it('reports at start that the pointer is damaged, and which command repairs it', async () => {
+  it('reports at start a damaged pointer, and the command to repair it', async () => {
     const upstream = await startUpstream((response) => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(products(3)));
     });
@@ -112,7 +112,7 @@ describe('the schedule, as a command', () => {
     }
   });
 
-  it('ends an import that came due before it ends itself, when it is asked to stop', async () => {
+  it('finishes a due import after SIGTERM', async () => {
     const upstream = await startUpstream((response, _request, nth) => {
       if (nth === 1) response.end(JSON.stringify(products(3)));
       else response.write('[');
@@ -136,7 +136,7 @@ describe('the schedule, as a command', () => {
     );
   });
 
-  it('tries an import that failed again until upstream works, and says which try comes when', async () => {
+  it('retries a failed import until upstream works, and reports each retry', async () => {
     const upstream = await startUpstream((response, _request, nth) => {
       if (nth <= 2) response.writeHead(404).end('not yet');
       else response.end(JSON.stringify(products(3)));
@@ -157,7 +157,7 @@ describe('the schedule, as a command', () => {
     expect(upstream.requests).to.have.length(3);
   });
 
-  it('tries again where it could not even look whether the lock is free', async () => {
+  it('retries if it cannot read the lock', async () => {
     const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
     await redis.rpush(keys.lock, 'no lock');
     const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href });
@@ -169,7 +169,7 @@ describe('the schedule, as a command', () => {
     expect(await awaitOutcomes(1)).to.deep.equal(['published']);
   });
 
-  it('does not try again what was refused', async () => {
+  it('does not retry a refused import', async () => {
     let list = products(3);
     const upstream = await startUpstream((response) => response.end(JSON.stringify(list)));
     await importNow(upstream.url().href);
@@ -181,7 +181,7 @@ describe('the schedule, as a command', () => {
     expect(upstream.requests).to.have.length(2);
   });
 
-  it('tries one collection again by itself, and imports one at a time', async () => {
+  it('retries each collection separately, and imports one at a time', async () => {
     let underWay = 0;
     let most = 0;
     const upstream = await startUpstream((response, request) => {
@@ -203,7 +203,7 @@ describe('the schedule, as a command', () => {
     expect(most).to.equal(1);
   });
 
-  it('ends at once with 0 when it is asked to stop while a try is waited for', async () => {
+  it('exits at once with 0 on SIGTERM while a retry is pending', async () => {
     const upstream = await startUpstream((response) => response.writeHead(404).end());
     const waits = { ...quickWaits, firstMs: 3_600_000 };
     const schedule = await startSchedule({ PRODUCTS_URL: upstream.url().href }, { waits });
@@ -213,7 +213,7 @@ describe('the schedule, as a command', () => {
     expect(performance.now() - asked).to.be.below(1_000);
   });
 
-  it('imports once where two of them run, and the history tells nothing of the one that waited', async () => {
+  it('imports once if two run, and the waiting one leaves no history', async () => {
     const upstream = await startUpstream((response, _request, nth) => {
       const answer = () => response.end(JSON.stringify(products(2 + nth)));
       if (nth === 1) answer();
@@ -234,7 +234,7 @@ describe('the schedule, as a command', () => {
     expect(await outcomes()).to.deep.equal(['published', 'published']);
   });
 
-  it('imports what is due once an import ends that began before, since that may have read an older list', async () => {
+  it('imports again after an earlier import ends, since that may have read an older list', async () => {
     let finish: () => void = () => undefined;
     const upstream = await startUpstream((response, _request, nth) => {
       const answer = () => response.end(JSON.stringify(products(2 + nth)));
@@ -252,7 +252,7 @@ describe('the schedule, as a command', () => {
     expect(await awaitOutcomes(3)).to.deep.equal(['published', 'published', 'published']);
   });
 
-  it('waits for a Redis that is away, and then imports what came due meanwhile', async () => {
+  it('waits for Redis, and then imports what was due meanwhile', async () => {
     const late = await startTestRedis({ appendOnly: true });
     try {
       const upstream = await startUpstream((response) => response.end(JSON.stringify(products(3))));
@@ -273,7 +273,7 @@ describe('the schedule, as a command', () => {
     }
   });
 
-  it('ends at once with 0 when it is asked to stop while Redis does not answer', async () => {
+  it('exits at once with 0 on SIGTERM while Redis hangs', async () => {
     const still = await startTestRedis();
     try {
       still.pause();
@@ -289,7 +289,7 @@ describe('the schedule, as a command', () => {
     }
   });
 
-  it('ends at once with 0 when it is asked to stop while Redis is away', async () => {
+  it('exits at once with 0 on SIGTERM while Redis is unavailable', async () => {
     const env = { PRODUCTS_URL: 'file:///none.json', REDIS_URL: 'redis://127.0.0.1:1' };
     const schedule = await startSchedule(env);
     while (schedule.log.length === 0) await sleep(20);

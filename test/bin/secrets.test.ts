@@ -30,7 +30,7 @@ describe('secrets', function () {
     for (const text of texts) printed.push(`${where}: ${text}`);
   }
 
-  it('are in nothing that is printed, logged, answered, measured or shown, but for a key as it is made', async () => {
+  it('never appear in output, logs, responses, metrics or pages, except a new key', async () => {
     const redis = await connectForWriting(server().url);
     await redis.call('ACL', 'SETUSER', 'boss', 'on', `>${secrets.redis}`, '~*', '&*', '+@all');
     redis.disconnect();
@@ -117,7 +117,7 @@ describe('secrets', function () {
     expect(upstream.requests[0]?.headers.authorization).to.equal(`Bearer ${secrets.upstream}`);
   });
 
-  it('are looked for in what each command of all tests prints', () => {
+  it('are searched in the output of all commands in all tests', () => {
     const settings = {
       REDIS_URL: 'redis://api:redis-password@h',
       PRODUCTS_URL: 'https://h/list?query=word',

@@ -55,7 +55,7 @@ describe('the set-up script', () => {
   const advice =
     'Install Redis 6.2 or newer, or Valkey, so that redis-server or valkey-server is on the PATH';
 
-  it('accepts a server and a browser that are on the PATH, and installs nothing', () => {
+  it('accepts a server and a browser on the PATH, and installs nothing', () => {
     const { status, stderr, log } = machine({ ...server, 'apt-get': '', brew: '', npm: '' }).setUp();
     expect([status, stderr]).to.deep.equal([0, '']);
     expect(log).to.deep.equal(['redis-server --version', 'chromium --version']);
@@ -64,7 +64,7 @@ describe('the set-up script', () => {
     expect(machine({ ...server, chromium: null, 'google-chrome': '' }).setUp().status).to.equal(0);
   });
 
-  it('accepts no old server and nothing else of that name', () => {
+  it('accepts no old server and no other program of that name', () => {
     for (const [does, code] of [
       ...[redis('6.0.16'), redis('5.9.9'), 'echo v=', 'exit 1'].map((it) => [it, 1] as const),
       ...[redis('6.2.0'), redis('10.0.1')].map((it) => [it, 0] as const),
@@ -72,7 +72,7 @@ describe('the set-up script', () => {
       expect(machine({ 'redis-server': does }).setUp().status, does).to.equal(code);
   });
 
-  it('installs a server with apt-get, as root or through sudo, after it has read the lists', () => {
+  it('installs a server with apt-get, as root or with sudo, after an update', () => {
     for (const how of [{}, { id: isUser, sudo: runsAsRoot }]) {
       const { status, stderr, log } = machine({ ...debian, ...how }).setUp();
       expect(status, stderr).to.equal(0);
@@ -83,7 +83,7 @@ describe('the set-up script', () => {
     expect(machine({ ...debian, 'apt-get': failsToUpdate }).setUp().status).to.equal(0);
   });
 
-  it('starts no service meanwhile, and leaves nothing behind', () => {
+  it('starts no service, and leaves nothing behind', () => {
     const looksAround = `case "$*" in *install*)
         for word in "$@"; do case "$word" in DPkg::Path=*) first=\${word#*=}; first=\${first%%:*};; esac; done
         "$first/deb-systemd-invoke" start redis-server && "$first/invoke-rc.d" redis-server start && echo "guard $first" >> "$MACHINE/log";; esac`;
@@ -94,7 +94,7 @@ describe('the set-up script', () => {
     expect(existsSync(guard)).to.equal(false);
   });
 
-  it('installs Valkey if the system has no Redis that is new enough', () => {
+  it("installs Valkey if the system's Redis is too old", () => {
     const { status, log } = machine({
       ...debian,
       'apt-cache': offers({ 'redis-server': '5:6.0.16-1ubuntu1', 'valkey-server': '8.1.1+dfsg1-1' }),
@@ -104,7 +104,7 @@ describe('the set-up script', () => {
     expect(log.join('\n')).to.include('install valkey-server').and.not.include('install redis-server');
   });
 
-  it('installs with Homebrew if there is no apt-get', () => {
+  it('installs with Homebrew without apt-get', () => {
     const ofRedis = machine({ brew: installs('redis-server', redis('8.0.0')) }).setUp();
     expect([ofRedis.status, ofRedis.log.includes('brew install redis')]).to.deep.equal([0, true]);
     const brew = installs('chromium', 'true');
@@ -113,14 +113,14 @@ describe('the set-up script', () => {
     expect(ofChromium.log).to.include('brew install --cask chromium');
   });
 
-  it('installs Chromium with apt-get for tests, and not for a demo', () => {
+  it('installs Chromium with apt-get for tests, but not for the demo', () => {
     const without = { ...debian, ...server, chromium: null, 'apt-get': installs('chromium', 'true') };
     const { status, stderr } = machine(without).setUp();
     expect([status, stderr]).to.deep.equal([0, 'setup: apt-get update\nsetup: apt-get install chromium\n']);
     expect(machine(without).setUp(['--demo'])).to.include({ status: 0, stderr: '' });
   });
 
-  it('says in one line what to do if it cannot install', () => {
+  it('prints one line of advice if it cannot install', () => {
     const old = { ...debian, 'apt-cache': offers({ 'redis-server': '5:6.0.16-1' }) };
     const failing = { ...debian, 'apt-get': 'echo noise; echo "E: Could not get lock" >&2; exit 100' };
     for (const [commands, reason] of [
@@ -141,7 +141,7 @@ describe('the set-up script', () => {
     );
   });
 
-  it('needs no server for a demo on the server of REDIS_URL; the tests need one all the same', () => {
+  it('needs no server for a demo with REDIS_URL, but for the tests', () => {
     const elsewhere = { REDIS_URL: 'redis://127.0.0.1:6379' };
     expect(machine({}).setUp(['--demo'], elsewhere).status).to.equal(0);
     expect(machine({}).setUp([], elsewhere).status).to.equal(1);
@@ -150,7 +150,7 @@ describe('the set-up script', () => {
     expect(stderr).to.include(', or set REDIS_URL to a server that is running (');
   });
 
-  it('refuses an argument that it does not know, and an old Node', () => {
+  it('rejects an unknown argument and an old Node', () => {
     const it = machine({ ...server, npm: '' });
     const unknown = it.setUp(['--dmeo']);
     expect([unknown.status, unknown.stderr]).to.deep.equal([
@@ -187,7 +187,7 @@ describe('the set-up script', () => {
       });
     }
 
-    it('and stops if npm cannot', () => {
+    it('and stops if npm fails', () => {
       const npm = 'echo "npm error network" >&2; exit 1';
       const { status, stderr } = machine({ ...server, npm }, { wanted, installed: undefined }).setUp();
       expect([status, lastLine(stderr)]).to.deep.equal([

@@ -67,7 +67,7 @@ describe('medref status', function () {
     else await redis.set(keys.checked, checkedAt);
   };
 
-  it('tells what is live, how the last imports ended and who holds a lock', async () => {
+  it('shows live versions, the last imports and the holder of a lock', async () => {
     const version = (await importList())?.version;
     await importList();
     const lock = { holder: 'process 7 on host', since: '2026-01-01T00:00:00.000Z' };
@@ -87,7 +87,7 @@ describe('medref status', function () {
     });
   });
 
-  it('says the same to people, as tables', async () => {
+  it('shows the same as tables', async () => {
     const version = (await importList())?.version;
     await date(hoursAgo(76), hoursAgo(2));
     await redis.set(keys.lock, '{"holder":"process 7 on host","since":"2026-01-01T00:00:00.000Z"}');
@@ -105,7 +105,7 @@ describe('medref status', function () {
     expect(rest).to.deep.equal([]);
   });
 
-  it('has no line of more than 80 columns, whatever the figures and the reasons', async () => {
+  it('has no line over 80 columns, whatever the numbers and reasons', async () => {
     await importList(products(200), '--force');
     await importList([...products(100), { product: { id: 7 } }]);
     await medref(['rollback', 'products']);
@@ -134,7 +134,7 @@ describe('medref status', function () {
     for (const line of stdout.split('\n')) expect(line.length, line).to.be.at.most(80);
   });
 
-  it('says what to run about a refused import', async () => {
+  it('recommends commands after a refused import', async () => {
     await importList(products(10));
     const refused = await importList([...products(5), { product: { id: 7 } }]);
     expect(await adviceOf()).to.deep.equal([
@@ -149,7 +149,7 @@ describe('medref status', function () {
     expect((await adviceOf())?.[0]?.run).to.deep.equal(['medref import products --dry-run']);
   });
 
-  it('says what to run about a failed import, also where others only found the lock held since', async () => {
+  it('recommends commands after a failed import, even if later ones were locked', async () => {
     const failed = await medref(['import', '--json'], { PRODUCTS_URL: 'file:///none/here' });
     const [{ reason } = expect.fail()] = failed.json<{ imports: { reason: string }[] }>().imports;
     const advice = [{ problem: `The last import failed: ${reason}`, run: ['medref import products'] }];
@@ -159,7 +159,7 @@ describe('medref status', function () {
     expect(await adviceOf()).to.deep.equal(advice);
   });
 
-  it('says what to run about a hold', async () => {
+  it('recommends commands for a pause', async () => {
     await importList(products(3));
     await importList(products(4), '--force');
     const { version } = (await medref(['rollback', 'products', '--json'])).json<{ version: number }>();
@@ -172,7 +172,7 @@ describe('medref status', function () {
     expect(await text()).to.include(`rolled-back  ${version}`);
   });
 
-  it('says what to run about damage that readers have marked', async () => {
+  it('recommends commands for damage that readers found', async () => {
     await importList();
     await redis.hset(keys.damaged, { a: 'Block 1 is damaged.', b: 'Block 2 is damaged.' });
     const { collections } = await statusOf();
@@ -186,7 +186,7 @@ describe('medref status', function () {
     expect(collections[1]?.advice, 'drugs come and go with products').to.deep.equal([]);
   });
 
-  it('reports a live version that Redis has lost a part of', async () => {
+  it('reports a live version with lost keys', async () => {
     const { version } = (await importList()) ?? expect.fail();
     const { records } = keys.content(String(version));
     await redis.hdel(records, '2');
@@ -200,7 +200,7 @@ describe('medref status', function () {
     ]);
   });
 
-  it('says what to run about records that a published list had rejected', async () => {
+  it('recommends commands for rejects of a published list', async () => {
     await medref(['import'], { PRODUCTS_URL: url, MAX_REJECT_PERCENT: '50' });
     list = [product(1), product(2), { product: { id: 7 } }];
     await medref(['import', '--force'], { PRODUCTS_URL: url });
@@ -209,20 +209,20 @@ describe('medref status', function () {
     ]);
   });
 
-  it('says what to run where nothing was imported yet although there is an upstream', async () => {
+  it('recommends commands if a configured collection was never imported', async () => {
     expect(await adviceOf()).to.deep.equal([]);
     expect(await adviceOf([], { PRODUCTS_URL: url })).to.deep.equal([
       { problem: 'No live version: PRODUCTS_URL was never imported.', run: ['medref import products'] },
     ]);
   });
 
-  it('says that what is live was published past the checks', async () => {
+  it('shows that the live version was forced', async () => {
     await importList(products(3), '--force');
     expect(await text()).to.match(/^products: Published with --force\. Undo: medref rollback products$/m);
     expect(await text()).to.match(/ published {2}\d{14} {2}3 {5}0 {9}forced$/m);
   });
 
-  it('warns of a live version that is dated ahead by a clock that was wrong', async () => {
+  it('warns of a live version dated in the future', async () => {
     await importList();
     await date('2099-01-01T00:00:00.000Z', hoursAgo(0));
     expect(await unwrapped()).to.match(/^products: Version \d{14} is dated 2099-.* is in the future/m);
@@ -230,7 +230,7 @@ describe('medref status', function () {
     expect(collections.map(({ warnings }) => warnings.length)).to.deep.equal([1, 1, 0]);
   });
 
-  it('warns before all else of links that begin with http:// although the API listens on more than loopback', async () => {
+  it('warns first of links with http:// if the API listens beyond loopback', async () => {
     const open = { API_HOST: '0.0.0.0' };
     expect(await text(open)).to.match(/^warning: BASE_URL is not set, and API_HOST is 0\.0\.0\.0: /);
     expect((await text(open)).split('\n\n')[1]).to.match(/^collection /);
@@ -246,7 +246,7 @@ describe('medref status', function () {
       return [code, ...json<Status>().collections.map(({ stale }) => stale)];
     };
 
-    it('ends with 1 where upstream was not found as it is live for longer', async () => {
+    it('exits with 1 if the last upstream check is older', async () => {
       await importList();
       await date(hoursAgo(100), hoursAgo(2));
       expect(await ended('3h')).to.deep.equal([0, false, false, null]);
@@ -262,7 +262,7 @@ describe('medref status', function () {
       expect((await medref(['status', '--max-age', '1h'])).code, 'for people').to.equal(1);
     });
 
-    it('counts an import that found nothing new, but none that was refused or failed', async () => {
+    it('counts an unchanged import, but no refused or failed one', async () => {
       await importList(products(10));
       await date(hoursAgo(5), hoursAgo(5));
       await importList(products(5));
@@ -272,7 +272,7 @@ describe('medref status', function () {
       expect((await ended('1h'))[0]).to.equal(0);
     });
 
-    it('counts a check that is dated in the future as unknown, and from the publication instead', async () => {
+    it('treats a check in the future as unknown, and counts from the publication', async () => {
       await importList();
       const future = new Date(Date.now() + 9 * 86_400_000).toISOString();
       await date(hoursAgo(5), future);
@@ -291,13 +291,13 @@ describe('medref status', function () {
       expect((await statusOf()).collections[0]?.stale, 'without --max-age').to.equal(null);
     });
 
-    it('accepts a clock that is ten minutes ahead', async () => {
+    it('tolerates a clock that is ten minutes ahead', async () => {
       await importList();
       await date(hoursAgo(100), new Date(Date.now() + 590_000).toISOString());
       expect(await ended('1h')).to.deep.equal([0, false, false, null]);
     });
 
-    it('counts from a rollback, after which upstream is not as it is live', async () => {
+    it('counts from a rollback, after which upstream differs', async () => {
       await importList(products(10));
       await importList(products(11));
       await medref(['rollback', 'products']);
@@ -306,13 +306,13 @@ describe('medref status', function () {
       expect((await ended('1h'))[0]).to.equal(1);
     });
 
-    it('ends with 1 where nothing is live although there is an upstream, and with 0 where there is none', async () => {
+    it('exits with 1 without a live version but with an upstream, and with 0 without an upstream', async () => {
       expect(await ended('1h')).to.deep.equal([0, null, null, null]);
       expect(await ended('1h', { PRODUCTS_URL: url })).to.deep.equal([1, true, true, null]);
     });
 
     for (const wrong of ['5', '1w', '0h', '-1h', '1.5h', 'h', '']) {
-      it(`takes no ${JSON.stringify(wrong)}`, async () => {
+      it(`rejects ${JSON.stringify(wrong)}`, async () => {
         const { code, stdout, stderr } = await medref(['status', '--max-age', wrong]);
         expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
         expect(stderr).to.include('It accepts a number and one of s, m, h and d, such as 36h.');

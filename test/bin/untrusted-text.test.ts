@@ -10,7 +10,7 @@ import { upstreamServers } from '../support/upstream-server.ts';
 const marks = '\x1b[31m\x9b2J\x07\x1b]0;title\x9c\x7f\r\nproducts: published\u202edesrever\u200b\u{e0041}';
 const steering = /[^\n\P{Cc}]|\p{Cf}/u;
 
-describe('what upstream sent, from the command line', function () {
+describe('text from upstream on the command line', function () {
   this.timeout(60_000);
   const server = useRedis();
   const startUpstream = upstreamServers();
@@ -54,7 +54,7 @@ describe('what upstream sent, from the command line', function () {
     }
   });
 
-  it('steers no terminal, neither by results nor by logs', () => {
+  it('controls no terminal, in results or logs', () => {
     for (const { what, stdout, stderr } of printed) {
       expect(stdout, `${what} prints nothing`).not.to.equal('');
       expect(stdout, what).not.to.match(steering);
@@ -62,7 +62,7 @@ describe('what upstream sent, from the command line', function () {
     }
   });
 
-  it('is printed as escapes, so that it can be told what it was', () => {
+  it('is printed with escapes, so that it stays readable', () => {
     const of = (command: string) =>
       printed
         .filter(({ what }) => what.startsWith(command))
@@ -74,7 +74,7 @@ describe('what upstream sent, from the command line', function () {
     expect(of('status, ')).to.include('\\u{009b}2J');
   });
 
-  it('is the same text in JSON, once that is read', () => {
+  it('is unchanged in parsed JSON', () => {
     const { stdout } = printed.at(-1) as { stdout: string };
     const { changed } = JSON.parse(stdout) as { changed: { after: object }[] };
     expect(changed.map(({ after }) => after)).to.deep.equal([product(1, { drug: name, drugform: name })]);

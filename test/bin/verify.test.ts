@@ -39,7 +39,7 @@ describe('medref verify', () => {
   const verify = (...args: string[]) => medref(['verify', ...args], { REDIS_URL: server().url });
   const harm = () => redis.hset(keys.content(versions[0] as number).records, '2', 'x');
 
-  it('ends with 0 where all is whole, and says how much that is', async () => {
+  it('exits with 0 if everything is intact, and shows how much it read', async () => {
     const before = await readKeySpace(redis);
     const { code, stdout } = await verify();
     expect({ code, stdout }).to.deep.equal({
@@ -53,7 +53,7 @@ describe('medref verify', () => {
     expect(await readKeySpace(redis)).to.deep.equal(before);
   });
 
-  it('ends with 1 where something is damaged, and says what', async () => {
+  it('exits with 1 if something is damaged, and says what', async () => {
     await harm();
     const before = await readKeySpace(redis);
     const { code, stdout } = await verify();
@@ -83,7 +83,7 @@ describe('medref verify', () => {
     expect(await readKeySpace(redis), 'nothing else is changed').to.deep.equal(before);
   });
 
-  it('repairs where it is asked to, says what it did, and ends with 0 where nothing stays damaged', async () => {
+  it('repairs on request, reports it, and exits with 0 if no damage remains', async () => {
     await harm();
     const { code, stdout } = await verify('--repair');
     expect(code).to.equal(0);
@@ -94,7 +94,7 @@ describe('medref verify', () => {
     expect(await redis.exists(keys.lock)).to.equal(0);
   });
 
-  it('ends with 1 where something stays damaged, and says what to do', async () => {
+  it('exits with 1 if damage remains, and says what to do', async () => {
     const { records, blocks } = keys.content(versions[1] as number);
     await redis.hset(records, '2', 'x');
     await redis.hset(blocks, '0', 'x');
@@ -107,7 +107,7 @@ describe('medref verify', () => {
     expect(first?.damaged.map(({ repaired }) => repaired)).to.deep.equal([false]);
   });
 
-  it('ends with 4 where it is to repair and another one has the lock, with 2 for drugs and names that are none', async () => {
+  it('exits with 4 if a repair finds the lock taken, and with 2 for drugs and unknown names', async () => {
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     const locked = await verify('--repair');
     expect([locked.code, locked.stderr]).to.deep.equal([
@@ -118,7 +118,7 @@ describe('medref verify', () => {
     for (const name of ['drugs', 'things']) expect((await verify(name)).code).to.equal(2);
   });
 
-  it('goes on where another one has the lock of a collection, and tells both', async () => {
+  it('continues if one collection is locked, and reports both', async () => {
     await harm();
     await redis.set(companyKeys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     const { code, stdout, stderr } = await verify('--repair');
@@ -132,7 +132,7 @@ describe('medref verify', () => {
     expect((await verify('--repair')).code, 'what stays damaged goes before').to.equal(1);
   });
 
-  it('has nothing to say of what was never imported', async () => {
+  it('reports nothing for collections that were never imported', async () => {
     await redis.flushall();
     const { code, stdout } = await verify('--repair');
     expect([code, stdout]).to.deep.equal([

@@ -25,7 +25,7 @@ interface Versions {
 /** The number of the nth version: none waits for the clock. */
 const nth = (n: number) => aheadOfClock + n;
 
-describe('the life of a version, from the command line', function () {
+describe('versions on the command line', function () {
   this.timeout(60_000);
   const server = useRedis();
   const startUpstream = upstreamServers();
@@ -55,7 +55,7 @@ describe('the life of a version, from the command line', function () {
     (await listVersions()).map(({ version, contentOf, live }) => [version, contentOf, live]);
   const everything = () => readKeySpace(redis);
 
-  it('lists the kept versions, latest first, each with the content it holds', async () => {
+  it('lists kept versions, newest first, with their contents', async () => {
     expect(await listVersions()).to.deep.equal([]);
     await importList(products(3));
     await importList(products(4));
@@ -74,7 +74,7 @@ describe('the life of a version, from the command line', function () {
     expect(lines[2]?.split(/ +/).slice(0, 2)).to.deep.equal([String(nth(1)), String(nth(1))]);
   });
 
-  it('rolls back to what was live before, under a new number, and keeps the rejects of the last import', async () => {
+  it('rolls back to the previous content under a new number, and keeps the last rejects', async () => {
     await importList(products(10));
     await importList([...products(9), product(20), {}], '--force');
     const rolledBack = await medref('rollback', 'products', '--json');
@@ -93,7 +93,7 @@ describe('the life of a version, from the command line', function () {
     expect((await medref('status')).stdout).to.include(`rolled-back  ${nth(3)}`);
   });
 
-  it('prints what was live, what is live now, what changed, and how the pause ends', async () => {
+  it('prints the old and the new version, the changes, and how to resume', async () => {
     await importList(products(1_000));
     await importList([...products(999), product(2_000), product(2_001)]);
     const before = await everything();
@@ -117,7 +117,7 @@ describe('the life of a version, from the command line', function () {
     ]);
   });
 
-  it('does nothing when the command is repeated: while paused, it asks for --to and names the kept versions', async () => {
+  it('changes nothing when repeated: while paused, it requires --to and lists the kept versions', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
     await medref('rollback', 'products');
     const before = await everything();
@@ -137,7 +137,7 @@ describe('the life of a version, from the command line', function () {
     expect((await contents())[0]).to.deep.equal([nth(5), nth(1), true]);
   });
 
-  it('rolls back once more to what was live before that content: a rollback lets no other content go', async () => {
+  it('rolls back once more: a rollback deletes no other content', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
     settings = { ...settings, KEEP_VERSIONS: '2' }; // Lowered, which takes effect with the next import.
     await medref('rollback', 'products');
@@ -156,7 +156,7 @@ describe('the life of a version, from the command line', function () {
       for (const key of contentKeys(keys, content)) expect(await redis.pttl(key), key).to.equal(-1);
   });
 
-  it('lets go of the content that was not live for the longest time, after rollbacks too', async () => {
+  it('deletes the content that was live longest ago, also after rollbacks', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
     await medref('rollback', 'products', '--to', String(nth(1)));
     await importList(products(13));
@@ -170,7 +170,7 @@ describe('the life of a version, from the command line', function () {
     expect((await contents())[0], 'what was live before').to.deep.equal([nth(6), nth(1), true]);
   });
 
-  it('does nothing when the content that is asked for is live already', async () => {
+  it('does nothing if the requested content is live', async () => {
     await importList(products(3));
     await importList(products(4));
     const before = await everything();
@@ -206,7 +206,7 @@ describe('the life of a version, from the command line', function () {
     });
   }
 
-  it('ends a rollback with 4 while an import holds the lock', async () => {
+  it('exits a rollback with 4 while an import holds the lock', async () => {
     await importList(products(3));
     await importList(products(4));
     await redis.set(keys.lock, '{"holder":"another","since":"now"}');
@@ -215,7 +215,7 @@ describe('the life of a version, from the command line', function () {
     expect(result.stderr).to.match(/another has held the lock of products since now/);
   });
 
-  it('refuses the content that was rolled back from until it is forced, and then takes it as any other', async () => {
+  it('refuses the rolled-back content until it is forced, then accepts it', async () => {
     await importList(products(10));
     await importList(products(11));
     await medref('rollback', 'products');
@@ -228,7 +228,7 @@ describe('the life of a version, from the command line', function () {
     expect((await importList(products(11))).outcome).to.equal('published');
   });
 
-  it('remembers what was rolled back from when the version itself is long gone', async () => {
+  it('remembers the rolled-back content after its version has expired', async () => {
     await importList(products(10));
     await importList(products(11));
     await medref('rollback', 'products');
@@ -238,7 +238,7 @@ describe('the life of a version, from the command line', function () {
     );
   });
 
-  it('holds the schedule after a rollback, until resume or until an import by hand publishes', async () => {
+  it('pauses the schedule after a rollback, until resume or a manual publication', async () => {
     const statusPause = async () =>
       (await medref('status', '--json')).json<{ collections: { pause: { version: number } | null }[] }>()
         .collections[0]?.pause;
@@ -264,7 +264,7 @@ describe('the life of a version, from the command line', function () {
   });
 
   describe('diff', () => {
-    it('tells record by record what differs, from the version before the live one to the live one', async () => {
+    it('shows each record that differs, by default between the previous and the live version', async () => {
       await importList(products(4));
       const [, ...rest] = products(4);
       await importList(
@@ -291,7 +291,7 @@ describe('the life of a version, from the command line', function () {
         .and.to.match(/^1 added, 1 changed, 1 removed$/m);
     });
 
-    it('names nested members, and finds nothing between versions of one content', async () => {
+    it('names nested fields, and finds nothing between versions of one content', async () => {
       await importList(products(4));
       await importList([product(1, { drug: { id: 1, name: 'OTHER' } }), ...products(4).slice(1)]);
       expect((await medref('diff', 'products', '--json')).stdout).to.include('"fields":["drug.name"]');
@@ -309,7 +309,7 @@ describe('the life of a version, from the command line', function () {
       expect(same.json()).to.deep.equal({ from: nth(1), to: nth(3), ...nothing });
     });
 
-    it('says what is kept when it is asked for what is not', async () => {
+    it('lists the kept versions if asked for another one', async () => {
       const nothing = await medref('diff', 'products');
       expect([nothing.code, nothing.stdout]).to.deep.equal([1, '']);
       await importList(products(4));
@@ -324,7 +324,7 @@ describe('the life of a version, from the command line', function () {
   });
 
   describe('import --dry-run', () => {
-    it('gives the verdict and the counts, exits as the import would, and leaves nothing behind', async () => {
+    it('shows verdict and counts, exits as the import would, and stores nothing', async () => {
       await importList(products(10));
       const before = await everything();
       const passes = await importList([...products(9), product(20)], '--dry-run');
@@ -338,7 +338,7 @@ describe('the life of a version, from the command line', function () {
       expect(await everything()).to.deep.equal(before);
     });
 
-    it('leaves nothing behind where there was nothing, nor when upstream fails', async () => {
+    it('stores nothing without data, or if upstream fails', async () => {
       await redis.del(keys.next);
       expect((await importList(products(3), '--dry-run')).code).to.equal(0);
       const failed = await run(['import', '--dry-run', '--json'], {

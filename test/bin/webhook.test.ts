@@ -45,14 +45,14 @@ describe('commands with a webhook', function () {
   const importsOf = async (command: string) =>
     (await medref(`${command} --json`)).json<{ imports: ImportReport[] }>().imports;
 
-  it('tell it of a publication, with the report that is printed, signed', async () => {
+  it('send a publication with its report, signed', async () => {
     const [report] = await importsOf('import');
     const [{ body, headers, notice } = expect.fail()] = receiver.received;
     expect(notice).to.deep.include({ event: 'published', version: report?.version, report });
     expect(headers['medref-signature']).to.equal(expectedSignature(body, secret));
   });
 
-  it('tell it of a refusal, and of a failure', async () => {
+  it('send a refusal, and a failure', async () => {
     await medref('import');
     list = [];
     const [refused] = await importsOf('import');
@@ -63,14 +63,14 @@ describe('commands with a webhook', function () {
     expect(receiver.received.slice(1).map(({ notice }) => notice.report)).to.deep.equal([refused, failed]);
   });
 
-  it('tell it of imports that failed because Redis is away', async () => {
+  it('send failures because Redis is unavailable', async () => {
     expect((await medref('import', { REDIS_URL: 'redis://127.0.0.1:1' })).code).to.equal(1);
     expect(events()).to.deep.equal(['failed']);
     await medref('import --dry-run', { REDIS_URL: 'redis://127.0.0.1:1' });
     expect(events()).to.deep.equal(['failed']);
   });
 
-  it('tell it of a publication by a rollback', async () => {
+  it('send the publication of a rollback', async () => {
     await medref('import');
     list = products(4);
     await medref('import --force');
@@ -81,7 +81,7 @@ describe('commands with a webhook', function () {
     expect(last?.report).to.deep.include({ outcome: 'rolled-back', removed: 1 });
   });
 
-  it('tell it nothing of what is unchanged, of a dry run however it ends, and of a lock', async () => {
+  it('send nothing for unchanged imports, dry runs and locks', async () => {
     await medref('import');
     await medref('import');
     await medref('import --dry-run');
@@ -91,7 +91,7 @@ describe('commands with a webhook', function () {
     expect(events()).to.deep.equal(['published']);
   });
 
-  it('wait a few seconds at their end for one that is slow, or is not there, with all imported and printed', async () => {
+  it('wait a few seconds at the end for a slow or missing webhook, after all output', async () => {
     const slow = await startReceiver(() => undefined); // It never answers.
     const upstream = await startUpstream(sending(companies(2)));
     const start = performance.now();
@@ -116,7 +116,7 @@ describe('commands with a webhook', function () {
     expect(last.notice).to.include.keys('id', 'event', 'collection', 'version');
   });
 
-  it('tell it of a scheduled import that could not even begin', async () => {
+  it('send a scheduled import that could not start', async () => {
     await redis.lpush(keys.lock, 'what is no lock');
     const scheduling = beginMedref(['schedule', '--json'], settings);
     while (receiver.received.length === 0) await sleep(20);
@@ -126,7 +126,7 @@ describe('commands with a webhook', function () {
     expect((await scheduling.stop()).code).to.equal(0);
   });
 
-  it('tell it from the schedule too, where it is tried again while the schedule goes on', async () => {
+  it('send notices of the schedule, with retries in the background', async () => {
     const flaky = await startReceiver((response, request, nth) =>
       nth === 1 ? refusing(500)(response, request, nth) : void response.end(),
     );
@@ -138,7 +138,7 @@ describe('commands with a webhook', function () {
     expect((await scheduling.stop()).code).to.equal(0);
   });
 
-  it('end, as the schedule does, only when it has taken what it did not take at first', async () => {
+  it('end only after the retries succeeded, as the schedule does', async () => {
     const flaky = await startReceiver((response, request, nth) =>
       nth === 1 ? refusing(500)(response, request, nth) : void response.end(),
     );

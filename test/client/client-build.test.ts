@@ -50,7 +50,7 @@ const examples: DocExample[] = readdirSync(join(root, 'client'))
     });
   });
 
-describe('the client library as it is built', function () {
+describe('the built client library', function () {
   this.timeout(60_000);
   const redis = useRedis();
   before(async () => {
@@ -64,17 +64,17 @@ describe('the client library as it is built', function () {
   const api = useApi(redis);
   const startServer = upstreamServers();
 
-  it('has the records that are served, as types', () => {
+  it('has the served records as types', () => {
     expect(recordsAreThoseThatAreServed).to.deep.equal([true, true, true]);
   });
 
-  it('is one file of less than 6 kB with gzip, which imports nothing', () => {
+  it('is one file of less than 6 kB with gzip, without imports', () => {
     const code = readFileSync(built);
     expect(gzipSync(code, { level: 9 }).length).to.be.below(6_000);
     expect(code.toString()).not.to.match(/\bimport\b|\brequire\b/);
   });
 
-  it('does what the examples of its doc comments say, which are right by its types', async () => {
+  it('runs the examples of its doc comments, which type-check', async () => {
     expect(examples.length).to.be.at.least(10);
     const folder = mkdtempSync(join(tmpdir(), 'medref-test-client-'));
     try {
@@ -122,7 +122,7 @@ describe('the client library as it is built', function () {
   describe('in a browser', () => {
     const browser = useBrowser();
 
-    it('reads, proves and follows, with a SHA-256 of its own', async () => {
+    it('reads, verifies and follows, with its own SHA-256', async () => {
       const relay = relaying(() => api().port);
       // A page of the same origin: whether another origin may ask is for the service to say.
       const { origin } = await startServer((response, request, nth) => {

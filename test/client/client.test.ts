@@ -84,20 +84,20 @@ describe('the client library', function () {
   }
 
   describe('reads', () => {
-    it('a record by its id, of the live version or of another one', async () => {
+    it('a record by its id, live or pinned', async () => {
       expect(await client.products.get(2)).to.deep.equal(second[0]);
       expect(await client.products.get(2, { version: versions[0] })).to.deep.equal(first[1]);
       expect(await client.companies.get(3)).to.deep.equal(companies(3)[2]);
       expect(await client.drugs.get(7)).to.deep.equal({ drug: first[6]?.drug });
     });
 
-    it('null where no record has an id, and nothing else as null', async () => {
+    it('null for an unknown id, and only for that', async () => {
       expect(await client.products.get(1)).to.equal(null);
       const elsewhere = clientOf(`${api.origin}/wrong`).products.get(2);
       expect((await errorOf(elsewhere)).status).to.equal(404);
     });
 
-    it('pages, with their links and what is in them', async () => {
+    it('pages with links and records', async () => {
       const page = await client.products.page({ page: 2, perPage: 100, version: versions[0] });
       expect(page.data).to.deep.equal(first.slice(100, 200));
       expect(page.meta).to.deep.equal({ totalCount: count, pageCount: 3, currentPage: 2, perPage: 100 });
@@ -108,12 +108,12 @@ describe('the client library', function () {
       expect((await client.products.page()).data).to.deep.equal(second.slice(0, 200));
     });
 
-    it('records by their ids, in the order in which they are asked for', async () => {
+    it('records by their ids, in the given order', async () => {
       const { data } = await client.products.page({ ids: [9, 7, 9_000] });
       expect(data.map((it) => it.product.id)).to.deep.equal([9, 7, 9_000]);
     });
 
-    it('all that a search finds, over several pages', async () => {
+    it('all results of a search, over several pages', async () => {
       const search = client.products.search({ name: 'drug' });
       expect(search.version).to.equal(undefined);
       const found = await listed(search);
@@ -128,7 +128,7 @@ describe('the client library', function () {
       expect(await listed(client.companies.search({ name: 'FIRM 2' }))).to.deep.equal([companies(3)[1]]);
     });
 
-    it('a search of one version, whatever is published between its pages', async () => {
+    it('a search in one version, whatever is published between its pages', async () => {
       const pinned = await spoilt(() => false);
       await listed(pinned.products.search({ name: 'drug' }));
       expect(pinned.requests.map(({ url }) => url)).to.deep.equal([
@@ -137,7 +137,7 @@ describe('the client library', function () {
       ]);
     });
 
-    it('the whole list in its order, with its version and digest', async () => {
+    it('the whole list in order, with version and digest', async () => {
       const all = client.products.all();
       expect(await listed(all)).to.deep.equal(second);
       expect(all.version).to.equal(versions[1]);
@@ -146,7 +146,7 @@ describe('the client library', function () {
       expect(await listed(client.drugs.all())).to.deep.equal(second.map(({ drug }) => ({ drug })));
     });
 
-    it('the versions that are kept, with their digests', async () => {
+    it('the kept versions with their digests', async () => {
       const kept = await client.products.versions();
       expect(kept.map(({ version, live, digest }) => ({ version, live, digest }))).to.deep.equal([
         { version: versions[1], live: true, digest: digestOf(second) },
@@ -154,7 +154,7 @@ describe('the client library', function () {
       ]);
     });
 
-    it('the versions that are kept, however many pages these are', async () => {
+    it('the kept versions over several pages', async () => {
       const connection = await connectForWriting(redis().url);
       const { versionDocuments } = collectionKeys('medref', productCollection);
       const document = (await connection.hget(versionDocuments, String(versions[0]))) as string;
@@ -170,7 +170,7 @@ describe('the client library', function () {
       }
     });
 
-    it('what changed, by which the digest of a copy becomes that of the version at the end', async () => {
+    it('changes, which turn the digest of a copy into that of the new version', async () => {
       const changes = client.products.changes({ since: versions[0] });
       const list: Change<Product>[] = await listed(changes);
       expect(list.map(({ change }) => change).filter((it) => it !== 'changed')).to.deep.equal([
@@ -189,7 +189,7 @@ describe('the client library', function () {
       expect(digest.value).to.equal(changes.digest?.set).and.to.equal(digestOf(second).set);
     });
 
-    it('gzip, and says so', async () => {
+    it('gzip, and requests it', async () => {
       const relayed = await spoilt(() => false);
       await listed(relayed.products.all());
       await relayed.products.get(2);
@@ -200,8 +200,8 @@ describe('the client library', function () {
     });
   });
 
-  describe('keeps what it was given', () => {
-    it('and has it confirmed by its ETag the next time', async () => {
+  describe('caches responses', () => {
+    it('and revalidates them by ETag', async () => {
       const statuses: (string | undefined)[] = [];
       const relayed = await spoilt((_response, _answer, { headers }) => {
         statuses.push(headers['if-none-match']);
@@ -221,7 +221,7 @@ describe('the client library', function () {
       }
     });
 
-    it('of the last fifty things that it was asked for, and no more', async () => {
+    it('for the last fifty requests only', async () => {
       const relayed = await spoilt(() => false);
       const tagged = async (id: number) => {
         await relayed.products.get(id);
@@ -234,9 +234,9 @@ describe('the client library', function () {
     });
   });
 
-  describe('asks again', () => {
+  describe('retries', () => {
     for (const status of [429, 502, 503, 504]) {
-      it(`after ${status}, when Retry-After says so`, async () => {
+      it(`after ${status} with Retry-After`, async () => {
         const startedAt = Date.now();
         const relayed = await spoilt((response) => {
           if (relayed.requests.length > 2) return false;
@@ -250,7 +250,7 @@ describe('the client library', function () {
       });
     }
 
-    it('five times in all, and then says what the service said', async () => {
+    it("five times in total, then throws the service's error", async () => {
       const relayed = await spoilt((response) => {
         const data = { name: 'Service Unavailable', message: 'Redis is away.', code: 0, status: 503 };
         response.writeHead(503).end(JSON.stringify({ success: false, data }));
@@ -262,7 +262,7 @@ describe('the client library', function () {
       expect(relayed.requests).to.have.length(5);
     });
 
-    it('not where it would have to wait for more than a minute', async () => {
+    it('unless Retry-After exceeds a minute', async () => {
       const relayed = await spoilt((response) => {
         response.writeHead(429, { 'retry-after': '61' }).end();
         return true;
@@ -271,13 +271,13 @@ describe('the client library', function () {
       expect(relayed.requests).to.have.length(1);
     });
 
-    it('where nobody listens, and says so in the end', async () => {
+    it('after a refused connection, then throws', async () => {
       const error = await errorOf(clientOf(`http://127.0.0.1:${await closedPort()}`).products.get(2));
       expect(error).to.include({ status: 0, name: 'ConnectionError' });
       expect(error.message).to.match(/ECONNREFUSED/);
     });
 
-    it('where nothing comes for long, before the answer and within it', async () => {
+    it('after silence, before and during the response', async () => {
       const silent = await startServer((response, _request, nth) => {
         if (nth > 1) response.writeHead(200, { 'medref-version': '1' }).write('{');
       });
@@ -288,7 +288,7 @@ describe('the client library', function () {
       expect(silent.requests).to.have.length(2);
     });
 
-    it('not while the service waits for a publication, as it was asked to', async () => {
+    it('after no silence that it requested by wait', async () => {
       const patient = await startServer((response) => {
         const body = { data: [], _links: {}, _meta: { totalCount: 0 }, success: true };
         setTimeout(() => response.writeHead(200, { 'medref-version': '1' }).end(JSON.stringify(body)), 150);
@@ -298,7 +298,7 @@ describe('the client library', function () {
       expect(await listed(collection.changes({ since: 1, wait: 10 }))).to.deep.equal([]);
     });
 
-    it('for JSON that was cut', async () => {
+    it('after truncated JSON', async () => {
       const relayed = await spoilt((response, { headers, body }) => {
         if (relayed.requests.length > 2) return false;
         const { 'content-length': _, ...others } = headers;
@@ -310,14 +310,14 @@ describe('the client library', function () {
     });
   });
 
-  describe('waits before it asks again', () => {
-    it('longer from try to try, and never for more than half a minute', () => {
+  describe('waits before a retry', () => {
+    it('longer each time, up to half a minute', () => {
       expect(growing(3)).to.be.within(0.5, 1);
       expect(growing(5)).to.be.within(2, 4);
       expect(growing(1_000)).to.be.within(15, 30);
     });
 
-    it('for months, where it is told to: longer than timers know', async () => {
+    it('for months if told so, which is longer than timers allow', async () => {
       const ending = new AbortController();
       const options = { baseUrl: 'https://medref.example', key: 'key', signal: ending.signal };
       const pause = new Connection(options, usualTiming).pause(2 ** 31, {});
@@ -328,9 +328,9 @@ describe('the client library', function () {
     });
   });
 
-  describe('reads the whole list on', () => {
+  describe('resumes the whole list', () => {
     for (const encoding of ['gzip', 'identity'] as const) {
-      it(`where it is cut at any place, with ${encoding}, and gives no record twice`, async () => {
+      it(`after a cut at any place, with ${encoding}, without repeated records`, async () => {
         const asked: typeof fetch = (url, init) =>
           fetch(url, { ...init, headers: { ...(init?.headers as object), 'accept-encoding': encoding } });
         const text = second.map((it) => `${JSON.stringify(it)}\n`).join('');
@@ -355,7 +355,7 @@ describe('the client library', function () {
       });
     }
 
-    it('where it ends in order within a line, as a proxy may make of a cut', async () => {
+    it('after a regular end inside a line, as a proxy may turn a cut into', async () => {
       const relayed = await spoilt((response, { headers }) => {
         if (relayed.requests.length > 1) return false;
         const text = second.map((it) => `${JSON.stringify(it)}\n`).join('');
@@ -365,7 +365,7 @@ describe('the client library', function () {
       expect(await listed(relayed.products.all())).to.deep.equal(second);
     });
 
-    it('however often it is cut, as long as each time more of it comes', async () => {
+    it('after any number of cuts, as long as each attempt makes progress', async () => {
       const { origin, requests } = await startServer(
         relaying(
           () => api.port,
@@ -382,7 +382,7 @@ describe('the client library', function () {
       expect(requests).to.have.length(6);
     });
 
-    it('from the version with which it began', async () => {
+    it('in its first version', async () => {
       const relayed = await spoilt((response, { headers, body }) => {
         if (relayed.requests.length > 1) return false;
         response.writeHead(200, headers);
@@ -396,7 +396,7 @@ describe('the client library', function () {
       ]);
     });
 
-    it('but says 410 where that version was let go meanwhile', async () => {
+    it('or throws 410 if that version has expired', async () => {
       const relayed = await spoilt((response, { headers, body }, { url }) => {
         if (url === '/products') {
           response.writeHead(200, headers);
@@ -411,7 +411,7 @@ describe('the client library', function () {
     });
   });
 
-  describe('gives no last record', () => {
+  describe('withholds the last record', () => {
     const ndjson = (headers: Record<string, unknown>) => headers['content-type'] === 'application/x-ndjson';
     const linesOf = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
     for (const [what, others] of [
@@ -420,7 +420,7 @@ describe('the client library', function () {
       ['it has another order', [second[1], second[0], ...second.slice(2)]],
       ['it has a record too many', [...second, product(77_000)]],
     ] as const) {
-      it(`of a list that is not as its digest says: ${what}`, async () => {
+      it(`of a list that does not match its digest: ${what}`, async () => {
         const relayed = await spoilt((response, { headers }) => {
           if (!ndjson(headers)) return false;
           response.writeHead(200, headers).end(gzipSync(linesOf(others)));
@@ -449,7 +449,7 @@ describe('the client library', function () {
     });
   });
 
-  describe('throws a TypeError, and asks for nothing,', () => {
+  describe('throws a TypeError without a request', () => {
     // As JavaScript, where nothing checks types.
     const loose = (made: MedrefClient) => made.products as unknown as Loose;
     const searches: [what: string, search: object | undefined, message: RegExp][] = [
@@ -494,7 +494,7 @@ describe('the client library', function () {
         expect(relayed.requests).to.deep.equal([]);
       });
 
-    it('for no address and for no key, and says which', () => {
+    it('for a missing address or key, by name', () => {
       const made = createClient as unknown as (options?: object) => unknown;
       const [baseUrl, key] = ['https://medref.example', 'key'];
       for (const options of [undefined, {}, { key }, { baseUrl: undefined, key }, { baseUrl: '', key }])
@@ -508,14 +508,14 @@ describe('the client library', function () {
         expect(() => made(options)).to.throw(TypeError, /^key is missing:/);
     });
 
-    it('but not for a page number or a version that is undefined', async () => {
+    it('but not for a page number or version that is undefined', async () => {
       const options = { page: undefined, perPage: undefined, version: undefined, signal: undefined };
       expect((await client.products.page(options)).data).to.have.length(200);
     });
   });
 
   describe('gives up at once', () => {
-    it('where its key is refused', async () => {
+    it('on a refused key', async () => {
       const { origin, requests } = await startServer(relaying(() => api.port));
       const { products } = createClient({ baseUrl: origin, key: 'wrong' }, quickTiming);
       for (const refused of [products.get(2), listed(products.all()), listed(products.mirror())]) {
@@ -526,7 +526,7 @@ describe('the client library', function () {
       expect(requests).to.have.length(3);
     });
 
-    it('where a request cannot be right', async () => {
+    it('on an invalid request', async () => {
       const relayed = await spoilt(() => false);
       const error = await errorOf(relayed.products.page({ name: '' }));
       expect(error.status).to.equal(400);
@@ -544,7 +544,7 @@ describe('the client library', function () {
       ['an error of something else, with data', 404, {}, '{"data":{"name":"a","message":"b"}}'],
       ['a page of HTML as an error', 500, {}, '<html>'],
     ] as const) {
-      it(`where ${what} shows that this is not medref, and names it`, async () => {
+      it(`if ${what} shows that this is not medref`, async () => {
         const server = await startServer((response) => void response.writeHead(status, headers).end(body));
         const error = await errorOf(clientOf(server.origin).products.get(2));
         expect(error).to.include({ name: 'NotMedref', status });
@@ -553,7 +553,7 @@ describe('the client library', function () {
       });
     }
 
-    it('where a whole list comes without its digest, or with a line that has no end', async () => {
+    it('on a list without a digest, or with an endless line', async () => {
       const fields = { 'medref-version': '1' };
       const bare = await startServer((response) => void response.writeHead(200, fields).end('{}\n'));
       expect(await errorOf(listed(clientOf(bare.origin).products.all()))).to.include({ name: 'NotMedref' });
@@ -565,7 +565,7 @@ describe('the client library', function () {
       });
     });
 
-    it('where the items of a list are not as many as it says', async () => {
+    it('if a list has fewer or more items than announced', async () => {
       const relayed = await spoilt((response, { headers, body }) => {
         const { 'content-length': _, 'content-encoding': __, ...others } = headers;
         const list = body.toString().replace('"totalCount":1', '"totalCount":2');
@@ -577,8 +577,8 @@ describe('the client library', function () {
     });
   });
 
-  describe('ends', () => {
-    it('with a signal, of the client or of a call, whose reason it throws', async () => {
+  describe('aborts', () => {
+    it('by a signal of the client or a call, and throws its reason', async () => {
       const reason = new Error('enough');
       let ending = new AbortController();
       const server = await startServer(() => ending.abort(reason));
@@ -594,7 +594,7 @@ describe('the client library', function () {
       expect(server.requests).to.have.length(2);
     });
 
-    it('with a signal while it waits to ask again', async () => {
+    it('by a signal during the wait for a retry', async () => {
       const ending = new AbortController();
       const slow = { ...quickTiming, secondMs: 1_000 };
       const startedAt = Date.now();
@@ -608,7 +608,7 @@ describe('the client library', function () {
       expect(Date.now() - startedAt).to.be.below(5_000);
     });
 
-    it('the transfer of a list of which no more is read', async () => {
+    it('the transfer of a list that is no longer read', async () => {
       const { origin, openConnections } = await startServer((response) => {
         const lines = `${JSON.stringify(product(1))}\n`.repeat(3);
         response.writeHead(200, { 'medref-version': '1', 'medref-digest': 'list=:YQ==:' }).write(lines);
@@ -617,13 +617,13 @@ describe('the client library', function () {
       while ((await openConnections()) > 0) await sleep(2);
     });
 
-    it('the transfer of an answer that is not of medref', async () => {
+    it('the transfer of a response that is not from medref', async () => {
       const { origin, openConnections } = await startServer((response) => void response.write('<html>'));
       expect(await errorOf(clientOf(origin).products.get(2))).to.include({ name: 'NotMedref' });
       while ((await openConnections()) > 0) await sleep(2);
     });
 
-    it('with a signal the requests alone that are under way: those that are over no longer listen', async () => {
+    it('only requests in progress; finished ones remove their listeners', async () => {
       const ending = new AbortController();
       const reason = new Error('enough');
       let asked = 0;
@@ -646,7 +646,7 @@ describe('the client library', function () {
     });
   });
 
-  describe('is not made', () => {
+  describe('rejects', () => {
     for (const [what, options] of [
       ['of an address that is none', { baseUrl: 'medref.example', key: 'key' }],
       ['of an address of another kind', { baseUrl: 'ftp://medref.example', key: 'key' }],
@@ -655,7 +655,7 @@ describe('the client library', function () {
       ['without a key', { baseUrl: 'https://medref.example', key: '' }],
       ['with a key that has a line end', { baseUrl: 'https://medref.example', key: 'secret\n' }],
     ] as const) {
-      it(`${what}, and the error does not repeat the key`, () => {
+      it(`${what}, without the key in the error`, () => {
         expect(() => createClient(options))
           .to.throw(TypeError)
           .with.property('message')
@@ -663,7 +663,7 @@ describe('the client library', function () {
       });
     }
 
-    it('of a part of an address: one with a path is asked below it', async () => {
+    it('no base path: routes are below it', async () => {
       const { origin, requests } = await startServer((response) => void response.writeHead(404).end());
       await errorOf(clientOf(`${origin}/medref//`).products.get(2));
       expect(requests[0]?.url).to.equal('/medref/products/2');

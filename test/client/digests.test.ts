@@ -11,15 +11,15 @@ import { product } from '../support/records.ts';
 const hexOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-describe('SHA-256 of our own', () => {
-  it('is that of Node, for each length to three blocks', () => {
+describe('the built-in SHA-256', () => {
+  it("equals Node's for each length up to three blocks", () => {
     for (let length = 0; length < 200; length += 1) {
       const bytes = Uint8Array.from({ length }, (_, n) => (n * 31 + length) % 256);
       expect(hexOf(new PortableSha256().update(bytes).digest()), `${length} bytes`).to.equal(sha256(bytes));
     }
   });
 
-  it('does not depend on the parts in which the bytes come', () => {
+  it('is independent of how bytes are split', () => {
     const parts = fc.array(fc.uint8Array({ maxLength: 150 }), { maxLength: 6 });
     fc.assert(
       fc.property(parts, (its) => {
@@ -30,7 +30,7 @@ describe('SHA-256 of our own', () => {
     );
   });
 
-  it('is not taken where Node has one', () => {
+  it('is unused if Node provides one', () => {
     expect(startSha256()).not.to.be.instanceOf(PortableSha256);
   });
 });
@@ -54,7 +54,7 @@ const records: fc.Arbitrary<Product[]> = fc.array(
 );
 
 describe('digestOf', () => {
-  it('is made of the lines that an import makes of the same records', () => {
+  it('equals the digest of an import of the same records', () => {
     const validate = createValidator(productCollection);
     fc.assert(
       fc.property(records, (its) => {
@@ -75,7 +75,7 @@ describe('digestOf', () => {
 });
 
 describe('SetDigest', () => {
-  it('is that of the records that are left, in whatever order they come and go', () => {
+  it('depends only on the remaining records, in any order of additions and removals', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 9 })), (ids) => {
         const copy = new Map<number, Product>();
@@ -92,13 +92,13 @@ describe('SetDigest', () => {
     );
   });
 
-  it('has 32 bytes also where the first ones are zero', () => {
+  it('has 32 bytes even if the first ones are zero', () => {
     expect(new SetDigest().value).to.equal(Buffer.alloc(32).toString('base64'));
   });
 });
 
 describe('a header field Medref-Digest', () => {
-  it('is read with and without the digest of the set, which older versions have not', () => {
+  it('is parsed with and without the set digest', () => {
     expect(parseDigest('list=:YQ==:, set=:Yg==:')).to.deep.equal({ list: 'YQ==', set: 'Yg==' });
     expect(parseDigest('list=:YQ==:')).to.deep.equal({ list: 'YQ==', set: null });
     expect(parseDigest('sha-256=:YQ==:')).to.equal(undefined);

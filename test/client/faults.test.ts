@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { FollowedService, mirrorPlans } from '../proof/client-mirrors.ts';
 import { isFull, noteCounts, seed } from '../proof/proof.ts';
 
-describe('a mirror by the client library', function () {
+describe('a mirror of the client library', function () {
   this.timeout(isFull ? 0 : 60_000);
   let service: FollowedService;
   before(async () => {
@@ -10,7 +10,7 @@ describe('a mirror by the client library', function () {
   });
   after(() => service.stop());
 
-  it('is the version that it says after each step, whatever breaks in between', async () => {
+  it('equals its announced version after each step, whatever breaks in between', async () => {
     await fc.assert(
       fc.asyncProperty(mirrorPlans, (plan) => service.run(plan)),
       { numRuns: isFull ? 300 : 8, seed, endOnFailure: true },

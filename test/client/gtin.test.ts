@@ -72,10 +72,10 @@ describe('gtinOf', () => {
   }
 
   for (const [what, text, barcode] of others) {
-    it(`gives ${barcode} for ${what}`, () => expect(gtinOf(text)).to.equal(barcode));
+    it(`returns ${barcode} for ${what}`, () => expect(gtinOf(text)).to.equal(barcode));
   }
 
-  it('passes every part of fixed length that may stand before the GTIN', () => {
+  it('skips every element of fixed length before the GTIN', () => {
     const parts = ['00123456789012345675', '0212345678901231', '0312345678901231', `04${'1'.repeat(16)}`];
     parts.push(
       '11261231',
@@ -92,7 +92,7 @@ describe('gtinOf', () => {
     expect(gtinOf(parts.join('') + element)).to.equal(found);
   });
 
-  it('gives 12 or 13 digits or null for any text, and is quick about it', () => {
+  it('returns 12 or 13 digits or null for any text, quickly', () => {
     const pieces = fc.constantFrom(
       element,
       '21',
@@ -119,7 +119,7 @@ describe('gtinOf', () => {
     expect(performance.now() - startedAt).to.be.below(1_000);
   });
 
-  it('keeps the barcodes of a whole list, also as a GTIN of 14 digits', () => {
+  it('keeps all barcodes of a whole list, also as GTIN-14', () => {
     const barcodes = readList<Product>('products').flatMap((it) => it.barcodes.map(({ barcode }) => barcode));
     const asGiven = (it: string) => gtinOf(it) === it && gtinOf(it.padStart(14, '0')) === it;
     expect(barcodes.filter((it) => !asGiven(it))).to.deep.equal([]);
@@ -138,6 +138,6 @@ describe('hasCheckDigit', () => {
     ['', false],
     ['869954601001X', false],
   ] as const) {
-    it(`says ${holds} of "${text}"`, () => expect(hasCheckDigit(text)).to.equal(holds));
+    it(`returns ${holds} for "${text}"`, () => expect(hasCheckDigit(text)).to.equal(holds));
   }
 });

@@ -79,7 +79,7 @@ describe('a mirror', () => {
   const changedOf = (record: Product) => ({ id: record.product.id, change: 'changed', record });
   const altered = product(2, { published: false });
 
-  it('gives the whole list, then each change, with their versions and digests', async () => {
+  it('yields the whole list, then each change, with versions and digests', async () => {
     const mirror = mirrorOf();
     expect(await next(mirror)).to.deep.equal({
       ...{ kind: 'snapshot', version: 10, digest: digestOf(products(3)), records: products(3) },
@@ -93,20 +93,20 @@ describe('a mirror', () => {
     expect(troubles).to.deep.equal([]);
   });
 
-  it('goes on from a version', async () => {
+  it('continues from a version', async () => {
     publish([product(1), altered, product(3)], [changedOf(altered)]);
     expect(await next(mirrorOf({ since: 10 }))).to.include({ kind: 'changes', version: 11 });
     expect(asked()).to.deep.equal(['/products/changes?since=10&wait=30&page=1&per-page=200']);
   });
 
-  it('tells a version that changes nothing, so that its number is known', async () => {
+  it('reports a version without changes, so that its number is known', async () => {
     const mirror = mirrorOf();
     await next(mirror);
     publish(service.records, []);
     expect(await next(mirror)).to.deep.include({ kind: 'changes', version: 11, changes: [] });
   });
 
-  it('has the service wait, and does not ask without pause where it answers at once', async () => {
+  it('uses long polls, and pauses if the service responds at once', async () => {
     client = createClient({ baseUrl: server.origin, key: 'key' }, { ...quickTiming, secondMs: 40 });
     const mirror = mirrorOf();
     await next(mirror);
@@ -121,7 +121,7 @@ describe('a mirror', () => {
     expect(asked().filter((it) => it?.includes('wait=30'))).to.have.length(5);
   });
 
-  it('asks in intervals where a service does not know "wait"', async () => {
+  it('polls in intervals if the service does not know "wait"', async () => {
     service.spoil = (response, { url = '' }, nth) => {
       if (nth === 5) publish(service.records, []);
       if (!url.includes('wait=')) return false;
@@ -138,7 +138,7 @@ describe('a mirror', () => {
     expect(asked()).to.have.length(5);
   });
 
-  it('throws what is refused for another reason', async () => {
+  it('throws other refusals', async () => {
     service.spoil = (response) => {
       refuse(response, 400, 'Bad Request', 'It is not a version.');
       return true;
@@ -150,12 +150,12 @@ describe('a mirror', () => {
     expect(asked()).to.have.length(2);
   });
 
-  it('gives the whole list again where its version is not kept', async () => {
+  it('yields the whole list again if its version is not kept', async () => {
     expect(await next(mirrorOf({ since: 7 }))).to.include({ kind: 'snapshot', version: 10 });
     expect(troubles.map(({ status }) => status)).to.deep.equal([410]);
   });
 
-  it('asks once more where a process may not know yet of the version that another one gave', async () => {
+  it('asks again if a process may not know the version of another process yet', async () => {
     const timing = { ...quickTiming, secondMs: 100 };
     client = createClient({ baseUrl: server.origin, key: 'key' }, timing);
     const mirror = mirrorOf();
@@ -174,7 +174,7 @@ describe('a mirror', () => {
     expect(asked().filter((it) => it?.includes('since=11'))).to.have.length(2);
   });
 
-  it('reads the whole list again where changes do not lead to the version', async () => {
+  it('reads the whole list again if changes do not lead to the version', async () => {
     const mirror = mirrorOf();
     await next(mirror);
     publish([product(1), altered, product(3)], []);
@@ -187,7 +187,7 @@ describe('a mirror', () => {
   });
 
   for (const since of [undefined, 10])
-    it(`reads the whole list when the same version has other records than before${since ? ', also of a copy from before' : ''}`, async () => {
+    it(`reads the whole list if the same version has other records than before${since ? ', also of a copy from before' : ''}`, async () => {
       const mirror = mirrorOf({ since });
       if (since === undefined) await next(mirror);
       // The address leads to another installation from the fourth request on.
@@ -207,7 +207,7 @@ describe('a mirror', () => {
       expect(await next(mirror)).to.include({ kind: 'changes', version: 11 });
     });
 
-  it('goes on if nothing changed, and a service sends no digest', async () => {
+  it('continues if nothing changed and the service sends no digest', async () => {
     const mirror = mirrorOf({ since: 10 });
     service.spoil = (response, _request, nth) => {
       if (nth === 4) publish(service.records, []);
@@ -220,7 +220,7 @@ describe('a mirror', () => {
     expect(troubles).to.deep.equal([]);
   });
 
-  it('trusts changes of a version that has no digest of its set', async () => {
+  it('trusts changes of a version without a set digest', async () => {
     const mirror = mirrorOf();
     await next(mirror);
     publish(service.records, [changedOf(altered)]);
@@ -233,7 +233,7 @@ describe('a mirror', () => {
     expect(await next(mirror)).to.deep.include({ kind: 'changes', digest: { list: 'YQ==', set: null } });
   });
 
-  it('reads a spoilt list three times, gives nothing of it, and then throws', async () => {
+  it('reads a damaged list three times, yields none of it, and throws', async () => {
     service.spoil = (response) => {
       const fields = { 'medref-version': 10, 'medref-digest': 'list=:YQ==:' };
       response.writeHead(200, fields).end(`${JSON.stringify(product(1))}\n`);
@@ -247,7 +247,7 @@ describe('a mirror', () => {
     expect(troubles).to.have.length(2);
   });
 
-  it('begins a list anew where its version is let go while it is read', async () => {
+  it('restarts a list if its version expires during the read', async () => {
     service.spoil = (response, { url = '' }, nth) => {
       if (nth === 1) {
         const fields = { 'medref-version': 9, 'medref-digest': 'list=:YQ==:' };
@@ -260,7 +260,7 @@ describe('a mirror', () => {
     expect(asked()).to.deep.equal(['/products', '/products?version=9', '/products']);
   });
 
-  it('gives up before it has anything where nothing answers, and never afterwards', async () => {
+  it('gives up before its first data if the service is unavailable, and never afterwards', async () => {
     let away = 0;
     service.spoil = (response) => {
       // Once it wants to be left alone for longer than a single request would wait.
@@ -283,7 +283,7 @@ describe('a mirror', () => {
     expect(troubles.map(({ status }) => status)).to.deep.equal(Array(8).fill(503));
   });
 
-  it('ends in silence with a signal: while it asks, waits, and between steps', async () => {
+  it('ends silently with a signal: during a request, a wait, and between steps', async () => {
     for (const spoil of [
       () => true,
       (response: Parameters<Responder>[0]) => response.writeHead(503).end() === response,
@@ -304,7 +304,7 @@ describe('a mirror', () => {
     expect((await mirror.next()).done).to.equal(true);
   });
 
-  it('ends at once where it is told of trouble, and ended then', async () => {
+  it('ends at once if aborted by its error callback', async () => {
     const ending = new AbortController();
     const startedAt = Date.now();
     service.spoil = (response) => response.writeHead(503, { 'retry-after': '60' }).end() === response;
@@ -315,7 +315,7 @@ describe('a mirror', () => {
     expect(Date.now() - startedAt).to.be.below(5_000);
   });
 
-  it('ends where the signal of its client does', async () => {
+  it('ends with the signal of its client', async () => {
     const ending = new AbortController();
     const { signal } = ending;
     const { products: collection } = createClient(

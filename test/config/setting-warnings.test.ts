@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { readSettings, settingWarnings } from '../../config/settings.ts';
 
-describe('settings, as an operator is warned of them', () => {
+describe('warnings about settings', () => {
   const warnings = (environment: Record<string, string>) => settingWarnings(readSettings(environment));
 
   const others = ['0.0.0.0', '::', '10.0.0.7', '128.0.0.1', '::2', 'medref.internal', 'localhost.example'];
   for (const host of others) {
-    it(`have one warning where the API listens on ${host} and its public address is not set`, () => {
+    it(`include one if the API listens on ${host} without a public address`, () => {
       const [warning, ...more] = warnings({ API_HOST: host });
       expect(warning)
         .to.include(`API_HOST is ${host}: `)
@@ -18,16 +18,16 @@ describe('settings, as an operator is warned of them', () => {
   }
 
   for (const host of ['127.0.0.1', '127.8.9.10', '::1', '0:0:0:0:0:0:0:1', 'localhost', 'LocalHost']) {
-    it(`have none where the API listens on ${host}, which is this machine alone`, () => {
+    it(`are none if the API listens on ${host}, which is only this machine`, () => {
       expect(warnings({ API_HOST: host })).to.deep.equal([]);
     });
   }
 
-  it('have none as they are where nothing is set', () => {
+  it('are none for the defaults', () => {
     expect(warnings({})).to.deep.equal([]);
   });
 
-  it('are of READ_FROM, where REDIS_URL tells of no replica', () => {
+  it('include READ_FROM if REDIS_URL names one server', () => {
     const READ_FROM = 'replica';
     expect(warnings({ READ_FROM })).to.match(/^READ_FROM is replica, but REDIS_URL names one server/);
     expect(warnings({ READ_FROM, REDIS_URL: 'redis+cluster://h' })).to.deep.equal([]);

@@ -48,11 +48,11 @@ describe('settings', () => {
     expect(read({})).to.be.frozen;
   });
 
-  it('count as not set when they are set to nothing', () => {
+  it('count as unset when empty', () => {
     expect(read({ API_PORT: '', PRODUCTS_URL: '', REDIS_URL: '' })).to.deep.equal(read({}));
   });
 
-  it('give each collection the token of its own before the common one', () => {
+  it('prefer the token of a collection to the common one', () => {
     const { upstreams } = read({
       ...{ PRODUCTS_URL: 'https://a.test/p', COMPANIES_URL: 'file:///c.json' },
       ...{ UPSTREAM_TOKEN: 'common', COMPANIES_TOKEN: 'own' },
@@ -61,11 +61,11 @@ describe('settings', () => {
     expect(upstreams.get('companies')).to.deep.equal({ url: new URL('file:///c.json'), token: 'own' });
   });
 
-  it('take a base URL without its trailing slash', () => {
+  it('remove the trailing slash of a base URL', () => {
     expect(read({ BASE_URL: 'https://medref.test/api/' }).baseUrl).to.equal('https://medref.test/api');
   });
 
-  it('take origins of pages as browsers write them', () => {
+  it('normalize origins', () => {
     const of = (CORS_ORIGINS: string) => read({ CORS_ORIGINS }).corsOrigins;
     expect(of('*')).to.equal('*');
     expect(of('https://Shop.example:443/, http://localhost:8080')).to.deep.equal([
@@ -139,7 +139,7 @@ describe('settings', () => {
 
   for (const [name, values] of Object.entries(bad)) {
     for (const value of values) {
-      it(`refuse ${name}=${JSON.stringify(value)} in one line with name, value and what it accepts`, () => {
+      it(`refuse ${name}=${JSON.stringify(value)} in one line with name, value and accepted values`, () => {
         const { message } = errorOf({ [name]: value });
         const definition = settingDefinitions.find((it) => it.name === name);
         expect(message.split('\n')).to.have.length(1);
@@ -151,7 +151,7 @@ describe('settings', () => {
     }
   }
 
-  it('are each tried above with a value that is refused, so that none is without a rule', () => {
+  it('each have a refused value above', () => {
     for (const { name } of settingDefinitions) {
       const refused = (bad[name] ?? []).filter((value) => {
         try {
@@ -164,7 +164,7 @@ describe('settings', () => {
     }
   });
 
-  it('are all refused at once, in a line each', () => {
+  it('are all reported at once, one per line', () => {
     const { message } = errorOf({ API_PORT: 'x', KEEP_VERSIONS: '1', ADMIN_TOKEN: 'a b', LOG_LEVEL: 'info' });
     expect(message.split('\n').map((line) => line.split(' is ')[0])).to.deep.equal([
       ...['API_PORT', 'ADMIN_TOKEN', 'KEEP_VERSIONS'],
@@ -192,7 +192,7 @@ describe('settings', () => {
         );
       });
 
-    it('but accept it at two addresses, and any free port for both', () => {
+    it('accept it at two addresses, and any free port for both', () => {
       for (const settings of [
         { API_PORT: '8080', ADMIN_PORT: '8080', API_HOST: '10.0.0.1' },
         { API_PORT: '0', ADMIN_PORT: '0' },
@@ -214,7 +214,7 @@ describe('settings', () => {
     expect(withAt, 'a password with an @').to.include('"redis://***@h/db"');
   });
 
-  it('take proxies by address and by range, of either kind', () => {
+  it('accept proxies as addresses and ranges of both families', () => {
     const { trustedProxies } = read({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8 ,fd00::/8,2001:db8::1' });
     const trusted = (address: string) =>
       trustedProxies?.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
@@ -250,7 +250,7 @@ describe('settings', () => {
     ACCESS_LOG: ['off', 'all'],
   };
   for (const [name, values] of Object.entries(good)) {
-    it(`accept ${name} as ${values.join(', ')}`, () => {
+    it(`parse ${name} as ${values.join(', ')}`, () => {
       for (const value of values) expect(() => read({ [name]: value }), value).not.to.throw();
     });
   }

@@ -82,7 +82,7 @@ describe('The demo', function () {
   }
 
   // The lives of one demo, one after the other on one folder: each begins with what the one before left.
-  describe('on one folder', () => {
+  describe('in one folder', () => {
     const settings: Record<string, string> = {};
     let version = '';
     let firstKey = '';
@@ -91,7 +91,7 @@ describe('The demo', function () {
       settings['API_PORT'] = String(somePort());
     });
 
-    it('serves its catalogue on the address and with the key that it prints, past ports that are taken, until Ctrl-C', async () => {
+    it('serves its catalogue at the printed address with the printed key, skips busy ports, until Ctrl-C', async () => {
       const wanted = Number(settings['API_PORT']);
       const others = [createServer().listen(wanted, '127.0.0.1'), createServer().listen(wanted + 1)];
       // From its sources, as "npm run demo" starts it.
@@ -141,7 +141,7 @@ describe('The demo', function () {
       firstKey = key;
     });
 
-    it('takes what it started with it when it is killed', async () => {
+    it('ends its child processes when it is killed', async () => {
       const demo = startDemo(settings);
       await demo.progress('importing');
       const children = childrenOf(demo.pid);
@@ -150,7 +150,7 @@ describe('The demo', function () {
       await expectGone(children, 10_000);
     });
 
-    it('serves again what it has, with another key, and says why it ends when its private Redis crashes', async () => {
+    it('serves its data again with a new key, and reports a crash of its private Redis', async () => {
       const demo = startDemo(settings);
       const { address, key, port } = await demo.welcome();
       expect(port).to.equal(Number(settings['API_PORT']));
@@ -176,7 +176,7 @@ describe('The demo', function () {
       ['starting a private Redis', 'SIGINT'],
       ['importing', 'SIGTERM'],
     ] as const) {
-      it(`ends in order when ${signal} comes before it is up: while it is ${step}`, async () => {
+      it(`ends gracefully when ${signal} comes during ${step}`, async () => {
         const demo = startDemo(settings);
         await demo.progress(step);
         await sleep(100);
@@ -192,14 +192,14 @@ describe('The demo', function () {
       });
     }
 
-    it('says what a command of it said that failed', async () => {
+    it('prints the output of a failed command', async () => {
       const demo = startDemo({ ...settings, API_PORT: 'seven' });
       expect(await demo.ended).to.equal(1);
       expect(demo.output.stderr).to.match(/"medref status" failed \(2\)\. It said:\nAPI_PORT .*seven/);
     });
   });
 
-  it('uses the server of REDIS_URL, whose other keys and whose life it leaves alone', async () => {
+  it('uses the server of REDIS_URL, without touching its other keys or its life', async () => {
     const redis = await startTestRedis();
     await command(redis.port, 'SET medref:mine 1');
     const folder = newFolder();

@@ -18,7 +18,7 @@ describe('the sample catalogue', () => {
   const manyProducts = [...sampleProducts({ seed, count: 40_000 })];
   const manyCompanies = [...sampleCompanies({ seed, count: 10_000 })];
 
-  it('has the same bytes for the same seed, also as the beginning of a larger catalogue', () => {
+  it('has the same bytes for the same seed, also as the start of a larger catalogue', () => {
     // A change of the generator changes what users of the demo see: then, and only then, change these.
     expect(fingerprint(market)).to.equal('068702b13ea8be3e');
     expect(fingerprint(firms)).to.equal('533bb37c378077cb');
@@ -27,7 +27,7 @@ describe('the sample catalogue', () => {
     expect(fingerprint([...sampleProducts({ seed: 1, count: 5_000 })])).not.to.equal(fingerprint(market));
   });
 
-  it('has valid records only, each with an id of its own', () => {
+  it('has only valid records with unique ids', () => {
     const [judgeProduct, judgeCompany] = [createValidator(products), createValidator(companies)];
     expect(market.filter((it) => !judgeProduct(it).valid)).to.deep.equal([]);
     expect(firms.filter((it) => !judgeCompany(it).valid)).to.deep.equal([]);
@@ -35,13 +35,13 @@ describe('the sample catalogue', () => {
     expect(new Set(manyCompanies.map(({ id }) => id)).size).to.equal(manyCompanies.length);
   });
 
-  it('gives each barcode to one product once, with a right check digit, from the Turkish range', () => {
+  it('gives each barcode to one product, with a correct check digit, from the Turkish range', () => {
     const barcodes = manyProducts.flatMap((it) => it.barcodes.map(({ barcode }) => barcode));
     expect(new Set(barcodes).size).to.equal(barcodes.length);
     expect(barcodes.filter((it) => !/^86[89]\d{10}$/.test(it) || checkSum(it) % 10 !== 0)).to.deep.equal([]);
   });
 
-  it('has one name for each drug and drugform, and no two products of the same name', () => {
+  it('has one name per drug and dosage form, and no two products of the same name', () => {
     for (const named of [manyProducts.map(({ drug }) => drug), market.map(({ drugform }) => drugform)]) {
       const pairs = new Set(named.map(({ id, name }) => `${id} ${name}`)).size;
       expect(new Set(named.map(({ id }) => id)).size).to.equal(pairs);
@@ -50,7 +50,7 @@ describe('the sample catalogue', () => {
     expect(new Set(market.map(({ product }) => product.name)).size).to.equal(market.length);
   });
 
-  it('has what a real market has: missing and several barcodes, unpublished products, all statuses and spellings', () => {
+  it('resembles a real market: missing and multiple barcodes, unpublished products, all statuses and spellings', () => {
     const share = (condition: (it: Product) => boolean) => market.filter(condition).length / market.length;
     expect(share(({ barcodes }) => barcodes.length === 0)).to.be.within(0.002, 0.012);
     expect(share(({ barcodes }) => barcodes.length > 1)).to.be.within(0.02, 0.06);
@@ -64,14 +64,14 @@ describe('the sample catalogue', () => {
       expect(firms.filter((it) => it[part] === null).length / firms.length, part).to.be.within(0.3, 0.8);
   });
 
-  it('reaches nobody: its web sites and telephone numbers cannot exist', () => {
+  it('reaches no real party: its web sites and telephone numbers cannot exist', () => {
     for (const { website, email, phone, fax } of firms) {
       for (const host of [website, email]) if (host) expect(host).to.match(/\.example$/);
       for (const number of [phone, fax]) if (number) expect(number).to.match(/^\+90 \d{3} 000 \d\d \d\d$/);
     }
   });
 
-  it('has no drug and no company of the real world', () => {
+  it('has no real drug or company', () => {
     const known =
       'aspirin parol apranax majezik augmentin ventolin lipitor nexium viagra xanax zoloft prozac lasix plavix glucophage lantus humira enbrel bayer pfizer novartis roche sanofi merck abbvie teva amgen lilly abdi eczacibasi bilim deva nobel sandoz mylan gsk takeda biogen servier ipsen';
     const real = new Set([
@@ -93,7 +93,7 @@ describe('the sample catalogue', () => {
     expect([...catalogueDocument([])].join('')).to.equal('{"data":[]}');
   });
 
-  it('is served by HTTP: gzip, 304 for the same list, and two companies at the end that are rejected', async () => {
+  it('is served over HTTP: gzip, 304 for the same list, and two companies that are rejected', async () => {
     const upstream = await startSampleUpstream({ seed, products: 500, companies: 300 });
     const { productsUrl, companiesUrl } = upstream;
     try {

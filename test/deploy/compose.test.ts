@@ -42,7 +42,7 @@ describe('the compose file', () => {
   };
   const service = (name: string) => services[name] as Service;
 
-  it('has Redis, the importer and the API, and another one for commands by hand, each with a health check and a restart policy', () => {
+  it('has Redis, importer, API and a service for manual commands, each with health check and restart policy', () => {
     expect(Object.keys(services)).to.deep.equal(['redis', 'importer', 'operator', 'api']);
     expect(service('operator')).to.deep.include({ profiles: ['by-hand'], restart: 'no' });
     for (const name of ['redis', 'importer', 'api']) {
@@ -51,7 +51,7 @@ describe('the compose file', () => {
     }
   });
 
-  it('asks Redis for PONG as the user health, since redis-cli exits 0 after an error', async () => {
+  it('expects PONG as user health, since redis-cli exits 0 after an error', async () => {
     const [kind, script = ''] = service('redis').healthcheck?.test ?? [];
     expect(kind).to.equal('CMD-SHELL');
     const cli = onPath('redis-cli');
@@ -85,7 +85,7 @@ describe('the compose file', () => {
     }
   });
 
-  it('starts Redis with the users of deploy/redis/users.acl, and with their passwords from the environment', async () => {
+  it('starts Redis with the users of deploy/redis/users.acl and passwords from the environment', async () => {
     const { entrypoint = [], command, environment = {} } = service('redis');
     const folder = await mkdtemp(join(tmpdir(), 'medref-test-compose-'));
     const passwords = Object.fromEntries(Object.keys(environment).map((name) => [name, `p-of-${name}`]));
@@ -116,7 +116,7 @@ describe('the compose file', () => {
     }
   });
 
-  it('sets nothing that is not a setting, and of each process every setting that it reads', () => {
+  it('sets only settings, and for each process every setting that it reads', () => {
     for (const [name, command] of [
       ['importer', 'schedule'],
       ['operator', 'schedule'],
@@ -126,7 +126,7 @@ describe('the compose file', () => {
     }
   });
 
-  it('passes each setting on as it is in the environment, but for addresses within the containers', () => {
+  it('passes each setting through unchanged, except for addresses inside the containers', () => {
     const fixed = {
       ...{ API_HOST: '0.0.0.0', API_PORT: '3000', ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '3001' },
     };
@@ -139,7 +139,7 @@ describe('the compose file', () => {
     }
   });
 
-  it('publishes API and admin listener on the loopback address of the machine alone', () => {
+  it('publishes API and admin listener only on loopback', () => {
     const { API_PORT, ADMIN_PORT } = service('api').environment ?? {};
     const published = [API_PORT, ADMIN_PORT].map((port) => `127.0.0.1:${port}:${port}`);
     expect(service('api').ports).to.deep.equal(published);
@@ -148,7 +148,7 @@ describe('the compose file', () => {
       expect(service(name)).to.include({ user: 'node', read_only: true });
   });
 
-  it('asks the API whether it is ready', async () => {
+  it('checks whether the API is ready', async () => {
     const server = createServer((request, response) => {
       const isReady = request.url === '/health/ready' && answers.shift() === 'ready';
       response.writeHead(isReady ? 200 : 503).end('why');
@@ -168,7 +168,7 @@ describe('the compose file', () => {
     expect(await check()).to.equal(1);
   });
 
-  it('asks the importer for a folder whose time is at most a minute old', async () => {
+  it("checks that the importer's folder was touched within a minute", async () => {
     const { healthcheck, tmpfs } = service('importer');
     expect(tmpfs).to.deep.equal(['/tmp']);
     const folder = await mkdtemp(join(tmpdir(), 'medref-test-heartbeat-'));
@@ -184,7 +184,7 @@ describe('the compose file', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('waits for each process for longer than its end may take', () => {
+  it('gives each process longer to end than it may need', () => {
     const graceOf = (name: string) => Number(/^(\d+)s$/.exec(service(name).stop_grace_period ?? '')?.[1]);
     expect(graceOf('api')).to.be.above(workerStopMs / 1000);
     expect(graceOf('importer')).to.be.above(30);

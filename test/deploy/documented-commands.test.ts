@@ -132,7 +132,7 @@ describe('the documented commands', function () {
       });
   });
 
-  it('change a password without a restart of Redis, while a reader is served without a fault', async () => {
+  it('change a password without a restart of Redis, while readers are served', async () => {
     const admin = new Redis(redis.port, { username: 'admin', password: 'admin-password' });
     const operator = { REDIS_URL: withUser(redis.url, 'operator'), PRODUCTS_URL: upstream.url().href };
     list = products(300);

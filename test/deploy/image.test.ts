@@ -17,19 +17,19 @@ describe('the image', function () {
     return words[0] === 'COPY' && !line.includes('--from') ? words.slice(1, -1) : [];
   });
 
-  it('is built in two stages on the same Node, and runs as another user than root', () => {
+  it('is built in two stages on the same Node, and does not run as root', () => {
     const stages = lines.filter((line) => line.startsWith('FROM'));
     expect(stages.map((line) => line.split(' ')[1])).to.deep.equal(Array(2).fill('node:26-trixie-slim'));
     expect(lines.indexOf('USER node')).to.be.above(lines.lastIndexOf(stages[1] as string));
   });
 
-  it('is given just the files that its build copies', () => {
+  it('receives only the files that its build copies', () => {
     const ignored = read('.dockerignore').trim().split('\n');
     expect(ignored[0]).to.equal('*');
     expect(ignored.slice(1).map((line) => line.slice(1))).to.have.members(copied);
   });
 
-  it('is built from what it copies and nothing else', async () => {
+  it('builds from exactly the copied files', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'medref-image-'));
     try {
       for (const path of copied) {
@@ -47,7 +47,7 @@ describe('the image', function () {
     }
   });
 
-  it('has every package that the product imports among its dependencies, not among those of development', async () => {
+  it('has every imported package among its dependencies, not its development dependencies', async () => {
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
     const { stdout } = await run(
       'grep',

@@ -111,7 +111,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     );
   }
 
-  it('have the members that the schemas of Kubernetes have, of their types, and no others', async function () {
+  it('match the schemas of Kubernetes', async function () {
     this.timeout(60_000);
     // A ServiceMonitor is no part of Kubernetes: its schema is of the Prometheus operator, and is judged below.
     const ofKubernetes = manifests.filter(({ kind }) => kind !== 'ServiceMonitor');
@@ -119,7 +119,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(await complaintsOfTheSchemas(ofKubernetes)).to.deep.equal([]);
   });
 
-  it('are one namespace of its own, in which nothing has a name twice', () => {
+  it('are in one namespace of their own, with unique names', () => {
     const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(names).size).to.equal(names.length);
     for (const { kind, metadata } of manifests) {
@@ -128,7 +128,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     }
   });
 
-  it('run commands that exist, of the API several processes, of the importer one at a time', () => {
+  it('run commands that exist: several API processes, one importer at a time', () => {
     const { version } = JSON.parse(read('package.json')) as { version: string };
     for (const { name, command } of processes) {
       expect(containerOf(name).args).to.deep.equal([command]);
@@ -141,7 +141,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     });
   });
 
-  it('set nothing but settings that the process reads, to what it takes', () => {
+  it('set only settings that the process reads, to accepted values', () => {
     for (const { name, command } of processes) {
       const environment = environmentOf(name);
       expect(settingsReadBy(command), name).to.include.members(Object.keys(environment));
@@ -153,7 +153,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(environmentOf('medref-importer')).to.include.keys('PRODUCTS_URL', 'COMPANIES_URL');
   });
 
-  it('run commands by hand with the settings of the importer, but as the user operator of Redis', () => {
+  it("run manual commands with the importer's settings as Redis user operator", () => {
     const environment = environmentOf('medref-operator');
     const { username } = new URL(
       environment['REDIS_URL']?.replace('redis+sentinel:', 'http:').replace(/,[^/]+/, '') ?? '',
@@ -166,7 +166,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(() => readSettings(environment)).not.to.throw();
   });
 
-  it('ask /health/live whether the API runs, and /health/ready whether it can answer', () => {
+  it('probe /health/live for liveness and /health/ready for readiness', () => {
     const { livenessProbe, readinessProbe, startupProbe, ports } = containerOf('medref-api');
     expect(livenessProbe?.httpGet).to.deep.equal({ path: '/health/live', port: 'http' });
     expect(startupProbe?.httpGet).to.deep.equal({ path: '/health/live', port: 'http' });
@@ -181,7 +181,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     }
   });
 
-  it('ask the importer for its heartbeat, which it can write', () => {
+  it("probe the importer's heartbeat, which it can write", () => {
     const { livenessProbe, volumeMounts } = containerOf('medref-importer');
     const compose = parse(read('docker-compose.yml'), { merge: true });
     const [, script] = compose.services.importer.healthcheck.test;
@@ -194,7 +194,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(podOf('medref-importer').volumes?.map(({ name }) => name)).to.deep.equal(['heartbeat']);
   });
 
-  it('wait for a new process before an old one leaves, and give that one time for its answers', () => {
+  it('start a new process before an old one stops, and let that one finish its responses', () => {
     expect(found('Deployment', 'medref-api').spec?.strategy).to.deep.equal({
       ...{ type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     });
@@ -207,7 +207,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(podOf('medref-importer').terminationGracePeriodSeconds).to.be.at.least(Number(unit));
   });
 
-  it('have Prometheus scrape the metrics of each process, under the job of the alerts', () => {
+  it('let Prometheus scrape each process under the job of the alerts', () => {
     const service = found('Service', 'medref-api-metrics');
     expect(service.spec?.selector).to.deep.equal(labelsOf('medref-api'));
     expect(service.spec).to.include({ clusterIP: 'None', publishNotReadyAddresses: true });
@@ -222,7 +222,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     expect(read('deploy/prometheus/alerts.yml')).to.include(`up{job="${job}"}`);
   });
 
-  it('run as another user than root, without a token, on a read-only file system, with no capability', () => {
+  it('run without root, token and capabilities, on a read-only file system', () => {
     for (const name of ['medref-api', 'medref-importer', 'medref-operator']) {
       expect(podOf(name).automountServiceAccountToken, name).to.equal(false);
       expect(podOf(name).securityContext).to.deep.equal({

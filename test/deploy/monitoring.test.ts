@@ -31,7 +31,7 @@ interface Panel {
   targets?: { expr: string }[];
 }
 
-describe('what Prometheus and Grafana are given', function () {
+describe('the files for Prometheus and Grafana', function () {
   this.timeout(30_000);
   const alerts = (parse(read('deploy/prometheus/alerts.yml')) as Rules).groups.flatMap(({ rules }) => rules);
   const { panels } = JSON.parse(read('deploy/grafana/medref.json')) as { panels: Panel[] };
@@ -48,19 +48,19 @@ describe('what Prometheus and Grafana are given', function () {
   const named = (expression: string) =>
     expression.match(/\b(?:medref|nodejs|process)_\w+(?=[{[ )]|$)/gm) ?? [];
 
-  it('names no metric that there is not', () => {
+  it('use only existing metrics', () => {
     const names = [...alerts.map(({ expr }) => expr), ...shown].flatMap(named);
     expect(names.length).to.be.above(40);
     expect(names.filter((name) => !series.includes(name))).to.deep.equal([]);
   });
 
-  it('shows every metric of our own on the dashboard', () => {
+  it('show every medref metric on the dashboard', () => {
     const own = metrics.registry.getMetricsAsArray().map(({ name }) => name);
     const names = shown.flatMap(named).map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
     expect(own.filter((name) => name.startsWith('medref_') && !names.includes(name))).to.deep.equal([]);
   });
 
-  it('has for each alert a case in which it fires', () => {
+  it('have a case for each alert in which it fires', () => {
     const cases = (parse(read('deploy/prometheus/alerts.test.yml')) as RuleTests).tests.flatMap(
       (it) => it.alert_rule_test,
     );

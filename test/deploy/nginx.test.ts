@@ -61,7 +61,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     return { status: answer.statusCode ?? 0, headers: answer.headers, body: await bodyOf(answer) };
   }
 
-  it('is walked along links that begin with the public address, whatever Host a client sends', async () => {
+  it('serves links with the public address, whatever Host a client sends', async () => {
     const ids: number[] = [];
     let next: string | undefined = '/products?per-page=200';
     while (next) {
@@ -77,7 +77,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     expect(ids).to.deep.equal(products(450).map(({ product }) => product.id));
   });
 
-  it('passes on gzip as the API made it, and identity where that is wanted', async () => {
+  it('passes on gzip from the API, and identity on request', async () => {
     for (const [path, asked, encoding] of [
       ['/products', 'gzip', 'gzip'],
       ['/products', 'identity', undefined],
@@ -95,7 +95,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     }
   });
 
-  it('passes on ETag, Last-Modified and Medref-Version, and 304 to whoever sends them back', async () => {
+  it('passes on ETag, Last-Modified and Medref-Version, and 304 for them', async () => {
     for (const encoding of ['gzip', 'identity']) {
       const headers = { ...withKey(), 'accept-encoding': encoding };
       const own = await send(api, '/products?page=2', { headers });
@@ -112,7 +112,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     }
   });
 
-  it("passes on the API's errors as they are", async () => {
+  it("passes on the API's errors unchanged", async () => {
     const asked: [number, string, Record<string, string>, string][] = [
       [400, '/products?page=x', withKey(), 'GET'],
       [401, '/products', {}, 'GET'],
@@ -134,7 +134,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     }
   });
 
-  it('gives a whole list as lines, and ends with an error where the API resets the stream', async () => {
+  it('streams an NDJSON export, and ends with an error if the API resets it', async () => {
     const lines = { ...withKey(), accept: 'application/x-ndjson' };
     const whole = await ask('/products', { ...lines, 'accept-encoding': 'gzip' });
     // nginx keeps for itself what it heeds: lines are handed on as they come, and not gathered before.
@@ -163,7 +163,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     expect(error?.code).to.equal('ECONNRESET');
   });
 
-  describe('by HTTP/2, before an API that trusts it', () => {
+  describe('with HTTP/2, before an API that trusts it', () => {
     const answered: (string | null)[] = [];
     let trusting: TestApi;
     let front: TestProxy;
@@ -180,7 +180,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
       await trusting?.stop();
     });
 
-    it('has links of the address that the client asked, and tells it to come by TLS, whatever a client sends', async () => {
+    it("serves links with the client's address and requires TLS, whatever a client sends", async () => {
       const spoofed = {
         ...{
           'x-forwarded-for': '192.0.2.9',
@@ -197,7 +197,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
       expect(answered).to.deep.equal(['127.0.0.1']);
     });
 
-    it('asks on one connection, one request after the other, and lets a client wait for a publication', async () => {
+    it('reuses one connection, and lets a client wait for a publication', async () => {
       const headers = { authorization: `Bearer ${trusting.key}` };
       const [first] = await front.openAll(['/products'], headers);
       const version = first?.headers['medref-version'];
@@ -211,7 +211,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     });
   });
 
-  it('does not lead to the admin listener', async () => {
+  it('does not expose the admin listener', async () => {
     const admin = await startDashboard({ redisUrl: server().url });
     try {
       const { port } = admin;
@@ -234,7 +234,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     expect(text.match(/proxy_pass [^;]+/g)).to.deep.equal(['proxy_pass http://medref']);
   });
 
-  it('answers 503 in the shape of every error when no API process is there', async () => {
+  it('responds with 503 in the usual shape if no API process is up', async () => {
     const lonely = await startProxy({ port: await freePort(), apiPort: await freePort() });
     try {
       const answer = await lonely.open('/products', { headers: withKey() });

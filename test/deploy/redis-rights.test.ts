@@ -36,7 +36,7 @@ describe('the users of Redis', function () {
   const importer = () => ({ REDIS_URL: urlOf('importer'), PRODUCTS_URL: upstream.url().href });
   const operator = () => ({ ...importer(), REDIS_URL: urlOf('operator') });
 
-  it('let the importer import without a warning, roll back, compare and resume, and the operator do so, and make, rotate and revoke keys', async () => {
+  it('let the importer import without warnings, roll back, compare and resume, and the operator also manage keys', async () => {
     const ran: string[] = [];
     for (const [records, ...args] of [
       [products(300), 'import'],
@@ -72,7 +72,7 @@ describe('the users of Redis', function () {
     ]);
   });
 
-  it('let the API answer every route, hear of publications, and note when a key was used', async () => {
+  it('let the API serve every route, receive announcements, and record the use of keys', async () => {
     list = products(450);
     await medref(['import', '--force'], importer());
     const made = await medref(['keys', 'create', '--client', 'y', '--rate', '1000/s', '--json'], operator());
@@ -124,7 +124,7 @@ describe('the users of Redis', function () {
     }
   }
 
-  it('let the API write nothing else, read nothing else, and run scripts on nothing else', async function () {
+  it('let the API read and write nothing else', async function () {
     if (version < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
     await refuse('api', urlOf('api'), [
       ['HSET', 'medref:keys', 'digest', '{}'],
@@ -139,7 +139,7 @@ describe('the users of Redis', function () {
     ]);
   });
 
-  it('let the importer see and make no key', async () => {
+  it('do not let the importer read or create keys', async () => {
     await refuse('importer', urlOf('importer'), [
       ['HGETALL', 'medref:keys'],
       ['HSET', 'medref:keys', 'digest', '{}'],
@@ -151,7 +151,7 @@ describe('the users of Redis', function () {
     ]);
   });
 
-  it('are named by the commands on keys, which only the operator may run', async () => {
+  it('are named by the key commands, which only the operator may run', async () => {
     for (const args of ['keys list', 'keys create --client x', 'keys revoke x', 'keys rotate x']) {
       const { code, stdout, stderr } = await medref(args.split(' '), importer());
       expect([code, stdout, stderr], args).to.deep.equal([
@@ -162,7 +162,7 @@ describe('the users of Redis', function () {
     }
   });
 
-  it('let nobody empty Redis, look for keys or change how it is set up', async () => {
+  it('do not let any of them empty Redis, list keys or change settings', async () => {
     const common = [
       ...[['FLUSHALL'], ['FLUSHDB'], ['KEYS', '*'], ['GET', 'other:key'], ['SET', 'other:key', 'x']],
       ...[
@@ -189,7 +189,7 @@ describe('the users of Redis', function () {
     await refuse('api', urlOf('api'), [['CONFIG', 'GET', '*']]);
   });
 
-  it('let nobody in as the user "default", let "health" do nothing but PING, and "admin" everything', async () => {
+  it('refuse user "default", limit "health" to PING, and allow "admin" everything', async () => {
     const redisOf = (file: string) => {
       const users = new Map(file.split('\n').map((line) => [line.split(' ')[1], line.split(' ').slice(2)]));
       return users as Map<string, string[]>;
@@ -213,7 +213,7 @@ describe('the users of Redis', function () {
     ]);
   });
 
-  it('are the same in both files, but that older ones know no rights to read alone, no functions and no ACL DRYRUN', () => {
+  it('are equal in both files, except for rights that older servers lack', () => {
     const [newer, older] = [usersFile(7), usersFile(6)];
     expect(
       newer
@@ -224,7 +224,7 @@ describe('the users of Redis', function () {
     ).to.equal(older.replace(' +set +incrby +expire +eval +evalsha', ''));
   });
 
-  it('are asked for by status, where medref comes as the one user that every Redis has', async () => {
+  it('are recommended by status if medref connects as user "default"', async () => {
     const open = { REDIS_URL: server().url, KEY_PREFIX: 'other' };
     const { code, json } = await medref(['status', '--json'], open);
     expect(code).to.equal(0);

@@ -50,7 +50,7 @@ describe('the Redis users of replicas and Sentinels', function () {
       () => undefined,
     );
 
-  it('copy a version to a replica, and let it take over', async () => {
+  it('replicate a version, and allow a failover', async () => {
     const users = usersFile(majorVersion()) + read('deploy/redis/users-replication.acl');
     await writeFile(join(folder, 'users.acl'), users);
     const primary = await startServer('primary');
@@ -90,7 +90,7 @@ describe('the Redis users of replicas and Sentinels', function () {
     }
   });
 
-  it('may not read or write the data', async () => {
+  it('cannot read or write the data', async () => {
     const [, replica] = servers as [PrivateRedis, PrivateRedis];
     for (const user of ['replica', 'sentinel']) {
       const redis = connect(replica.port, user);

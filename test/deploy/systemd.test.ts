@@ -17,7 +17,7 @@ describe('the systemd units', () => {
   ];
   const linesOf = (unit: string) => read(`deploy/systemd/${unit}.service`).split('\n');
 
-  it('run commands that exist, from the file that the build makes', () => {
+  it('run commands that exist, from the built file', () => {
     const { bin } = JSON.parse(read('package.json')) as { bin: { medref: string } };
     for (const { unit, command } of units) {
       expect(commands).to.include(command);
@@ -25,7 +25,7 @@ describe('the systemd units', () => {
     }
   });
 
-  it('start again after every end but that of wrong settings, and give time to end in order', () => {
+  it('restart after every end except wrong settings, and allow a graceful end', () => {
     for (const { unit } of units) {
       expect(linesOf(unit)).to.include.members([
         ...['Restart=on-failure', 'StartLimitIntervalSec=0', `RestartPreventExitStatus=${exitCodes.usage}`],

@@ -57,7 +57,7 @@ describe('the examples', function () {
         });
       }
 
-      it('are all that there is to run on the page', () => {
+      it('include every runnable example of the page', () => {
         expect(strayCommands(readPage(page))).to.deep.equal([]);
       });
     });

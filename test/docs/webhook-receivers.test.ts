@@ -23,7 +23,7 @@ describe('the webhook receivers of docs/CONFIGURATION.md', function () {
   const redis = useRedis();
   const receivers = examplesOf('docs/CONFIGURATION.md').filter(({ file }) => file?.startsWith('receiver.'));
 
-  it('are one for each language', () => {
+  it('exist in each language', () => {
     expect(receivers.map(({ language }) => language)).to.deep.equal(['js', 'python']);
   });
 
@@ -46,7 +46,7 @@ describe('the webhook receivers of docs/CONFIGURATION.md', function () {
   for (const receiver of receivers) {
     const absent = missingProgram(receiver);
     const left = absent ? ` (left out: ${absent} is missing)` : '';
-    it(`accept what is signed with the secret, and nothing else: ${receiver.language}${left}`, async function () {
+    it(`accept only requests with a valid signature: ${receiver.language}${left}`, async function () {
       if (absent) this.skip();
       const port = await closedPort();
       const { program, args } = runs[receiver.language];

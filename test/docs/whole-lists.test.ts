@@ -43,7 +43,7 @@ describe(`the programs of ${page} that read a whole list`, function () {
     describeExample(`the whole list in ${example.language}`, {
       example,
       tests() {
-        it('has each record of one version', async () => {
+        it('get each record of one version', async () => {
           const { code, stdout } = await runExample(example, { folder, service: api() });
           expect(code).to.equal(0);
           expect(stdout).to.match(new RegExp(`^version ${live}: 260 records`));
@@ -56,7 +56,7 @@ describe(`the programs of ${page} that read a whole list`, function () {
           ['is cut', cutInHalf],
           ['ends too early', endedInHalf],
         ] as const) {
-          it(`is not there where it ${what}, and the program fails`, async () => {
+          it(`produce no file if it ${what}, and fail`, async () => {
             const { origin } = await startServer(relaying(() => api().port, spoil));
             const { code, stdout } = await runExample(example, {
               folder,

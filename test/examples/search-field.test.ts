@@ -15,7 +15,7 @@ const script = read('dist/client/client.js');
 /** A barcode with the right check digit, and one with a wrong one that no product has. */
 const [barcode, unknown] = ['8690000000005', '8690000000019'];
 
-describe('the page with a search field, of another origin than the service', function () {
+describe('the page with a search field, from another origin', function () {
   this.timeout(60_000);
   const redis = useRedis();
   const browser = useBrowser();
@@ -63,7 +63,7 @@ describe('the page with a search field, of another origin than the service', fun
       (url) => decodeURIComponent(url).replaceAll('+', ' ').split('/products?')[1] ?? [],
     );
 
-  it('finds products while a name is typed, by one search where it is typed fast', async () => {
+  it('finds products while a name is typed, with one search for fast typing', async () => {
     await open();
     await page.keyboard.type('drug 1');
     await page.clock.runFor(149);
@@ -79,7 +79,7 @@ describe('the page with a search field, of another origin than the service', fun
     expect(await shown()).to.deep.equal([]);
   });
 
-  it('is used by keys: down, up, Escape and Enter', async () => {
+  it('is operated by keys: down, up, Escape and Enter', async () => {
     await open();
     await type('drug');
     await expectSaid('3 of 3');
@@ -102,7 +102,7 @@ describe('the page with a search field, of another origin than the service', fun
     expect(searches().slice(count)).to.deep.equal(['name=drug 5&per-page=10']);
   });
 
-  it('takes scans, one after the other, and searches for nothing else', async () => {
+  it('accepts scans one after another, and searches for nothing else', async () => {
     await open();
     for (const [code, says, asked] of [
       [[barcode], '5: DRUG 5', barcode],
@@ -125,14 +125,14 @@ describe('the page with a search field, of another origin than the service', fun
     expect(witness.complaints.filter((it) => !it.startsWith('failed'))).to.deep.equal([]);
   });
 
-  it('says what the service says where the key is refused', async () => {
+  it("shows the service's message if the key is refused", async () => {
     await open('/refused');
     await type('drug');
     await expectSaid('A valid key is required');
     witness.complaints.length = 0; // The browser itself tells of a 401.
   });
 
-  it('may read what the service answers, with its fields, and a page of a further origin nothing', async () => {
+  it('may read responses and their fields, while other origins may not', async () => {
     await open();
     // As text: what compiles these tests names functions by a function of its own, which pages do not have.
     const ask = (path: string, headers: Record<string, string> = {}) =>

@@ -116,20 +116,20 @@ describe('a program that keeps a copy', function () {
       expect(digest).to.equal(digestOf(records).set);
     };
 
-    it('reads the whole list once, and then what has changed', async () => {
+    it('reads the whole list once, then only changes', async () => {
       const first = sample.slice(1);
       await expectDone('whole list', { version: await publish(first), records: first });
       const version = await publish(next);
       await expectDone('202 changes', { version, records: next });
     });
 
-    it('reads the list anew where somebody has changed a record of the copy', async () => {
+    it('reads the list again if a record of its copy was altered', async () => {
       await copy().tamper(9_999);
       const { headers } = await api().get('/products?per-page=1');
       await expectDone('whole list', { version: Number(headers.get('medref-version')), records: next });
     });
 
-    it('reads the list anew where the changes are not kept; killed in the middle, it keeps the copy as it was', async () => {
+    it('reads the list again if changes are not kept; killed meanwhile, it keeps its old copy', async () => {
       const version = await publishAlone(sample);
       let hasHalf = false;
       const { origin } = await spoilt((response, { headers, body }) => {
@@ -148,19 +148,19 @@ describe('a program that keeps a copy', function () {
 
     // What the client library does on such days has tests of its own.
     if (command.includes('python')) {
-      it('says that the key is not valid', async () => {
+      it('reports an invalid key', async () => {
         const { code, stderr } = await run({ origin: api().origin, key: 'wrong' });
         expect(code).to.equal(1);
         expect(stderr).to.include('401');
       });
 
-      it('waits where the service is away, and asks again', async () => {
+      it('waits while the service is unavailable, and retries', async () => {
         const startedAt = Date.now();
         expect((await run(await spoilt(awayAtFirst()))).code).to.equal(0);
         expect(Date.now() - startedAt).to.be.at.least(1_000);
       });
 
-      it('reads the list anew where its version is let go while its changes are read', async () => {
+      it('reads the list again if its version expires during the read', async () => {
         const version = await publish(next);
         const { stdout } = await run(
           await spoilt((response, _answer, { url = '' }) => {
@@ -172,7 +172,7 @@ describe('a program that keeps a copy', function () {
         expect(stdout).to.equal(`version ${version}: whole list, 260 records\n`);
       });
 
-      it('fails where the list ends too early, and keeps the copy', async () => {
+      it('fails if the list is truncated, and keeps the copy', async () => {
         await publishAlone(sample);
         const { code, stderr } = await run(await spoilt(endedInHalf));
         expect(code).to.equal(1);
@@ -180,7 +180,7 @@ describe('a program that keeps a copy', function () {
         await expectCopy(next);
       });
 
-      it('does not follow to another address, which would get the key', async () => {
+      it('does not follow redirects, which would receive the key', async () => {
         const other = await startServer((response) => void response.end('{}'));
         const { code } = await run(
           await startServer((response) => void response.writeHead(302, { location: other.origin }).end()),

@@ -82,7 +82,7 @@ describe('a damaged key', () => {
     ['with a number alone', () => redis.set(keys.live, '7'), /holds unexpected text/],
   ];
   for (const [what, damage, told] of pointers) {
-    it(`is told of, and answered with 503, if it is the pointer ${what}, until it is repaired`, async () => {
+    it(`is reported, and returns 503, if it is the pointer ${what}, until repaired`, async () => {
       const before = await openApi();
       await damage();
       expect((await before.get('/products')).status, 'a process that knows what is live').to.equal(200);
@@ -108,7 +108,7 @@ describe('a damaged key', () => {
 
   const mended = ['next', 'versions', 'versionDocuments', 'staged', 'imports', 'rejects', 'pause'] as const;
   for (const name of [...mended, 'rolledBack', 'checked', 'validators', 'changeSets'] as const) {
-    it(`is repaired if it is ${name}, and all kept versions are there as before`, async () => {
+    it(`is repaired if it is ${name}, and all kept versions stay`, async () => {
       const before = await redis.hgetall(keys.versionDocuments);
       await (name === 'staged' ? redis.set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
       const report = await importRepaired(13, `The Redis key ${keys[name]} is a `);
@@ -129,7 +129,7 @@ describe('a damaged key', () => {
     });
   }
 
-  it('lets go of a content where its document is damaged, unless a rollback holds it', async () => {
+  it('deletes a content with a damaged document, unless a rollback uses it', async () => {
     const [first, second] = versions as [number, number];
     const context = { redis, keyPrefix: 'medref', to: first, maxNumberWaitMs: 0 };
     const back = await rollBack(productCollection, context);
@@ -148,27 +148,27 @@ describe('a damaged key', () => {
     else await redis.sadd(key, 'damage');
   }
 
-  it('is repaired if it is next, and holds no number', async () => {
+  it('is repaired if it is next, without a number', async () => {
     await redis.set(keys.next, 'seven');
     const { version } = await importRepaired(13);
     expect(version).to.be.above(live);
     expect(await redis.get(keys.next)).to.equal(String(version));
   });
 
-  it('is repaired if it is the list of kept versions, and lacks one', async () => {
+  it('is repaired if it is the list of kept versions, with one missing', async () => {
     await redis.zrem(keys.versions, live);
     await importRepaired(12, 'versions does not list the kept versions');
     expect(await redis.zrange(keys.versions, 0, '-1')).to.deep.equal(versions.map(String));
   });
 
-  it('is repaired if the documents of the kept versions lack the live one', async () => {
+  it('is repaired if the documents of kept versions lack the live one', async () => {
     const document = (await redis.hget(keys.versionDocuments, String(live))) as string;
     await redis.hdel(keys.versionDocuments, String(live));
     await importRepaired(12, `version-documents has another document of the live version ${live}`);
     expect(await redis.hget(keys.versionDocuments, String(live))).to.equal(document);
   });
 
-  it('is found where two documents of kept versions are in each other’s places, and repaired', async () => {
+  it('is found if two documents are swapped, and repaired', async () => {
     const [one, other] = versions as [number, number];
     const before = await redis.hgetall(keys.versionDocuments);
     const swapped = { [one]: String(before[other]), [other]: String(before[one]) };
@@ -190,7 +190,7 @@ describe('a damaged key', () => {
     expect((await get(`/products?version=${one}`)).headers.get('medref-version')).to.equal(String(one));
   });
 
-  it('is found where the pointer names a version that is not the latest, and repaired', async () => {
+  it('is found if the pointer names an old version, and repaired', async () => {
     const document = (await redis.get(keys.live)) as string;
     const [older] = versions as [number];
     await redis.set(keys.live, (await redis.hget(keys.versionDocuments, String(older))) as string);
@@ -202,7 +202,7 @@ describe('a damaged key', () => {
     expect(await redis.get(keys.live)).to.equal(document);
   });
 
-  it('is not found while versions are published and let go', async () => {
+  it('is never reported while versions are published and deleted', async () => {
     const publishing = await connectForWriting(server().url);
     const [document] = await redis.hvals(keys.versionDocuments);
     let isOver = false;
@@ -227,7 +227,7 @@ describe('a damaged key', () => {
     expect(found).to.deep.equal([]);
   });
 
-  it('is repaired if the pointer is gone', async () => {
+  it('is repaired if the pointer is missing', async () => {
     await redis.del(keys.live);
     const damage = `The Redis key ${keys.live} is missing, and the latest version is ${live}.`;
     const report = await importRepaired(12, damage);
@@ -236,7 +236,7 @@ describe('a damaged key', () => {
   });
 
   for (const part of ['records', 'order', 'blocks'] as const) {
-    it(`is answered with 503 or from what is whole, and published anew, where it is the ${part} of what is live`, async () => {
+    it(`returns 503 or intact data, and is rebuilt, if it is the ${part} of the live version`, async () => {
       const fresh = await openApi();
       await becomeSet(keys.content(live)[part]);
       for (const path of ['/products', '/products/1', '/products?name=drug', '/products?page=2&per-page=7']) {
@@ -244,7 +244,9 @@ describe('a damaged key', () => {
       }
       if (part !== 'order')
         // Pages of blocks, and records, need no order.
-        expect(fresh.damage.join(' ')).to.include(`The Redis key ${keys.content(live)[part]} has the unexpected type set`);
+        expect(fresh.damage.join(' ')).to.include(
+          `The Redis key ${keys.content(live)[part]} has the unexpected type set`,
+        );
       const report = await importAgain(12);
       expect(report.outcome).to.equal('published');
       expect(report.version).to.be.above(live);
@@ -255,7 +257,7 @@ describe('a damaged key', () => {
     });
   }
 
-  it('leads to 503 within some seconds if it has the API keys: no key is called unknown', async () => {
+  it('returns 503 within seconds if it holds the API keys: no key is called unknown', async () => {
     const fresh = await openApi();
     await becomeSet('medref:keys');
     const deadline = Date.now() + 10_000;
@@ -279,7 +281,7 @@ describe('a damaged key', () => {
     expect(await readKeySpace(redis)).to.deep.equal(before);
   });
 
-  it('is nothing that an import of a collection in order says anything of', async () => {
+  it('does not appear in imports of an intact collection', async () => {
     expect((await importAgain(12)).warnings).to.deep.equal([]);
     expect(productCollection.name).to.equal('products');
   });

@@ -83,7 +83,7 @@ describe('text of an upstream', function () {
     ),
   };
   for (const [what, answer] of Object.entries(answers)) {
-    it(`is bounded in what is told and kept of ${what}`, async () => {
+    it(`is limited in messages and storage: ${what}`, async () => {
       const upstream = await startUpstream(answer);
       const report = await importFrom(upstream.url(), productCollection, {
         redisUrl: server().url,
@@ -98,7 +98,7 @@ describe('text of an upstream', function () {
     });
   }
 
-  it('is truncated in a report where it is long all the same, and so are too many warnings', () => {
+  it('is truncated in reports, and so are too many warnings', () => {
     const report = startReport('products');
     for (let n = 0; n < 250; n += 1) report.warn(`${n} ${'x'.repeat(5_000)}`);
     report.warn(`0 ${'x'.repeat(5_000)}`);

@@ -1,19 +1,19 @@
 import { expect } from 'chai';
 import { exceeds, percentText } from '../../importer/checks.ts';
 
-describe('a percentage, as a check says it', () => {
+describe('a percentage in a check', () => {
   it('has one decimal', () => {
     expect(percentText(33.333, 20)).to.equal('33.3 %');
     expect(percentText(21, 20)).to.equal('21.0 %');
   });
 
-  it('has more where one would not show that it exceeds the limit', () => {
+  it('has more if one would hide that it exceeds the limit', () => {
     expect(percentText(20.04, 20)).to.equal('20.04 %');
     expect(percentText((1e6 + 1) / 5e4, 20)).to.equal('20.00002 %');
     expect(percentText(20 + 1e-14, 20), 'but not without end').to.equal('20.0000000000 %');
   });
 
-  it('is judged by more than it shows, and a figure at the limit does not exceed it', () => {
+  it('is compared exactly, and a value at the limit passes', () => {
     expect(exceeds(20, 100, 20)).to.equal(false);
     expect(exceeds(200_001, 1_000_000, 20)).to.equal(true);
     expect(exceeds(3, 10, 30)).to.equal(false);

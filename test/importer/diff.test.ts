@@ -20,7 +20,7 @@ describe('a diff', () => {
     ['the version whose records it walks', 1],
     ['the other version', 0],
   ] as const) {
-    it(`ends with an error when ${which} goes while it is read, and not with records that seem to be new`, async () => {
+    it(`fails if ${which} expires during the read, and never shows wrong differences`, async () => {
       await redis.flushall();
       for (const count of [401, 402]) {
         await importRecords(products(count), productCollection, { redisUrl: server().url });

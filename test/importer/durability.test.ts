@@ -21,9 +21,9 @@ const everySecond = { appendOnly: true, settings: { appendfsync: 'everysec' } };
 const onDisk = (redis: Redis) => awaitDisk(redis, keys.live, 'version 7');
 const needsWaitaof = serverKnowsWaitaof() ? '' : ' (left out: the Redis here is older than 7.2)';
 
-describe(`what was written to a Redis that tells when it is on its disk${needsWaitaof}`, () => {
+describe(`a write to a Redis that confirms its disk${needsWaitaof}`, () => {
   if (needsWaitaof) {
-    it.skip('is waited for');
+    it.skip('is awaited');
     return;
   }
   const server = useRedis(everySecond);
@@ -33,13 +33,13 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
   });
   after(() => redis.disconnect());
 
-  it('is waited for, without a warning', async () => {
+  it('is awaited, without a warning', async () => {
     await redis.set(keys.next, aheadOfClock);
     expect(await onDisk(redis)).to.deep.equal([]);
     expect(await diskWarnings(redis)).to.deep.equal([]);
   });
 
-  it('is waited for likewise by a user who may not ask how Redis is set up', async () => {
+  it('is awaited for a user who may not read the settings', async () => {
     await redis.call('ACL', 'SETUSER', 'renter', 'on', '>renter-password', '~*', '+@all', '-config');
     const renter = await connectForWriting(withRenter(server().url));
     await renter.set(keys.next, aheadOfClock);
@@ -50,7 +50,7 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
     renter.disconnect();
   });
 
-  it('is no longer waited for than two seconds, and warned of in the report', async () => {
+  it('is awaited for at most two seconds, with a warning in the report', async () => {
     await redis.config('SET', 'appendfsync', 'no');
     const options = { redisUrl: server().url, force: true };
     const report = await importRecords(products(1), productCollection, options);
@@ -62,7 +62,7 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
     expect(report.durationMs).to.be.within(2_000, 6_000);
   });
 
-  it('cannot be asked about by a user without the right, which is said', async () => {
+  it('cannot be confirmed for a user without the right, who gets a warning', async () => {
     await redis.call('ACL', 'SETUSER', 'importer', '-waitaof');
     const importer = await connectForWriting(withUser(server().url, 'importer'));
     expect(await onDisk(importer)).to.deep.equal([
@@ -72,7 +72,7 @@ describe(`what was written to a Redis that tells when it is on its disk${needsWa
   });
 });
 
-describe('what was written to a Redis that does not tell when it is on its disk', () => {
+describe('a write to a Redis that cannot confirm its disk', () => {
   // As one older than 7.2 would be.
   const folder = mkdtempSync(join(tmpdir(), 'medref-test-older-'));
   const include = join(folder, 'redis.conf');
@@ -92,7 +92,7 @@ describe('what was written to a Redis that does not tell when it is on its disk'
     rmSync(folder, { recursive: true });
   });
 
-  it('is warned of in the report of an import and of a rollback', async () => {
+  it('gets a warning in the report of an import and of a rollback', async () => {
     const options = { redisUrl: server().url, force: true };
     const report = await importRecords(products(1), productCollection, options);
     expect(report.warnings).to.deep.equal([warningOf(`version ${report.version}`)]);
@@ -104,7 +104,7 @@ describe('what was written to a Redis that does not tell when it is on its disk'
     expect(rolledBack?.warnings).to.deep.equal([warningOf(`version ${aheadOfClock + 3}`)]);
   });
 
-  it('is warned of where a key is made, rotated and revoked, and by status', async () => {
+  it('gets a warning when a key is created, rotated or revoked, and in status', async () => {
     const settings = { REDIS_URL: server().url };
     const made = await medref(['keys', 'create', '--client', 'A', '--json'], settings);
     const { id } = made.json<{ id: string }>();
@@ -120,14 +120,14 @@ describe('what was written to a Redis that does not tell when it is on its disk'
     expect(status.json<{ warnings: string[] }>().warnings).to.deep.equal([why]);
   });
 
-  it('is not warned of where nobody may ask how Redis is set up', async () => {
+  it('gets no warning if the user may not read the settings', async () => {
     await redis.call('ACL', 'SETUSER', 'renter', 'on', '>renter-password', '~*', '+@all', '-config');
     const renter = await connectForWriting(withRenter(server().url));
     expect([await onDisk(renter), await diskWarnings(renter)]).to.deep.equal([[], []]);
     renter.disconnect();
   });
 
-  it('is there before the reply with appendfsync always, and never without a file: nothing is warned of', async () => {
+  it('is safe with appendfsync always, and never without a file: no warning', async () => {
     await redis.config('SET', 'appendfsync', 'always');
     expect([await onDisk(redis), await diskWarnings(redis)]).to.deep.equal([[], []]);
     await redis.config('SET', 'appendfsync', 'everysec');
@@ -136,7 +136,7 @@ describe('what was written to a Redis that does not tell when it is on its disk'
     await redis.config('SET', 'appendonly', 'yes');
   });
 
-  it('is warned of by status where Redis leaves it to its system', async () => {
+  it('gets a warning in status if the operating system decides when to write', async () => {
     await redis.config('SET', 'appendfsync', 'no');
     expect(await diskWarnings(redis)).to.deep.equal([
       'With appendfsync no, the operating system decides when to write to disk. Set it to everysec or always.',
@@ -165,11 +165,11 @@ describe('a publication', () => {
 
   const warnings = () => awaitDurability(redis, { keys, version, logger });
 
-  it('waits for nobody, and says nothing, where there is no replica', async () => {
+  it('waits for nothing without a replica', async () => {
     expect([await warnings(), logged]).to.deep.equal([[], []]);
   });
 
-  it('that a failover has lost already is told from one that is there', async () => {
+  it('is reported as lost if a failover has lost it', async () => {
     const lost = await awaitDurability(redis, { keys, version: version + 1 }).catch((it) => it);
     expect(lost).to.be.instanceOf(NotPublishedError);
     expect(lost.message).to.equal(
@@ -185,11 +185,11 @@ describe('a publication', () => {
       itself.disconnect();
     });
 
-    it('is acknowledged by it', async () => {
+    it('is confirmed by it', async () => {
       expect([await warnings(), logged]).to.deep.equal([[], []]);
     });
 
-    it('warns in the report and in the log where that does not have it within a second', async () => {
+    it('gets a warning in report and log if it is not confirmed within a second', async () => {
       replica().pause();
       const report = await importRecords(products(3), productCollection, {
         ...{ redisUrl: master().url, force: true, logger },
@@ -202,7 +202,7 @@ describe('a publication', () => {
       expect(warned.map(({ msg }) => msg)).to.deep.equal(report.warnings);
     });
 
-    it('of a rollback warns likewise', async () => {
+    it('by a rollback gets the same warning', async () => {
       await importRecords(products(2), productCollection, { redisUrl: master().url, force: true });
       replica().pause();
       const context = { redis, keyPrefix: 'medref', to: null, maxNumberWaitMs: 0 };
@@ -212,7 +212,7 @@ describe('a publication', () => {
       expect(warned[0]).to.match(/^0 of 1 replicas/);
     });
 
-    it('whose replicas cannot be asked about says so, and stands', async () => {
+    it('stands with a warning if replicas cannot be asked', async () => {
       await redis.call('ACL', 'SETUSER', 'default', '-wait');
       const told = await warnings();
       await redis.call('ACL', 'SETUSER', 'default', '+wait');

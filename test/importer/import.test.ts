@@ -55,7 +55,7 @@ describe('an import', () => {
     return [...new Set(names)].sort();
   };
 
-  it('tells how far it has come, of a list of pages without how much of it there is', async () => {
+  it('reports its progress, without a percentage for a paged list', async () => {
     const told: boolean[] = [];
     const onProgress: ImportChanges['onProgress'] = ({ arrival }) => void told.push(arrival !== null);
     await importProducts(products(3), { onProgress });
@@ -70,7 +70,7 @@ describe('an import', () => {
     expect(told, 'the first page may be all there is').to.deep.equal([true, false, false]);
   });
 
-  it('publishes what upstream has, in upstream’s order', async () => {
+  it("publishes the list in upstream's order", async () => {
     const records = [product(5), product(3), product(9)];
     const report = await importProducts(records);
     const { version } = report;
@@ -85,7 +85,7 @@ describe('an import', () => {
     expect(String(version)).to.match(/^20\d{12}$/);
   });
 
-  it('counts what was added, changed and removed', async () => {
+  it('counts added, changed and removed records', async () => {
     const first = await publish(products(10));
     const next = [...products(9).slice(1), product(1, { published: false }), product(20), product(21)];
     const report = await importProducts(next);
@@ -95,7 +95,7 @@ describe('an import', () => {
     expect(await liveRecords()).to.deep.equal(next);
   });
 
-  it('publishes nothing when the records, in order, are those of the live version', async () => {
+  it('publishes nothing if the records, in order, equal the live version', async () => {
     const version = await publish(products(5));
     const before = await live();
     expect(await importProducts(products(5))).to.deep.include({
@@ -106,7 +106,7 @@ describe('an import', () => {
     expect(await storedNames()).to.deep.equal([String(version)]);
   });
 
-  it('knows the same records by another route or in another JSON form', async () => {
+  it('recognizes the same records by another URL or in another JSON form', async () => {
     const version = await publish(products(5));
     const other = products(5).map(({ product: named, ...rest }) => ({ more: 1, ...rest, product: named }));
     const escaped = JSON.stringify(other, null, '\t').replaceAll('D', '\\u0044');
@@ -131,7 +131,7 @@ describe('an import', () => {
     expect(await liveRecords()).to.deep.equal(products(5).reverse());
   });
 
-  it('rejects records one by one, each with its position, path, reason and raw text', async () => {
+  it('rejects records individually, with position, path, reason and raw text', async () => {
     const texts = [
       JSON.stringify(product(1)),
       JSON.stringify(product(2)).replace('"id":2', '"id":9007199254740993'),
@@ -154,7 +154,7 @@ describe('an import', () => {
     expect(rejects.map(({ raw }) => raw)).to.deep.equal(texts.slice(1));
   });
 
-  it('keeps a bounded number of rejects beside their true total, and a bounded part of each', async () => {
+  it('stores a limited number of rejects with their total, and a limited part of each', async () => {
     const bad = Array.from({ length: 1_010 }, (_, i) => ({ nothing: 'x'.repeat(i === 0 ? 10_000 : 1) }));
     await importProducts([product(1), ...bad], { maxRejectPercent: 100 });
     const { total, rejects } = await readLastRejects(redis, keys);
@@ -166,7 +166,7 @@ describe('an import', () => {
     );
   });
 
-  it('finds duplicates far apart, over many batches', async () => {
+  it('finds duplicates across many batches', async () => {
     const records = [...products(450), product(1), product(350), product(451)];
     const report = await importProducts(records);
     expect(report).to.deep.include({ outcome: 'published', read: 453, written: 451, rejected: 2 });
@@ -177,14 +177,14 @@ describe('an import', () => {
     ]);
   });
 
-  it('reports unknown members once, with how many records had them', async () => {
+  it('reports unknown members once, with the number of records', async () => {
     const records = products(3).map((record, i) => (i === 0 ? record : { ...record, atc: 'B01' }));
     const { warnings } = await importProducts(records);
     expect(warnings).to.deep.equal(['Unknown members were ignored: $.atc (2 records).']);
     expect(await liveRecords()).to.deep.equal(products(3));
   });
 
-  describe('is refused, and what is live stays,', () => {
+  describe('is refused, and the live version stays,', () => {
     let version: number;
     const expectRefused = async (report: ImportReport, reason: RegExp) => {
       expect(report).to.deep.include({ outcome: 'refused', version: null, previousVersion: version });
@@ -201,25 +201,25 @@ describe('an import', () => {
     });
     beforeEach(() => restore());
 
-    it('when there are no records', async () => {
+    it('if there are no records', async () => {
       await expectRefused(await importProducts([]), /no valid record: 0 read/);
     });
 
-    it('when no record is valid', async () => {
+    it('if no record is valid', async () => {
       const report = await importProducts([{}, {}], { maxRejectPercent: 100 });
       await expectRefused(report, /no valid record: 2 read, 2 rejected/);
     });
 
-    it('when more of the live ids than MAX_SHRINK_PERCENT are absent', async () => {
+    it('if more live ids than MAX_SHRINK_PERCENT are absent', async () => {
       await expectRefused(await importProducts(products(79)), /21 of the 100 live ids are absent \(21.0 %\)/);
     });
 
-    it('when other ids have taken the place of too many live ones', async () => {
+    it('if other ids replaced too many live ones', async () => {
       const others = products(130).slice(30);
       await expectRefused(await importProducts(others), /30 of the 100 live ids are absent/);
     });
 
-    it('when more of the records read than MAX_REJECT_PERCENT are rejected', async () => {
+    it('if more records than MAX_REJECT_PERCENT are rejected', async () => {
       const records = [...products(100), {}, {}];
       await expectRefused(
         await importProducts(records),
@@ -227,7 +227,7 @@ describe('an import', () => {
       );
     });
 
-    it('when more of the ids that stay than MAX_CHANGE_PERCENT have another record', async () => {
+    it('if more of the remaining records than MAX_CHANGE_PERCENT changed', async () => {
       const next = products(90).map((it, i) => (i < 46 ? { ...it, published: false } : it));
       await expectRefused(
         await importProducts(next),
@@ -240,26 +240,26 @@ describe('an import', () => {
       expect(reason).to.match(/1 of the 51 records.*50 of the 100 live ids/);
     });
 
-    it('even by force when no record is valid', async () => {
+    it('even with --force if no record is valid', async () => {
       await expectRefused(await importProducts([], { force: true }), /no valid record/);
       await expectRefused(await importProducts([{}], { force: true }), /no valid record/);
     });
   });
 
-  it('passes where a check’s limit is met exactly', async () => {
+  it('passes exactly at the limit of a check', async () => {
     await importProducts(products(100));
     expect((await importProducts(products(80))).outcome).to.equal('published');
     const records = [...products(99), {}];
     expect((await importProducts(records, { maxRejectPercent: 1 })).outcome).to.equal('published');
   });
 
-  describe('of records that are others than before,', () => {
+  describe('with changed records', () => {
     /** The products from 1 to 10, of which so many have another record. */
     const changing = (count: number) =>
       products(10).map((it, i) => (i < count ? { ...it, published: false } : it));
     beforeEach(() => importProducts(products(10)));
 
-    it('passes where MAX_CHANGE_PERCENT is met exactly; ids that come and go do not count', async () => {
+    it('passes exactly at MAX_CHANGE_PERCENT; added and removed ids do not count', async () => {
       expect((await importProducts(changing(6))).outcome).to.equal('refused');
       expect((await importProducts([...changing(6), ...products(30).slice(10)])).outcome).to.equal('refused');
       expect((await importProducts(changing(5))).outcome).to.equal('published');
@@ -274,12 +274,12 @@ describe('an import', () => {
       expect((await importProducts(next, { maxChangePercent: 34 })).outcome).to.equal('published');
     });
 
-    it('says of one record that it is one', async () => {
+    it('uses the singular for one record', async () => {
       const { reason } = await importProducts(changing(1), { maxChangePercent: 0 });
       expect(reason).to.match(/^1 of the 10 remaining records differs \(10\.0 %\)/);
     });
 
-    it('says in a dry run that it would be refused, and passes by force', async () => {
+    it('reports a refusal in a dry run, and passes with --force', async () => {
       const dry = await importProducts(changing(10), { dryRun: true });
       expect(dry).to.deep.include({ outcome: 'dry-run', changed: 10 });
       expect(dry.reason).to.match(/^10 of the 10 remaining records differ \(100\.0 %\)/);
@@ -291,7 +291,7 @@ describe('an import', () => {
       });
     });
 
-    it('passes where nothing is live, and where what is live is not whole, with which nothing is compared', async () => {
+    it('passes without a live version, and with a damaged one, which is not compared', async () => {
       const live = await readLiveVersion(redis, keys);
       await redis.del(keys.content(live?.version as number).records);
       const report = await importProducts(changing(10), { maxChangePercent: 0 });
@@ -301,7 +301,7 @@ describe('an import', () => {
     });
   });
 
-  it('publishes past the checks by force, and says so', async () => {
+  it('publishes in spite of the checks with --force, and says so', async () => {
     await importProducts(products(100));
     const report = await importProducts([product(1), {}], { force: true });
     expect(report).to.deep.include({ outcome: 'published', written: 1, rejected: 1, removed: 99 });
@@ -309,17 +309,17 @@ describe('an import', () => {
     expect((await readHistory(redis, keys, 1))[0]).to.deep.include({ forced: true });
   });
 
-  it('stays unchanged by force when the records are those of the live version', async () => {
+  it('stays unchanged with --force if the records equal the live version', async () => {
     await importProducts(products(3));
     expect((await importProducts(products(3), { force: true })).outcome).to.equal('unchanged');
   });
 
-  it('checks before it compares: the live records with too many rejects are refused', async () => {
+  it('runs checks before it compares: live records with too many rejects are refused', async () => {
     await importProducts(products(10));
     expect((await importProducts([...products(10), {}])).outcome).to.equal('refused');
   });
 
-  it('keeps as many versions as it is told, and lets go of the oldest', async () => {
+  it('keeps the configured number of versions, and deletes the oldest', async () => {
     const versions: number[] = [];
     for (const count of [10, 11, 12]) versions.push(await publish(products(count), { keepVersions: 2 }));
     await redis.hset(keys.damaged, String(versions[1]), 'It leaves.', String(versions[2]), 'It stays.');
@@ -333,7 +333,7 @@ describe('an import', () => {
       expect(await redis.pttl(key), key).to.equal(-1);
   });
 
-  it('writes the history, latest first', async () => {
+  it('writes the history, newest first', async () => {
     await importProducts(products(10));
     await importProducts(products(10));
     await importProducts([]);
@@ -349,7 +349,7 @@ describe('an import', () => {
     expect(history[1]?.reason).to.match(/no valid record/);
   });
 
-  it('gives versions numbers that only grow, and seconds of their own', async () => {
+  it('gives versions increasing numbers, each with its own second', async () => {
     const versions: number[] = [];
     for (const count of [1, 2, 3]) versions.push(await publish(products(count)));
     expect([...new Set(versions)].sort((a, b) => a - b)).to.deep.equal(versions);
@@ -360,7 +360,7 @@ describe('an import', () => {
     expect([...seconds].sort((a, b) => a - b)).to.deep.equal(seconds);
   });
 
-  it('dates the version after one from a wrong clock by the clock again, and warns of that one', async () => {
+  it('dates the version after a wrongly dated one by the clock again, with a warning', async () => {
     const version = await publish(products(1));
     const [published] = await readKeptVersions(redis, keys);
     const wrong = documentOf({ ...(published as Version), publishedAt: '2099-01-01T00:00:00.000Z' });
@@ -377,7 +377,7 @@ describe('an import', () => {
     expect((await importProducts(products(3), { logger })).warnings).to.deep.equal([]);
   });
 
-  it('is locked out while another import holds the lock, and says who since when', async () => {
+  it('is locked while another import holds the lock, and names the holder', async () => {
     let answer: () => void = () => undefined;
     const asked = new Promise<void>((resolveAsked) => {
       answer = resolveAsked;
@@ -400,7 +400,7 @@ describe('an import', () => {
     expect((await importProducts(products(2))).outcome).to.equal('published');
   });
 
-  it('cannot publish once another has taken its lock over', async () => {
+  it('cannot publish after another import has taken over its lock', async () => {
     const upstream = await startUpstream((response) => {
       response.write('[');
       response.write(JSON.stringify(product(1)));
@@ -416,7 +416,7 @@ describe('an import', () => {
     expect(await redis.exists(keys.lock)).to.equal(1);
   });
 
-  it('says published where it is, and only the reply to that did not come while it was waited for', async () => {
+  it('reports a publication whose reply did not arrive', async () => {
     const lost = { moment: 'after', commandsPass: true, act: () => sleep(700) } as const;
     const proxy = await startRedisProxy(
       server().port,
@@ -434,7 +434,7 @@ describe('an import', () => {
     expect(history.map(({ outcome }) => outcome)).to.deep.equal(['published']);
   });
 
-  it('sweeps what a dead import has staged before it stages anything itself', async () => {
+  it('deletes the staged keys of a dead import before it stages its own', async () => {
     const staged = [...contentKeys(keys, aheadOfClock)];
     await redis.multi().set(keys.next, aheadOfClock).sadd(keys.staged, aheadOfClock).exec();
     for (const key of staged) await redis.set(key, 'x');
@@ -443,7 +443,7 @@ describe('an import', () => {
     expect(await live(), 'its number is not given again').to.deep.include({ version: aheadOfClock + 1 });
   });
 
-  it('starts the walk again when upstream changes under it, up to three times, and then fails', async () => {
+  it('restarts when upstream changes during the read, up to three times, then fails', async () => {
     let changes = 2;
     let version = 0;
     const upstream = await startUpstream((response, request) => {
@@ -468,7 +468,7 @@ describe('an import', () => {
     expect(await redis.exists(keys.staged)).to.equal(0);
   });
 
-  it('leaves nothing of a walk that it starts again, though a part of it was still to be compressed and staged', async () => {
+  it('deletes the staged keys of an abandoned attempt, even if writes were pending', async () => {
     let version = 0;
     const upstream = await startUpstream((response, request, nth) => {
       const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page') ?? 1);
@@ -486,7 +486,7 @@ describe('an import', () => {
     expect(await redis.keys(`medref:{products}:${aheadOfClock + 1}:*`)).to.deep.equal([]);
   });
 
-  describe('that starts again since what it had staged was lost as it was to be published', () => {
+  describe('that restarts because Redis lost its staged keys before the publication', () => {
     /** Imports, and loses a part of what is staged right before the first publication, or before another script. */
     const importLosing = async (records: readonly unknown[], changes: ImportChanges = {}, at = 'publish') => {
       const act = async () => {
@@ -501,13 +501,13 @@ describe('an import', () => {
       }
     };
 
-    it('judges nothing of what was lost even before, which would look like records that are others', async () => {
+    it('evaluates no lost data, which would look like changed records', async () => {
       await publish(products(10));
       const report = await importLosing(products(11), {}, 'stage-pages');
       expect(report).to.deep.include({ outcome: 'published', read: 11, added: 1, changed: 0, reason: null });
     });
 
-    it('counts nothing of the walk before where it fails before the next one begins', async () => {
+    it('counts nothing of the first attempt if it fails before the next one', async () => {
       await importProducts([...products(100), {}]);
       const rejects = await readLastRejects(redis, keys);
       const logger = pino(
@@ -535,7 +535,7 @@ describe('an import', () => {
     'is nothing at all': ['', /empty|nothing|no /i],
   };
   for (const [what, [text, reason]] of Object.entries(failures)) {
-    it(`fails with a plain reason, and what is live stays, when upstream ${what}`, async () => {
+    it(`fails with a plain reason, and the live version stays, if upstream ${what}`, async () => {
       const version = await publish(products(3));
       const report = await importProductText(text);
       expect(report).to.deep.include({ outcome: 'failed', version: null, previousVersion: version });
@@ -547,7 +547,7 @@ describe('an import', () => {
     });
   }
 
-  it('leaves no connection to upstream open, however it ends', async () => {
+  it('closes its connections to upstream, however it ends', async () => {
     const upstream = await startUpstream((response, _, nth) => {
       if (nth <= 3) response.writeHead(404).end('not here');
       else response.end(nth === 4 ? JSON.stringify(products(3)) : '{"items":[]}');
@@ -562,7 +562,7 @@ describe('an import', () => {
     expect(await upstream.openConnections()).to.equal(0);
   });
 
-  it('fails when it is asked to stop, and leaves nothing behind', async () => {
+  it('fails on SIGTERM, and stores nothing', async () => {
     const stop = new AbortController();
     const upstream = await startUpstream((response) => {
       response.write(
@@ -580,7 +580,7 @@ describe('an import', () => {
     expect((await redis.keys('*')).sort()).to.deep.equal([keys.next, keys.imports, keys.rejects].sort());
   });
 
-  it('mends a live version of which Redis has lost a part, whichever it is, and says so', async () => {
+  it('rebuilds a live version with any lost key, and reports it', async () => {
     let version = await publish(products(10));
     for (const n of contentKeys(keys, version).keys()) {
       const lost = contentKeys(keys, version)[n] as string;
@@ -596,7 +596,7 @@ describe('an import', () => {
     }
   });
 
-  it('builds a search index that the release before did not have, although the list is the same', async () => {
+  it('builds a search index that the previous release did not have, although the list is the same', async () => {
     const version = await publish(products(5));
     const { searches, ...document } = JSON.parse((await redis.get(keys.live)) ?? '');
     const { drug, ...earlier } = searches;
@@ -611,7 +611,7 @@ describe('an import', () => {
     expect([drug > 0, await redis.hlen(built)]).to.deep.equal([true, drug]);
   });
 
-  it('judges beside a live version that is not whole all the same, by the counts that are known of it', async () => {
+  it('runs checks against a damaged live version by its known counts', async () => {
     const version = await publish(products(100));
     await redis.hdel(keys.content(version).records, '77');
     const report = await importProducts(products(1));
@@ -622,7 +622,7 @@ describe('an import', () => {
     expect(await live()).to.deep.include({ version });
   });
 
-  it('lets go of versions where fewer are to be kept than before, also where nothing has changed', async () => {
+  it('deletes versions if fewer are to be kept, even if nothing has changed', async () => {
     const versions: number[] = [];
     for (const count of [1, 2, 3, 4]) versions.push(await publish(products(count), { keepVersions: 4 }));
     const numbers = async () => (await readKeptVersions(redis, keys)).map(({ version }) => version);
@@ -642,7 +642,7 @@ describe('an import', () => {
       expect(await redis.pttl(key), key).to.equal(-1);
   });
 
-  it('leaves the rejects of the import before when it reads nothing', async () => {
+  it('keeps the earlier rejects if it reads nothing', async () => {
     await importProducts([...products(100), {}]);
     const rejected = await readLastRejects(redis, keys);
     expect(rejected.total).to.equal(1);
@@ -655,7 +655,7 @@ describe('an import', () => {
     expect((await readLastRejects(redis, keys)).total).to.equal(0);
   });
 
-  it('says in the history that another import kept it from starting, unless it is a dry run or scheduled', async () => {
+  it('enters the history as locked, unless it is a dry run or scheduled', async () => {
     const version = await publish(products(3));
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now', token: 'x' }));
     const report = await importProducts(products(4));
@@ -666,7 +666,7 @@ describe('an import', () => {
     expect(outcomes).to.deep.equal(['locked', 'published']);
   });
 
-  it('tells in a dry run the first records that would be rejected', async () => {
+  it('shows in a dry run the first records that would be rejected', async () => {
     const report = await importProducts([...products(5), {}, { product: 1 }], {
       dryRun: true,
       maxRejectPercent: 50,
@@ -677,20 +677,20 @@ describe('an import', () => {
     ]);
   });
 
-  it('takes a share of rejects exactly at the limit, whatever the limit is in binary', async () => {
+  it('accepts a share of rejects exactly at the limit, despite binary fractions', async () => {
     const records = [...products(93), ...Array.from({ length: 7 }, () => ({}))];
     expect((await importProducts(records, { maxRejectPercent: 7 })).outcome).to.equal('published');
     expect((await importProducts([...records, {}], { maxRejectPercent: 7 })).outcome).to.equal('refused');
   });
 
-  it('counts and keeps what was read before it failed, to the last record', async () => {
+  it('counts and stores what it read before a failure, to the last record', async () => {
     const texts = Array.from({ length: 40 }, (_, i) => JSON.stringify(i % 2 ? {} : product(i + 1)));
     const report = await importProductText(`[${texts.join(',')},`);
     expect(report).to.deep.include({ outcome: 'failed', read: 40, written: 20, rejected: 20 });
     expect(await readLastRejects(redis, keys)).to.have.property('total', 20);
   });
 
-  it('names unknown members in short, and says when there are too many to name', async () => {
+  it('lists unknown members briefly, and says if there are more', async () => {
     const members = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`m${i}`, 1]));
     const { warnings } = await importProducts([{ ...product(1), ...members, ['x'.repeat(5_000)]: 1 }]);
     expect(warnings).to.have.length(1);
@@ -699,7 +699,7 @@ describe('an import', () => {
       .and.to.match(/others \(51 records\)/);
   });
 
-  it('leaves a held collection alone when it is scheduled, and says since when', async () => {
+  it('skips a paused collection if scheduled, and says since when', async () => {
     await importProducts(products(10));
     await redis.set(keys.pause, JSON.stringify({ since: 'yesterday', version: 1 }));
     const before = await readKeySpace(redis);
@@ -718,7 +718,7 @@ describe('an import', () => {
     expect((await importProducts(products(12), { scheduled: true })).outcome).to.equal('published');
   });
 
-  describe('asks upstream only whether anything has changed', () => {
+  describe('asks upstream conditionally', () => {
     let list: readonly unknown[];
     let etag: string;
     let asked: (string | undefined)[];
@@ -741,7 +741,7 @@ describe('an import', () => {
       ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0, warnings: [] },
     });
 
-    it('when it is a single document; that nothing has is a success that refreshes when it was checked', async () => {
+    it('for a single document; 304 is a success that renews the time of the check', async () => {
       const { version } = await importAgain();
       await redis.set(keys.checked, 'long ago');
       expect(await importAgain()).to.deep.include({
@@ -759,7 +759,7 @@ describe('an import', () => {
       expect(JSON.stringify(await readKeySpace(redis))).not.to.include('secret');
     });
 
-    it('with the newer validators, when the same records come with others', async () => {
+    it('with newer validators, if the same records come with others', async () => {
       await importAgain();
       etag = '"two"';
       expect((await importAgain()).outcome).to.equal('unchanged');
@@ -767,7 +767,7 @@ describe('an import', () => {
       expect(asked.at(-1)).to.equal('"two"');
     });
 
-    it('and not after a refusal, when the next import reads all of it', async () => {
+    it('but not after a refusal: the next import reads everything', async () => {
       await importAgain();
       [list, etag] = [[], '"two"'];
       expect((await importAgain()).outcome).to.equal('refused');
@@ -775,7 +775,7 @@ describe('an import', () => {
       expect(asked.at(-1)).to.equal(undefined);
     });
 
-    it('and not after a rollback', async () => {
+    it('but not after a rollback', async () => {
       await importAgain();
       [list, etag] = [products(11), '"two"'];
       await importAgain();
@@ -784,7 +784,7 @@ describe('an import', () => {
       expect(asked.at(-1)).to.equal(undefined);
     });
 
-    it('and not by force, in a dry run, of another URL, or when the live version is not whole', async () => {
+    it('but not with --force, in a dry run, for another URL, or with a damaged live version', async () => {
       const { version } = await importAgain();
       await importAgain({ force: true });
       await importAgain({ dryRun: true });
@@ -806,7 +806,7 @@ describe('an import', () => {
       ]);
     });
 
-    it('and tells nothing of a try before that, of pages that changed under it', async () => {
+    it('and omits an earlier attempt whose pages changed meanwhile', async () => {
       let isMoving = false;
       const upstream = await startUpstream((response, request) => {
         const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
@@ -833,7 +833,7 @@ describe('an import', () => {
       expect(await redis.exists(keys.staged)).to.equal(0);
     });
 
-    it('and tells nothing of a try before that, which was judged and then lost what it had staged', async () => {
+    it('and omits an earlier attempt that lost its staged keys', async () => {
       const { version } = await importAgain();
       const before = { ...(await readKeySpace(redis)) };
       [list, etag] = [[...products(9), { ...product(11), more: 1 }, {}], '"two"'];
@@ -861,14 +861,14 @@ describe('an import', () => {
       expect(Object.keys(after).sort()).to.deep.equal(Object.keys(before).sort());
     });
 
-    it('and still after a failure', async () => {
+    it('and also after a failure', async () => {
       await importAgain();
       await importProductText('nonsense');
       expect((await importAgain()).read).to.equal(0);
     });
   });
 
-  describe('is refused when it is less full than what is live:', () => {
+  describe('is refused when fields become empty:', () => {
     it('barcodes of all products fell by more than MAX_SHRINK_PERCENT', async () => {
       await importProducts(products(100));
       const without = (count: number) =>
@@ -880,7 +880,7 @@ describe('an import', () => {
       expect((await importProducts(without(21), { force: true })).outcome).to.equal('published');
     });
 
-    it('a member that had a value in at least 95 % fell by more than MAX_SHRINK_PERCENT points', async () => {
+    it('a field with values in at least 95 % fell by more than MAX_SHRINK_PERCENT points', async () => {
       const withCity = (filled: number) =>
         Array.from({ length: 100 }, (_, i) =>
           company(i + 1, { city: i < filled ? 'İZMİR' : i % 2 ? null : '' }),
@@ -899,7 +899,7 @@ describe('an import', () => {
     });
   });
 
-  it('does not share anything with an import under another key prefix', async () => {
+  it('shares nothing with an import under another key prefix', async () => {
     const version = await publish(products(3));
     await importProducts(products(5), { keyPrefix: 'other' });
     expect(await live()).to.deep.include({ version, totalCount: 3 });

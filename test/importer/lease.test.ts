@@ -17,7 +17,7 @@ describe('the import lock', () => {
   after(() => redis.disconnect());
   beforeEach(() => redis.flushall());
 
-  it('is held by one at a time, and others are told by whom and since when', async () => {
+  it('has one holder at a time, and others see who and since when', async () => {
     const start = new Date().toISOString();
     const lock = (await Lease.take(redis, keys)) as Lease;
     const other = await Lease.take(redis, keys);
@@ -29,7 +29,7 @@ describe('the import lock', () => {
     expect(await readLockHolder(redis, keys)).to.equal(null);
   });
 
-  it('is held by who took it, also where the reply that said so was lost', async () => {
+  it('belongs to its holder even if the reply was lost', async () => {
     const cut = strikeOnce(({ name }) => name === 'SET', { moment: 'after', act: (link) => link.cut() });
     const proxy = await startRedisProxy(server().port, cut);
     const unlucky = await connectForWriting(proxy.url);
@@ -43,7 +43,7 @@ describe('the import lock', () => {
     }
   });
 
-  it('is free 30 s after its holder’s death at the latest', async () => {
+  it("is free at most 30 s after its holder's death", async () => {
     const lock = (await Lease.take(redis, keys)) as Lease;
     expect(
       await redis.pttl(keys.lock),
@@ -57,7 +57,7 @@ describe('the import lock', () => {
     ['whose expiry grew because the clock of Redis was put back', 3_600_000],
     ['without an expiry', null],
   ] as const)
-    it(`is free 30 s after somebody wants it, if it is one ${what}`, async () => {
+    it(`is free 30 s after a request if it is one ${what}`, async () => {
       const dead = JSON.stringify({ holder: 'process 1 on a', since: new Date().toISOString(), token: 't' });
       await redis.set(keys.lock, dead);
       if (left !== null) await redis.pexpire(keys.lock, left);
@@ -68,7 +68,7 @@ describe('the import lock', () => {
       expect(await redis.pttl(keys.lock), 'and is not made longer').to.be.below(29_960);
     });
 
-  it('is of its own collection alone', async () => {
+  it('is per collection', async () => {
     const lock = (await Lease.take(redis, keys)) as Lease;
     const other = (await Lease.take(redis, companyKeys)) as Lease;
     expect(other.token).to.be.a('string');
@@ -76,7 +76,7 @@ describe('the import lock', () => {
     await other.release();
   });
 
-  it('is renewed, with what is staged under it, while its holder lives', async () => {
+  it('is renewed with its staged keys while its holder lives', async () => {
     const lock = (await Lease.take(redis, keys, { ...lifetimes, lockMs: 300, renewEveryMs: 50 })) as Lease;
     const { name } = await lock.begin('');
     const staged = contentKeys(keys, name);
@@ -88,7 +88,7 @@ describe('the import lock', () => {
     await lock.release();
   });
 
-  it('tells its holder when another has taken it over, and is not given back by the one who lost it', async () => {
+  it('reports its loss to the holder, who cannot release it afterwards', async () => {
     const lock = (await Lease.take(redis, keys, { ...lifetimes, renewEveryMs: 30 })) as Lease;
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     await sleep(200);
@@ -98,7 +98,7 @@ describe('the import lock', () => {
     expect(await redis.exists(keys.lock)).to.equal(1);
   });
 
-  it('counts as lost when it could not be renewed for its whole lifetime', async () => {
+  it('counts as lost if no renewal succeeds within its lifetime', async () => {
     const lock = (await Lease.take(redis, keys, { ...lifetimes, lockMs: 200, renewEveryMs: 50 })) as Lease;
     server().pause();
     try {

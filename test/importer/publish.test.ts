@@ -54,14 +54,14 @@ describe('the numbers of versions', () => {
     for (const [name, dump] of saved) if (dump) await redis().restore(name, 0, dump);
   };
 
-  it('are those of the second in which the import began, which is over when they are published', async () => {
+  it('are the second in which the import began, which is over at the publication', async () => {
     const before = Date.now();
     const number = await service.publish(products(3), waiting);
     expect(timeOf(number)).to.be.within(before - 1_000, Date.now() - 1_000);
     expect(timeOf(20_261_122_140_005)).to.equal(Date.UTC(2026, 10, 22, 14, 0, 5));
   });
 
-  it('are not given again by a Redis that has lost everything: who followed is told to read the whole list', async () => {
+  it('are never used again by a Redis that lost everything: mirrors read the whole list', async () => {
     const lost = await service.publish(products(3), waiting);
     await readWhole();
     const apiKeys = await redis().hgetall('medref:keys');
@@ -73,7 +73,7 @@ describe('the numbers of versions', () => {
     expectMirror(products(4));
   });
 
-  it('are not given again by a Redis that was restored from an older dump, and changes from before that are exact', async () => {
+  it('are never used again by a Redis restored from an older dump, and earlier changes stay exact', async () => {
     const old = await service.publish(products(3), waiting);
     await readWhole();
     const early = mirror;
@@ -89,7 +89,7 @@ describe('the numbers of versions', () => {
     expectMirror([...products(3), product(9)]);
   });
 
-  it('are not given again by a Redis that has lost its last second, also right after the publication', async () => {
+  it('are never used again by a Redis that lost its last second', async () => {
     await service.publish(products(3), waiting);
     const saved = await save();
     const lost = await service.publish(products(4), waiting);
@@ -99,7 +99,7 @@ describe('the numbers of versions', () => {
     expect(await follow()).to.equal(410);
   });
 
-  it('only grow where the clock was set back, and nobody waits for a clock that was far ahead', async () => {
+  it('only increase after the clock was set back, without waiting for a clock that was far ahead', async () => {
     const ahead = 30_000_101_000_000;
     await redis().set(keys.next, ahead);
     const before = Date.now();
@@ -111,7 +111,7 @@ describe('the numbers of versions', () => {
     expectMirror(products(4));
   });
 
-  it('are waited for until their second is over, by the clock of Redis', async () => {
+  it('wait until their second is over by the clock of Redis', async () => {
     const second = Number((await redis().time())[0]) + 1;
     const number = Number(new Date(second * 1000).toISOString().replace(/\D/g, '').slice(0, 14));
     const untilOver = async () => Number((await redis().time())[0]) > second;
@@ -132,19 +132,19 @@ const dateAfter = (...dates: string[]) => {
 };
 
 describe('the date of a version', () => {
-  it('is now, where no kept version has this second', () => {
+  it('is now if no kept version has this second', () => {
     expect(dateAfter()).to.equal('2026-11-21T10:00:00.500Z');
     expect(dateAfter('2026-11-20T10:00:00.000Z', '2026-11-21T09:59:59.999Z')).to.equal(
       '2026-11-21T10:00:00.500Z',
     );
   });
 
-  it('is the next second after the live one, where that has this one or is a little ahead', () => {
+  it('is the second after the live one if that is current or slightly ahead', () => {
     expect(dateAfter('2026-11-21T10:00:00.100Z')).to.equal('2026-11-21T10:00:01.000Z');
     expect(dateAfter('2026-11-21T10:00:07.900Z')).to.equal('2026-11-21T10:00:08.000Z');
   });
 
-  it('comes back to now where the live one is dated far ahead, into a second that no kept version has', () => {
+  it('returns to now if the live one is far ahead, at a free second', () => {
     expect(isInFuture(dated('2030-01-01T00:00:00.000Z'), now)).to.equal(true);
     expect(isInFuture(dated('2026-11-21T10:05:00.000Z'), now)).to.equal(false);
     expect(dateAfter('2030-01-01T00:00:00.000Z')).to.equal('2026-11-21T10:00:00.500Z');
@@ -152,7 +152,7 @@ describe('the date of a version', () => {
     expect(dateAfter(...kept)).to.equal('2026-11-21T10:00:02.000Z');
   });
 
-  it('grows again from there, though a kept version is dated ahead', () => {
+  it('increases from there, although a kept version is dated ahead', () => {
     expect(dateAfter('2030-01-01T00:00:00.000Z', '2026-11-21T10:00:00.100Z')).to.equal(
       '2026-11-21T10:00:01.000Z',
     );
@@ -164,19 +164,19 @@ const versionOf = (version: number, content: number) => ({ version, content: Str
 /** Versions from 1 on, by the contents they hold. */
 const versionsOf = (contents: readonly number[]) => contents.map((content, i) => versionOf(i + 1, content));
 
-describe('what leaves as a version is published', () => {
-  it('is the content that was not live for the longest time, with all of its versions', () => {
+describe('the content deleted at a publication', () => {
+  it('was live longest ago, and goes with all its versions', () => {
     const kept = versionsOf([1, 2, 3, 2, 1]);
     expect(leavingVersions(kept, 3, '6')).to.deep.equal({ versions: [3], contents: ['3'] });
     expect(leavingVersions(kept, 2, '6')).to.deep.equal({ versions: [2, 3, 4], contents: ['2', '3'] });
     expect(leavingVersions(kept, 4, '6')).to.deep.equal({ versions: [], contents: [] });
   });
 
-  it('is nothing where the new version holds a content that is kept', () => {
+  it('is none if the new version has a kept content', () => {
     expect(leavingVersions(versionsOf([1, 2, 3]), 3, '1')).to.deep.equal({ versions: [], contents: [] });
   });
 
-  it('is no content for rollbacks to and fro, which name a bounded number of versions all the same', () => {
+  it('is none for alternating rollbacks, whose version numbers stay limited', () => {
     let kept = versionsOf([1, 2, 3]);
     for (let number = 4; number < 3 * namedVersions; number += 1) {
       const content = 2 + (number % 2);

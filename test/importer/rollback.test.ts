@@ -23,7 +23,7 @@ describe('a rollback', () => {
     ['the reply of its publication', false],
     ['the reply of its publication, and its lock', true],
   ] as const) {
-    it(`is told as done when ${what} was lost`, async () => {
+    it(`is reported as done when ${what} was lost`, async () => {
       await redis.flushall();
       const versions: number[] = [];
       for (const count of [3, 4]) {
@@ -46,7 +46,7 @@ describe('a rollback', () => {
     });
   }
 
-  it('makes the same list live again that is live and damaged, from another content that is whole', async () => {
+  it('republishes a damaged live list after another content', async () => {
     await redis.flushall();
     const numbers: number[] = [];
     for (const count of [3, 4, 3]) {
@@ -64,7 +64,7 @@ describe('a rollback', () => {
     expect(await readLiveVersion(redis, keys)).to.deep.include({ content: String(whole), totalCount: 3 });
   });
 
-  it('makes no damaged content live, and says what to do', async () => {
+  it('refuses a damaged content, and says what to do', async () => {
     await redis.flushall();
     const options = { redisUrl: server().url, force: true };
     const { version } = await importRecords(products(3), productCollection, options);

@@ -29,7 +29,7 @@ function dueAfter(now: string, cron: string, timezone: string): string {
 }
 
 describe('the schedule', () => {
-  it('knows when it is due next, in its time zone', () => {
+  it('knows its next due time, in its time zone', () => {
     const utc = idle('0 3 1 1 *');
     const istanbul = idle('0 3 1 1 *', 'Europe/Istanbul');
     expect(utc.nextRun().toISOString()).to.match(/^\d{4}-01-01T03:00:00\.000Z$/);
@@ -38,7 +38,7 @@ describe('the schedule', () => {
     istanbul.stop();
   });
 
-  it('runs when it is due, and never twice at once: what is due meanwhile is skipped and told', async () => {
+  it('runs on time, never twice at once: runs due meanwhile are skipped and reported', async () => {
     let [runs, skipped] = [0, 0];
     let finish: (end: RunEnd) => void = () => undefined;
     mock.timers.enable({ apis: ['Date'], now: new Date('2026-03-01T02:59:59Z') });
@@ -77,7 +77,7 @@ describe('the schedule', () => {
     }
   });
 
-  it('runs once, and says that it is late, when its process stood still while it was due, however often', async () => {
+  it('runs once, and reports that it is late, after its process was suspended over due times', async () => {
     const program = `
       const { startSchedule } = await import('./importer/schedule.ts');
       startSchedule({
@@ -109,7 +109,7 @@ describe('the schedule', () => {
     }
   });
 
-  it('looks at the clock while it waits: a machine that slept over several times runs once as it wakes', async () => {
+  it('reads the clock while it waits: after sleeping over due times, a machine runs it once', async () => {
     const told: string[] = [];
     mock.timers.enable({ apis: ['Date'], now: new Date('2026-03-01T22:00:00Z') });
     const schedule = startSchedule({
@@ -135,7 +135,7 @@ describe('the schedule', () => {
     }
   });
 
-  it('is due by the clock as it is, once that is put right, and not by the one that was wrong', async () => {
+  it('follows the clock after it is corrected', async () => {
     mock.timers.enable({ apis: ['Date'], now: new Date('2030-06-01T00:00:00Z') });
     const told: string[] = [];
     const schedule = startSchedule({
@@ -199,7 +199,7 @@ describe('the schedule', () => {
       return runs.length - before;
     };
 
-    it('is tried again after 1 minute, then after twice as long each time, up to an hour, until it is due anyway', async () => {
+    it('is retried after 1 minute, then after doubled waits up to an hour, until the next due time', async () => {
       expect(await at(firstDue)).to.equal(1);
       let now = firstDue;
       for (const [n, minutes] of [1, 2, 4, 8, 16, 32, 60, 60, 60].entries()) {
@@ -226,7 +226,7 @@ describe('the schedule', () => {
       expect(runs.at(-1)?.due).to.equal(nextDue);
     });
 
-    it('is not tried again once it ends otherwise', async () => {
+    it('is not retried after another end', async () => {
       await at(firstDue);
       end = 'ended';
       expect(await at(firstDue + minuteMs)).to.equal(1);
@@ -235,7 +235,7 @@ describe('the schedule', () => {
       expect(retries).to.have.length(1);
     });
 
-    it('is looked at each two seconds while another process does it, which is no try', async () => {
+    it('is checked every two seconds while another process runs it, which is no retry', async () => {
       await at(firstDue);
       end = 'locked';
       let now = firstDue + minuteMs;
@@ -251,7 +251,7 @@ describe('the schedule', () => {
       expect(new Set(runs.map(({ due }) => due))).to.deep.equal(new Set([firstDue]));
     });
 
-    it('is tried again as long after as was meant, where a clock that was wrong is put right meanwhile', async () => {
+    it('is retried after the intended wait, although the clock is corrected meanwhile', async () => {
       await at(firstDue);
       const right = firstDue - 7 * 24 * 60 * minuteMs - 3 * 60 * minuteMs;
       expect(await at(right)).to.equal(0);
@@ -259,7 +259,7 @@ describe('the schedule', () => {
       expect(await at(right + minuteMs)).to.equal(1);
     });
 
-    it('is not tried again once it is to stop, and stops when what is under way has ended', async () => {
+    it('is not retried after stop, which waits for the run in progress', async () => {
       await at(firstDue);
       let finish = (_end: RunEnd) => undefined as unknown;
       let begun = 0;
@@ -289,7 +289,7 @@ describe('the schedule', () => {
       expect(retries, 'of the first schedule').to.have.length(1);
     });
 
-    it('leaves nothing of it in memory', async () => {
+    it('leaves nothing in memory', async () => {
       setFlagsFromString('--expose-gc');
       const collectGarbage = runInNewContext('gc') as () => void;
       const kept: WeakRef<object>[] = [];

@@ -31,7 +31,7 @@ async function startTelling(version: string, redisPort: number) {
   };
 }
 
-describe('the warnings about how a Redis is set up', () => {
+describe('warnings about the settings of Redis', () => {
   const server = useRedis();
   let redis: Redis;
   before(async () => {
@@ -39,11 +39,11 @@ describe('the warnings about how a Redis is set up', () => {
   });
   after(() => redis.disconnect());
 
-  it('are none for one that is set up as REDIS.md says', async () => {
+  it('are none with the settings of REDIS.md', async () => {
     expect(await serverWarnings(redis, 'medref')).to.deep.equal([]);
   });
 
-  it('are an error where it is older than 6.2, and none where it is not', async () => {
+  it('are an error for versions before 6.2', async () => {
     const found = async (version: string) => {
       const older = await startTelling(version, server().port);
       const seen = await connectForWriting(`redis://127.0.0.1:${older.port}`);
@@ -64,14 +64,14 @@ describe('the warnings about how a Redis is set up', () => {
     for (const version of ['6.2', '7.0']) expect(await found(version), version).to.deep.equal([]);
   });
 
-  it('name what evicts keys', async () => {
+  it('name the eviction policy', async () => {
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await serverWarnings(redis, 'medref')).to.deep.equal([
       'Redis may evict live data and API keys (maxmemory-policy allkeys-lru). Set maxmemory-policy to noeviction.',
     ]);
   });
 
-  it('name an eviction policy in status, in the log of serve and in /health/ready, without ending readiness', async () => {
+  it('appear in status, the log of serve and /health/ready, which stays ready', async () => {
     await redis.config('SET', 'maxmemory-policy', 'volatile-lru');
     const warning =
       'Redis may evict live data and API keys (maxmemory-policy volatile-lru). Set maxmemory-policy to noeviction.';
@@ -92,14 +92,14 @@ describe('the warnings about how a Redis is set up', () => {
     await api.stop();
   });
 
-  it('leave out what is mended at once: that it stands still while a version expires', async () => {
+  it('omit lazy expiry, which is turned on at once', async () => {
     await redis.config('SET', 'maxmemory-policy', 'noeviction');
     await redis.config('SET', 'lazyfree-lazy-expire', 'no');
     expect(await serverWarnings(redis, 'medref')).to.deep.equal([]);
     expect(await redis.config('GET', 'lazyfree-lazy-expire')).to.deep.equal(['lazyfree-lazy-expire', 'yes']);
   });
 
-  it('name what a user may not mend', async () => {
+  it('name a setting that the user may not change', async () => {
     await redis.config('SET', 'maxmemory-policy', 'noeviction');
     await redis.call('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+@all', '-config');
     const url = new URL(server().url);
@@ -114,7 +114,7 @@ describe('the warnings about how a Redis is set up', () => {
     }
   });
 
-  describe('about an append-only file that the user default may not replay', () => {
+  describe('about an append-only file that user default may not replay', () => {
     const may = [
       ['user default off resetpass ~* +@all', 'off', 'resetpass', '~*', '+@all'],
       [
@@ -135,7 +135,7 @@ describe('the warnings about how a Redis is set up', () => {
     const withFile = useRedis({ appendOnly: true });
 
     for (const [line = '', ...rules] of [...may, ...mayNot])
-      it(`${may.some(([it]) => it === line) ? 'are none' : 'name it'} with "${line}", in import, status and serve`, async () => {
+      it(`${may.some(([it]) => it === line) ? 'are absent' : 'appear'} with "${line}", in import, status and serve`, async () => {
         const admin = await connectForWriting(withUser(withFile().url, 'admin'));
         try {
           await admin.call('ACL', 'SETUSER', 'default', ...rules);
@@ -164,7 +164,7 @@ describe('the warnings about how a Redis is set up', () => {
         }
       });
 
-    it('say so if the user may not ask for it', async () => {
+    it('say so if the user may not check it', async () => {
       await redis.config('SET', 'appendonly', 'yes');
       await redis.call('ACL', 'SETUSER', 'other', 'on', '>p', '~*', '&*', '+@all', '-acl');
       const other = await connectForWriting(server().url.replace('://', '://other:p@'));

@@ -26,7 +26,7 @@ function expectReject(verdict: Verdict, path: string, reason: string): void {
 }
 
 describe('the record validator', () => {
-  it('gives a valid record as JSON in the declared order of members, whatever order they came in', () => {
+  it('returns a valid record as JSON in schema order, whatever its order', () => {
     const { product: named, ...rest } = product(7);
     const shuffled = {
       ...Object.fromEntries(Object.entries(rest).reverse()),
@@ -42,7 +42,7 @@ describe('the record validator', () => {
     });
   });
 
-  it('leaves unknown members out and names them', () => {
+  it('drops unknown members and names them', () => {
     const record = { ...product(1), extra: 1, 'a b': 2, drug: { id: 1, name: 'A', atc: 'B01' } };
     const verdict = judgeProduct({
       ...record,
@@ -55,7 +55,7 @@ describe('the record validator', () => {
     expect((verdict as { json: string }).json).not.to.match(/extra|a b|atc|"x"/);
   });
 
-  it('takes a barcode that is an integer of 12 or 13 digits as its digits', () => {
+  it('turns a barcode that is an integer of 12 or 13 digits into a string', () => {
     for (const digits of [100_000_000_000, 8_699_622_270_041, 9_999_999_999_999]) {
       const verdict = judgeProduct(productWith('barcodes', [{ barcode: digits, skrsStatus: null }]));
       expect(verdict.valid).to.equal(true);
@@ -65,7 +65,7 @@ describe('the record validator', () => {
     }
   });
 
-  it('gives members in one order, whichever they came in, within members too', () => {
+  it('returns nested members in schema order, too', () => {
     const record = product(1) as unknown as Record<string, unknown>;
     const turned = (value: object) => Object.fromEntries(Object.entries(value).reverse());
     const json = JSON.stringify(record);
@@ -76,14 +76,14 @@ describe('the record validator', () => {
     });
   });
 
-  it('leaves the value as it came, which a reject tells', () => {
+  it('leaves the value unchanged, as rejects show it', () => {
     const value = productWith('barcodes', [{ barcode: 8_699_622_270_041, skrsStatus: null }]);
     const before = JSON.stringify(value);
     judgeProduct(value);
     expect(JSON.stringify(value)).to.equal(before);
   });
 
-  it('accepts what is unusual but right', () => {
+  it('accepts unusual but valid values', () => {
     const unusual: readonly (readonly [string, unknown])[] = [
       ['barcodes', []],
       ['barcodes', [{ barcode: '000000000000', skrsStatus: '' }]],
@@ -159,13 +159,13 @@ describe('the record validator', () => {
     });
   }
 
-  it('rejects the whole record for one bad barcode among good ones', () => {
+  it('rejects the whole record for one invalid barcode', () => {
     const good = { barcode: '8699622270041', skrsStatus: null };
     const record = productWith('barcodes', [good, { barcode: '1', skrsStatus: null }, good]);
     expectReject(judgeProduct(record), '$.barcodes[1].barcode', barcodeReason);
   });
 
-  it('takes 1,000 barcodes, and rejects a product with more, whatever those are', () => {
+  it('accepts 1,000 barcodes, and rejects more, whatever they are', () => {
     const barcodes = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ barcode: String(8_690_000_000_000 + n), skrsStatus: null }));
     expect(judgeProduct(product(1, { barcodes: barcodes(1_000) })).valid).to.equal(true);
@@ -176,7 +176,7 @@ describe('the record validator', () => {
     expectReject(judgeProduct(productWith('barcodes', integers)), '$.barcodes', reason);
   });
 
-  it('takes a record of 256 KiB as UTF-8, and rejects one that is a byte longer', () => {
+  it('accepts 256 KiB as UTF-8, and rejects one byte more', () => {
     const withAddress = (address: string) => company(1, { address });
     const room = maxRecordBytes - Buffer.byteLength(JSON.stringify(withAddress('')));
     for (const [character, bytes] of [
@@ -196,23 +196,23 @@ describe('the record validator', () => {
     }
   });
 
-  it('does not count what is left out of a record', () => {
+  it('does not count dropped members', () => {
     expect(judgeCompany({ ...company(1), extra: 'x'.repeat(1_000_000) }).valid).to.equal(true);
   });
 
-  it('takes a record with 200,000 unknown members', () => {
+  it('accepts a record with 200,000 unknown members', () => {
     const unknown = Object.fromEntries(Array.from({ length: 200_000 }, (_, n) => [`x${n}`, n]));
     const verdict = judgeCompany({ ...company(1), ...unknown });
     expect((verdict as { unknownMembers?: unknown }).unknownMembers).to.have.length(200_000);
   });
 
-  it('rejects what is not an object', () => {
+  it('rejects values that are not objects', () => {
     for (const value of [null, 1, 'text', true, [], [product(1)]]) {
       expectReject(judgeProduct(value), '$', 'must be of type object');
     }
   });
 
-  it('rejects a company whose text is missing, null where it may not be, or not text', () => {
+  it('rejects a company whose text is missing, null or not text', () => {
     expectReject(judgeCompany({ ...company(1), website: null }), '$.website', 'must be a string');
     expectReject(judgeCompany({ ...company(1), officialName: null }), '$.officialName', 'must be a string');
     expectReject(judgeCompany({ ...company(1), phone: 902120000000 }), '$.phone', 'must be a string');
@@ -221,7 +221,7 @@ describe('the record validator', () => {
     expectReject(judgeCompany(without), '$.district', 'is required');
   });
 
-  it('takes members named like built-in ones for what they are: unknown', () => {
+  it('treats members with names of built-in ones as unknown', () => {
     const record = JSON.parse(
       `{"__proto__":{"product":1},"constructor":2,${JSON.stringify(product(3)).slice(1)}`,
     );

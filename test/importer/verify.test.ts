@@ -19,7 +19,7 @@ import { productKeys as keys } from '../support/keys.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 
-describe('what is stored, as it is verified and repaired', () => {
+describe('stored data under verify and repair', () => {
   const server = useRedis();
   const first = products(210);
   const second = [
@@ -105,7 +105,7 @@ describe('what is stored, as it is verified and repaired', () => {
     return answers.map(({ status, text }) => ({ status, text: text.replaceAll(origin, '') }));
   };
 
-  it('is whole as it was published, and verifying changes nothing', async () => {
+  it('is intact after publication, and verify changes nothing', async () => {
     const before = await readKeySpace(redis);
     const found = await look();
     expect(isDamaged(found)).to.equal(false);
@@ -173,7 +173,7 @@ describe('what is stored, as it is verified and repaired', () => {
   // Each kind in one place, in turn: the same code reads all of them. One kind in each place, as readers see it.
   for (const [n, [what, [harm, told]]] of Object.entries(damages).entries()) {
     const { whose, part, which } = places[n % 3] as (typeof places)[number];
-    it(`is found where ${what} (${whose}), and rebuilt, byte by byte`, async () => {
+    it(`is found damaged if ${what} (${whose})`, async () => {
       await harm(part, versions[which] as number);
       const found = await look();
       expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
@@ -194,7 +194,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   }
   for (const { whose, part, which } of places) {
-    it(`is answered from as before, once a block was rebuilt (${whose})`, async () => {
+    it(`is served as before after a block was rebuilt (${whose})`, async () => {
       const before = await readAll();
       await redis.hdel(part.content(versions[which] as number).blocks, '0', '1');
       expect((await mend()).left.contents).to.deep.equal([]);
@@ -202,7 +202,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   }
 
-  it('is rebuilt twice, each time under another name, and then let go as any other', async () => {
+  it('is rebuilt twice, each time under a new name, and expires like any other', async () => {
     for (const times of [1, 2]) {
       const [, live] = await readKeptVersions(redis, keys);
       await damage(keys.content(live?.content as string).blocks, '0');
@@ -216,7 +216,7 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(await redis.pttl(keys.content(`${versions[1]}.2`).records)).to.be.within(1, 60_000);
   });
 
-  it('is deleted if neither blocks nor records are intact, and if it is not live', async () => {
+  it('is deleted if neither blocks nor records are intact and it is not live', async () => {
     const { records, blocks } = keys.content(versions[0] as number);
     await damage(records, '9');
     await damage(blocks, '0');
@@ -234,7 +234,7 @@ describe('what is stored, as it is verified and repaired', () => {
     expect((await get('/products')).status).to.equal(200);
   });
 
-  it('is never deleted if it is live: an import is recommended, and rebuilds it', async () => {
+  it('is never deleted if it is live: verify recommends an import, which rebuilds it', async () => {
     const { blocks, records } = keys.content(versions[1] as number);
     const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(blocks, '0', other as Buffer);
@@ -247,7 +247,7 @@ describe('what is stored, as it is verified and repaired', () => {
     expect((await get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
-  it('is rebuilt from the records where a block tells other ones', async () => {
+  it('is rebuilt from records if a block has other ones', async () => {
     const before = await readAll();
     const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);
@@ -256,7 +256,7 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(await readAll()).to.deep.equal(before);
   });
 
-  it('is not rebuilt with another list of drugs than was published', async () => {
+  it('is not rebuilt with another list of drugs than published', async () => {
     const [, live] = await readKeptVersions(redis, keys);
     const { drugs } = (live as Version).derived as { drugs: ContentFacts };
     const derived = { drugs: { ...drugs, checksum: '0'.repeat(64) } };
@@ -269,7 +269,7 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(done.join()).to.include('do not match its checksum');
   });
 
-  it('stays readable where the document of one of the versions that hold it is lost', async () => {
+  it('stays readable if the document of one of its versions is lost', async () => {
     const context = { redis, keyPrefix: 'medref', to: versions[0] as number, maxNumberWaitMs: 0 };
     const back = await rollBack(productCollection, context);
     const again = back.outcome === 'rolled-back' ? (back.report.version as number) : 0;
@@ -286,7 +286,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   });
 
-  it('is told where records are whole and in their places, and yet of another version; they are rebuilt', async () => {
+  it('is found if records are intact but of another version, and rebuilt', async () => {
     const [from, to] = versions.map((it) => keys.content(it).records) as [string, string];
     await redis.hset(to, '9', (await redis.hgetBuffer(from, '9')) as Buffer);
     const [found] = (await look()).contents;
@@ -309,7 +309,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   }
 
-  it('leaves no marks, nor what a dead import has staged, once it was repaired', async () => {
+  it('has no marks and no staged keys after a repair', async () => {
     await redis.hset(keys.damaged, String(versions[1]), 'It was marked.');
     await redis.sadd(keys.staged, 'dry-run-dead');
     await redis.hset(keys.content('dry-run-dead').records, '1', 'x');
@@ -347,7 +347,7 @@ describe('what is stored, as it is verified and repaired', () => {
       },
     };
     for (const [what, harm] of Object.entries(harms)) {
-      it(`are found damaged where ${what}; who asks is told to read the whole list, until it is rebuilt`, async () => {
+      it(`are found damaged if ${what}; clients get 410 until they are rebuilt`, async () => {
         await harm(keys.changeSet(third));
         expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
         expect((await look()).changeSets.map(({ version }) => version)).to.deep.equal([third]);
@@ -360,7 +360,7 @@ describe('what is stored, as it is verified and repaired', () => {
       });
     }
 
-    it('are not reported if they are deleted while they are read', async () => {
+    it('are not reported if they are deleted during the read', async () => {
       const publishing = await connectForWriting(server().url);
       await redis.flushall();
       const kept = 10;
@@ -388,7 +388,7 @@ describe('what is stored, as it is verified and repaired', () => {
       expect(await changeSetDamage(redis, keys)).to.have.length(1);
     });
 
-    it('are deleted, with all before, if a version that they are between cannot be rebuilt', async () => {
+    it('are deleted up to a version that cannot be rebuilt', async () => {
       const { records, blocks } = keys.content(versions[1] as number);
       await damage(records, '9');
       await damage(blocks, '0');
@@ -397,7 +397,7 @@ describe('what is stored, as it is verified and repaired', () => {
       expect((await get(`/products/changes?since=${versions[1]}`)).status).to.equal(410);
     });
 
-    it('are let go, with all before, where the versions are not kept any more that they are between', async () => {
+    it('are deleted if the versions between which they lie are no longer kept', async () => {
       for (const id of [213, 214, 215]) await publish([...second, product(id)], { keepVersions: 2 });
       await redis.hset(keys.changeSet(third), '#', 'x');
       const { left, done } = await mend();
@@ -409,7 +409,7 @@ describe('what is stored, as it is verified and repaired', () => {
     });
   });
 
-  it('is found and mended where the keys that say which versions there are do not', async () => {
+  it('is found and repaired despite damaged bookkeeping keys', async () => {
     await redis.hset(keys.versionDocuments, String(versions[0]), '{"version":1}');
     await redis.zrem(keys.versions, String(versions[1]));
     const found = await look();
@@ -417,16 +417,16 @@ describe('what is stored, as it is verified and repaired', () => {
     expect(isDamaged((await mend()).left)).to.equal(false);
   });
 
-  it('is looked at where another one has the lock, and repaired by nobody', async () => {
+  it("is verified under another process's lock, but not repaired", async () => {
     await redis.set(keys.lock, JSON.stringify({ holder: 'another', since: 'now' }));
     expect(isDamaged(await look())).to.equal(false);
     const result = await repair(productCollection, { redis: redis, keyPrefix: 'medref' });
     expect(result).to.deep.include({ outcome: 'locked' });
   });
 
-  describe('by an import', () => {
+  describe('after an import', () => {
     for (const [what, [harm]] of Object.entries(damages)) {
-      it(`is stored anew where ${what}, also of the same list, with nothing changed`, async () => {
+      it(`is rebuilt if ${what}, also from the same list, without changes`, async () => {
         await harm(keys, versions[1] as number);
         await look();
         const report = await importList(second, { force: false });
@@ -442,7 +442,7 @@ describe('what is stored, as it is verified and repaired', () => {
       });
     }
 
-    it('is 503, and no record that there is not, where Redis has lost a record, until it is stored anew', async () => {
+    it('is 503, never a false 404, if Redis has lost a record, until it is rebuilt', async () => {
       await redis.hdel(keys.content(versions[1] as number).records, '9');
       expect((await get('/products/9')).status).to.equal(503);
       await importList(second, { force: false });

@@ -34,7 +34,7 @@ describe('the webhook', () => {
     ...createWebhook({ webhookUrl: url, webhookSecret: secret }, log.logger, { ...short, ...limits }),
   });
 
-  it('is sent a notice as JSON, with the report, signed', async () => {
+  it('receives a signed JSON notice with the report', async () => {
     const { url, received } = await startReceiver();
     const webhook = webhookOf(url, { tryMs: 5_000 });
     const told = report();
@@ -52,7 +52,7 @@ describe('the webhook', () => {
     expect(webhook.lines.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
   });
 
-  it('is sent notices without a signature where there is no secret', async () => {
+  it('receives unsigned notices without a secret', async () => {
     const { url, received } = await startReceiver();
     const webhook = createWebhook({ webhookUrl: url, webhookSecret: undefined }, keptLog().logger, short);
     webhook.notify(report());
@@ -71,7 +71,7 @@ describe('the webhook', () => {
     ['dry-run', null],
   ];
   for (const [outcome, event] of events) {
-    it(`is told ${event === null ? 'nothing' : `"${event}"`} of what ended as ${outcome}`, async () => {
+    it(`receives ${event === null ? 'nothing' : `"${event}"`} for ${outcome}`, async () => {
       const { url, received } = await startReceiver();
       const webhook = webhookOf(url);
       webhook.notify(report(outcome));
@@ -80,7 +80,7 @@ describe('the webhook', () => {
     });
   }
 
-  it('is asked again, with the same bytes, until it answers with 2xx', async () => {
+  it('receives the same bytes again until it responds with 2xx', async () => {
     const { url, received } = await startReceiver((response, _request, nth) => {
       response.writeHead(nth === 1 ? 500 : nth === 2 ? 404 : 204).end();
     });
@@ -92,7 +92,7 @@ describe('the webhook', () => {
     expect(webhook.lines.filter(({ level }) => level === 50)).to.deep.equal([]);
   });
 
-  it('is given other ids for other notices', async () => {
+  it('receives different ids for different notices', async () => {
     const { url, received } = await startReceiver();
     const webhook = webhookOf(url);
     webhook.notify(report());
@@ -101,7 +101,7 @@ describe('the webhook', () => {
     expect(new Set(received.map(({ notice }) => notice.id)).size).to.equal(2);
   });
 
-  it('is waited for longer and longer, and given up in the log, where it never takes a notice', async () => {
+  it('is retried with growing waits, and the dropped notice is logged', async () => {
     const at: number[] = [];
     const { url, received } = await startReceiver((response) => {
       at.push(performance.now());
@@ -120,14 +120,14 @@ describe('the webhook', () => {
     expect(last).to.have.nested.property('notice.id', received[0]?.notice.id);
   });
 
-  it('waits outside of tests longer each time, and no more than ten minutes in all', () => {
+  it('is retried for at most ten minutes in production', () => {
     const { waitsMs } = webhookLimits;
     expect(waitsMs).to.deep.equal([...waitsMs].sort((a, b) => a - b));
     expect(waitsMs.reduce((sum, it) => sum + it, 0)).to.be.below(600_000);
     expect(webhookLimits.finishMs).to.be.at.most(5_000);
   });
 
-  it('is given up on a try that it does not answer in time, and asked again', async () => {
+  it('is retried after a timeout', async () => {
     const { url, received } = await startReceiver((response, _request, nth) => {
       if (nth > 1) response.end();
     });
@@ -138,7 +138,7 @@ describe('the webhook', () => {
     expect(webhook.text()).to.include('It did not respond within 0.2 s.');
   });
 
-  it('is no matter of concern while nobody listens there, but for the log', async () => {
+  it('is logged, and nothing else happens, while its server is down', async () => {
     const webhook = webhookOf(new URL(`http://127.0.0.1:${await closedPort()}/x`));
     webhook.notify(report());
     await webhook.finish();
@@ -148,7 +148,7 @@ describe('the webhook', () => {
     });
   });
 
-  it('does not follow redirects, which would take the notice elsewhere', async () => {
+  it('is not followed to redirects', async () => {
     const elsewhere = await startReceiver();
     const { url } = await startReceiver(refusing(307, { location: elsewhere.url.href }));
     const webhook = webhookOf(url);
@@ -160,7 +160,7 @@ describe('the webhook', () => {
     });
   });
 
-  it('keeps nobody waiting as it is told, and the end of a command for a bounded time alone', async () => {
+  it('delays only the end of a command, for a limited time', async () => {
     const { url, received } = await startReceiver(() => undefined); // It never answers.
     const webhook = webhookOf(url, { tryMs: 60_000, finishMs: 300 });
     const start = performance.now();
@@ -174,7 +174,7 @@ describe('the webhook', () => {
     ]);
   });
 
-  it('may answer with a body without an end, which is not waited for', async () => {
+  it('may respond with an endless body, which is not awaited', async () => {
     let hasClosed = false;
     const { url } = await startReceiver((response) => {
       response.on('close', () => {
@@ -189,7 +189,7 @@ describe('the webhook', () => {
     expect(webhook.lines.at(-1)).to.include({ msg: 'The webhook accepted a notice.' });
   });
 
-  it('is given up where the command ends before the next try', async () => {
+  it('gets no retry after the end of the command', async () => {
     const { url, received } = await startReceiver(refusing(500));
     const webhook = webhookOf(url, { waitsMs: [60_000], finishMs: 200 });
     webhook.notify(report());
@@ -198,14 +198,14 @@ describe('the webhook', () => {
     expect(webhook.lines.at(-1)).to.deep.include({ level: 50, tries: 1, reason: 'It responded with 500.' });
   });
 
-  it('lets a command end at once that has told nothing', async () => {
+  it('does not delay a command without notices', async () => {
     const webhook = webhookOf(new URL('http://127.0.0.1:1/'));
     const start = performance.now();
     await webhook.finish();
     expect(performance.now() - start).to.be.below(250);
   });
 
-  it('has so many notices under way at most; a further one is told in the log', async () => {
+  it('has a limit of notices in progress; a further one is logged as dropped', async () => {
     const { url, received } = await startReceiver(() => undefined);
     const webhook = webhookOf(url, { inProgress: 2, finishMs: 300, tryMs: 60_000 });
     for (let n = 0; n < 3; n++) webhook.notify(report());
@@ -215,7 +215,7 @@ describe('the webhook', () => {
     expect(received).to.have.length(2);
   });
 
-  it('has room again for notices when those before have ended', async () => {
+  it('accepts notices again when earlier ones have ended', async () => {
     const { url, received } = await startReceiver();
     const webhook = webhookOf(url, { inProgress: 1 });
     webhook.notify(report());
@@ -225,7 +225,7 @@ describe('the webhook', () => {
     expect(received).to.have.length(2);
   });
 
-  it('leaves its address but for the origin, and the secret, out of the log', async () => {
+  it('is logged without its path and secret', async () => {
     const { url } = await startReceiver(refusing(500));
     const refused = webhookOf(url);
     refused.notify(report());

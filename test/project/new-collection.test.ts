@@ -116,7 +116,7 @@ describe('a new collection', function () {
     return { child, next: async () => JSON.parse((await lines.next()).value ?? '') };
   }
 
-  it('is one file and one line: it can then be set, imported, looked at, served, searched and browsed', async () => {
+  it('needs one file and one line to be configured, imported, served, searched and browsed', async () => {
     const list = join(folder, 'substances.json');
     await writeFile(list, JSON.stringify({ data: [...substances, { id: 8 }] }));
     const commands = [
@@ -203,7 +203,7 @@ describe('a new collection', function () {
     expect(code).to.equal(0);
   });
 
-  it('has settings of its own, which are checked', async () => {
+  it('has its own settings, which are validated', async () => {
     const running = medref([['import', 'substances', '--json']], { SUBSTANCES_URL: 'ftp://nowhere' });
     let log = '';
     for await (const chunk of running.child.stderr) log += chunk;

@@ -69,7 +69,7 @@ describe('the package', function () {
   const medref = (args: readonly string[], settings: Record<string, string> = {}) =>
     inShell([join(folder, 'node_modules/.bin/medref'), ...args], { settings });
 
-  it('holds what was built, the documents, the examples, and nothing else', () => {
+  it('contains the build, the documents, the examples, and nothing else', () => {
     const ofProject =
       /^dist\/.+\.(js|lua)$|^dist\/client\/[\w-]+\.d\.ts$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$|^examples\/[\w-]+\.(mjs|py|html)$/;
     const besides = files.filter((path) => !ofProject.test(path) && !path.startsWith(swagger));
@@ -91,7 +91,7 @@ describe('the package', function () {
     expect(files).to.include.members(documents.filter((it) => it.includes('.')).map((it) => `docs/${it}`));
   });
 
-  it('holds what it serves of Swagger UI, with its licences, and nothing else of it', () => {
+  it('contains the used files of Swagger UI, with licences, and no others', () => {
     expect(files.filter((it) => it.startsWith(swagger))).to.have.members(
       [
         ...[
@@ -106,7 +106,7 @@ describe('the package', function () {
     expect(existsSync(join(folder, 'node_modules/swagger-ui-dist'))).to.equal(false);
   });
 
-  it('serves the page of the API, and what it loads', async () => {
+  it('serves the API page and its files', async () => {
     const server = spawn(join(folder, 'node_modules/.bin/medref'), ['serve'], {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -128,7 +128,7 @@ describe('the package', function () {
     }
   });
 
-  it('gives the client library to programs of others, with its types', async () => {
+  it('provides the client library with its types', async () => {
     const program = `import { createClient, gtinOf } from 'medref/client';
       const { products } = createClient({ baseUrl: 'http://127.0.0.1:1', key: 'key' });
       console.log(typeof products.mirror, gtinOf('08699546010011'));`;
@@ -141,7 +141,7 @@ describe('the package', function () {
     expect(files.filter((it) => it.startsWith('dist/client/') && it.endsWith('.js'))).to.have.length(1);
   });
 
-  it('holds every Lua script', () => {
+  it('contains every Lua script', () => {
     const scripts = ['importer', 'shared'].flatMap((from) =>
       readdirSync(join(root, from), { recursive: true, encoding: 'utf8' })
         .filter((it) => it.endsWith('.lua'))
@@ -151,7 +151,7 @@ describe('the package', function () {
     expect(files.filter((it) => it.endsWith('.lua'))).to.have.members(scripts);
   });
 
-  it('has no README or changelog with a link to a file that it leaves out', () => {
+  it('has no link in README or changelog to a file that it lacks', () => {
     for (const document of ['README.md', 'CHANGELOG.md', 'shared/store/SCHEMA.md']) {
       const text = readFileSync(join(installed, document), 'utf8');
       for (const [, target = ''] of text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
@@ -163,11 +163,11 @@ describe('the package', function () {
     }
   });
 
-  it('prints its version, by npx', async () => {
+  it('prints its version with npx', async () => {
     expect(await inShell(['npx', 'medref', '--version'])).to.equal(`${manifest.version}\n`);
   });
 
-  it('imports lists from files, and tells what is live', async () => {
+  it('imports lists from files, and shows the live versions', async () => {
     const lists = { PRODUCTS_URL: products(5), COMPANIES_URL: companies(3) };
     const given: Record<string, string> = { REDIS_URL: redis().url };
     for (const [name, records] of Object.entries(lists)) {

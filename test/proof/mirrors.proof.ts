@@ -22,10 +22,10 @@ import { isFull, note, noteCounts, seed } from './proof.ts';
 const sequences = 5;
 const steps = isFull ? 200 : 10;
 
-describe('three mirrors of each collection, by changes, by pages and by lines', function () {
+describe('three mirrors of each collection, by changes, pages and NDJSON', function () {
   this.timeout(0);
 
-  it(`hold exactly the version that they are told, through ${sequences * steps} random steps`, async () => {
+  it(`equal their announced version through ${sequences * steps} random steps`, async () => {
     note(`SEED=${seed}`);
     const runs = await Promise.all(
       Array.from({ length: sequences }, (_, n) => runSequence(randomFor(seed, 1, n))),

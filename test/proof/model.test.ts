@@ -550,7 +550,7 @@ describe('the service and its model', function () {
   });
   after(() => redis.disconnect());
 
-  it('agree after every command, whatever is imported, killed and rolled back in whatever order', async () => {
+  it('agree after every command, in any order of imports, kills and rollbacks', async () => {
     let runs = 0;
     let commandsRun = 0;
     const anyCommand = [

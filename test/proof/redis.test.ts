@@ -189,7 +189,7 @@ describe('a Redis that fails', function () {
     return [...names];
   }
 
-  it('that is killed and started again during an import and reads: 503, then 200, and the import publishes', async () => {
+  it('killed and restarted during an import and reads: 503, then 200, and the import publishes', async () => {
     const readers = read(products, { unavailable: true });
     const { halfway, goOn, report } = importHeldUp(products);
     await halfway;
@@ -235,7 +235,7 @@ describe('a Redis that fails', function () {
   }
 
   for (const moment of ['before', 'after'] as const) {
-    it(`that is killed ${moment} each ${unit} of an import and started again: each of them publishes`, async () => {
+    it(`killed ${moment} each ${unit} of an import and restarted: each import publishes`, async () => {
       const act = async (link: Link) => {
         await server.kill();
         link.cut();
@@ -246,7 +246,7 @@ describe('a Redis that fails', function () {
   }
 
   for (const moment of ['before', 'after'] as const) {
-    it(`whose connection is cut ${moment} each ${unit} of an import: each of them publishes, and no reader notices`, async () => {
+    it(`cut off ${moment} each ${unit} of an import: each import publishes, and no reader notices`, async () => {
       const act = (link: Link) => link.cut();
       await expectPublishedWhateverIsStruck({ moment, act }, { unavailable: false });
     });
@@ -263,14 +263,14 @@ describe('a Redis that fails', function () {
     },
   };
   for (const [loss, lose] of Object.entries(losses)) {
-    it(`that loses ${loss}, before each ${unit} of an import: each of them publishes, and no reader notices`, async () => {
+    it(`losing ${loss} before each ${unit} of an import: each import publishes, and no reader notices`, async () => {
       const act = () => lose(keysOf('companies'));
       await expectPublishedWhateverIsStruck({ moment: 'before', act }, { unavailable: false });
     });
   }
 
   for (const part of ['records', 'order', 'blocks'] as const) {
-    it(`that loses the staged ${part} right before the publication: staged again, and published`, async () => {
+    it(`losing the staged ${part} right before the publication: staged again, and published`, async () => {
       const readers = read(products, { unavailable: false });
       const report = await importThrough(
         products,
@@ -286,7 +286,7 @@ describe('a Redis that fails', function () {
     });
   }
 
-  it('that loses what was staged again and again: failed with a plain reason after four tries, and reads go on', async () => {
+  it('losing staged keys again and again: failed with a plain reason after four attempts, and reads continue', async () => {
     const readers = read(companies, { unavailable: false });
     const live = await liveDocument(companies);
     let losses = 0;
@@ -312,7 +312,7 @@ describe('a Redis that fails', function () {
   });
 
   for (const seconds of isFull ? [3, 10] : [2]) {
-    it(`that stands still for ${seconds} s during an import and reads: 503, then 200, and the import publishes`, async () => {
+    it(`hanging for ${seconds} s during an import and reads: 503, then 200, and the import publishes`, async () => {
       const readers = read(products, { unavailable: true });
       const { halfway, goOn, report } = importHeldUp(products);
       await halfway;
@@ -327,7 +327,7 @@ describe('a Redis that fails', function () {
 
   if (isFull) {
     for (const seconds of [35, 65]) {
-      it(`that stands still for ${seconds} s, longer than a lock lives: the import publishes or fails with a plain reason, nothing it staged stays, and the next one publishes`, async () => {
+      it(`hanging for ${seconds} s, longer than a lock lives: the import publishes or fails plainly, no staged keys stay, and the next one publishes`, async () => {
         const readers = read(products, { unavailable: true });
         const keys = keysOf('products');
         const before = await liveDocument(products);
@@ -353,7 +353,7 @@ describe('a Redis that fails', function () {
     }
   }
 
-  it('that reaches its maxmemory during an import: failed with a plain reason, and reads go on', async () => {
+  it('reaching maxmemory during an import: failed with a plain reason, and reads continue', async () => {
     const readers = read(products, { unavailable: false });
     const sent: string[] = [];
     await importThrough(products, ({ name }) => void sent.push(name));
@@ -380,7 +380,7 @@ describe('a Redis that fails', function () {
     await expectOldLive(products, live, readers);
   });
 
-  it('that reaches its maxmemory right at the publication: the version is live whole, or not at all', async () => {
+  it('reaching maxmemory at the publication: the version is live completely, or not at all', async () => {
     const readers = read(products, { unavailable: false });
     const report = await importThrough(
       products,
@@ -393,7 +393,7 @@ describe('a Redis that fails', function () {
     await expectPublished(products, report, readers);
   });
 
-  it('whose reply to a conclusion is lost: one entry of that import in the history', async () => {
+  it('losing the reply to the end of an import: the history has one entry of it', async () => {
     const readers = read(companies, { unavailable: false });
     const live = await liveDocument(companies);
     upstreamOf(companies).sends = (response) => response.end('{"data":[{}]}');
@@ -409,7 +409,7 @@ describe('a Redis that fails', function () {
     await expectOldLive(companies, live, readers);
   });
 
-  it(`that is out of reach for ${slow.away / 1_000} s after a publication, or late with its reply until the lock was renewed: live content never expires`, async () => {
+  it(`unavailable for ${slow.away / 1_000} s after a publication, or replying late: live content never expires`, async () => {
     const readers = [
       read(products, { unavailable: false }),
       read(companies, { unavailable: false }),
@@ -452,7 +452,7 @@ describe('a Redis that fails', function () {
     }
   });
 
-  it('that never answers a publication on its connection again: the import says published, since it is', async () => {
+  it('never replying to a publication on its connection: the import reports it as published', async () => {
     const readers = read(companies, { unavailable: false });
     const report = await importThrough(
       companies,

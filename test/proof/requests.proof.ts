@@ -48,10 +48,10 @@ interface Conversation {
   readonly damage: { readonly at: number; readonly kind: string; readonly bytes: Uint8Array } | null;
 }
 
-describe('a process of the API', function () {
+describe('an API process', function () {
   this.timeout(0);
 
-  it(`answers ${requests.toLocaleString('en')} generated requests as the contract says`, async () => {
+  it(`responds to ${requests.toLocaleString('en')} generated requests as the contract says`, async () => {
     note(`SEED=${seed}`);
     const server = await startTestRedis();
     const { version } = await importRecords(products(250), productCollection, { redisUrl: server.url });

@@ -129,7 +129,7 @@ describe(`${clients.toLocaleString('en')} clients that wait for a publication`, 
     };
   }
 
-  it(`are all answered within ${allowed.answerMs} ms of each of ${rounds} publications`, async () => {
+  it(`all get a response within ${allowed.answerMs} ms of each of ${rounds} publications`, async () => {
     let since = await publish();
     while ((await send(asked, '/products/1')).status !== 200) await sleep(50);
     let announcedAt = 0;

@@ -11,7 +11,7 @@ import {
 import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
 
-describe('API keys, where a reply of Redis is lost and it is asked again', () => {
+describe('API keys, when a lost reply makes a command run twice', () => {
   const server = useRedis();
   let redis: Redis;
   let made: MadeApiKey;
@@ -39,7 +39,7 @@ describe('API keys, where a reply of Redis is lost and it is asked again', () =>
     }
   }
 
-  it('are rotated, once, and the new one is given', async () => {
+  it('are rotated once, and the new key is returned', async () => {
     const rotation = await withoutReply('replace-key', (cut) =>
       rotateApiKey(cut, 'medref', { id: made.id, overlapS: 60 }),
     );
@@ -50,12 +50,12 @@ describe('API keys, where a reply of Redis is lost and it is asked again', () =>
     ]);
   });
 
-  it('are revoked, and said to be', async () => {
+  it('are reported as revoked', async () => {
     expect(await withoutReply('HDEL', (cut) => revokeApiKey(cut, 'medref', made.id))).to.equal(true);
     expect(await findApiKey(redis, 'medref', made.id)).to.equal(null);
   });
 
-  it('are not rotated where another process has changed or revoked them meanwhile', async () => {
+  it('are not rotated if another process has changed or revoked them', async () => {
     const proxy = await startRedisProxy(
       server().port,
       strikeOnce(({ name }) => name === 'replace-key', {

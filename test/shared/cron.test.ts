@@ -18,7 +18,7 @@ describe('the longest gap of a schedule', () => {
     });
   }
 
-  it('is never longer for days of the month and of the week together than for either', () => {
+  it('is never longer for both days together than for one of them', () => {
     expect(longestGapMs('0 3 1 * 1', 'UTC')).to.be.at.most(168 * hourMs);
   });
 });

@@ -19,12 +19,12 @@ describe("a version's document", () => {
     derived: {},
   };
 
-  it('returns the version that it was made of', () => {
+  it('parses to the version that it was made from', () => {
     expect(parseVersion('key', documentOf(version))).to.deep.equal(version);
     expect(contentOf(version)).to.equal(20_261_122_140_005);
   });
 
-  it('is refused if it is not of a version', () => {
+  it('is refused if it describes no version', () => {
     for (const text of ['', 'x', '[]', '{}', '{"version":"7"}', documentOf(version).slice(1)])
       expect(() => parseVersion('key', text), text).to.throw(DamagedKeyError);
   });

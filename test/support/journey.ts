@@ -33,7 +33,7 @@ export interface JourneyPlace {
 
 /** Declares the tests; whoever calls this is a suite, or a file of tests. @param where completes the title */
 export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
-  describe(`the whole road, with ${whichLists}${where}`, function () {
+  describe(`the whole journey, with ${whichLists}${where}`, function () {
     this.timeout(120_000);
     const startUpstream = upstreamServers();
     let server: JourneyPlace;
@@ -98,7 +98,7 @@ export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
       ['products', 200],
       ['companies', 199],
     ] as const) {
-      it(`serves every record of the ${name} as it is in its source, in order, along next, ${perPage} a page`, async () => {
+      it(`serves every record of the ${name} unchanged, in order, along next, ${perPage} per page`, async () => {
         const source = readList(name).map((record) => JSON.stringify(record));
         expect(await walk(`/${name}?per-page=${perPage}`)).to.deep.equal(source);
       });
@@ -113,7 +113,7 @@ export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
       }
     });
 
-    it('mirrors the companies of another instance: the same records byte for byte, by their checksum', async () => {
+    it('mirrors the companies of another instance byte for byte', async () => {
       const settings = {
         KEY_PREFIX: 'mirror',
         COMPANIES_URL: `${address}/companies?per-page=50`,
@@ -130,7 +130,7 @@ export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
       expect(mirrored?.checksum).to.equal(original?.checksum);
     });
 
-    it('imports the dirty records of each kind: what is read is written or rejected with position, path and reason', async () => {
+    it('imports the invalid records of each kind: each is written, or rejected with position, path and reason', async () => {
       const dirty = readList<{ kind: string; record: DirtyRecord }>('dirty');
       for (const [kind, name] of [
         ['product', 'products'],

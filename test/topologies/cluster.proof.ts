@@ -13,7 +13,7 @@ import { type Node, patiently, startCluster, until } from './servers.ts';
 guarantees('a Cluster of three masters and three replicas', () => startCluster({ masters: 3, replicas: 1 }));
 
 describe('an API on a Cluster', () => {
-  it('outlives a node that dies while a slot is on its way to it', async () => {
+  it('survives a node that dies while it imports a slot', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 });
     const { live } = collectionKeys('medref', productCollection);
     const from = await cluster.masterOf(live);
@@ -42,7 +42,7 @@ describe('an API on a Cluster', () => {
 });
 
 describe('the importer', () => {
-  it('can connect to a Cluster at any moment of a failover', async () => {
+  it('connects to a Cluster at every stage of a failover', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 1 });
     try {
       await (await cluster.masterOf('any')).server.kill();
@@ -57,7 +57,7 @@ describe('the importer', () => {
     }
   });
 
-  it('looks at each master of a Cluster, and names the one that is not set up well', async () => {
+  it('checks each primary of a Cluster, and names the one with bad settings', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 });
     const redis = await connectForWriting(cluster.url);
     try {

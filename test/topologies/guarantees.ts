@@ -127,14 +127,14 @@ function readersAndImports(
     const isAnotherMaster = (than: Node) =>
       until(async () => (await master()) !== than, 'another node is the master');
 
-    it('outlive a failover in order, in the middle of an import', async () => {
+    it('survive a graceful failover during an import', async () => {
       const report = await importAround(() => topology.failOver(keys.live));
       expect(report.outcome, report.reason ?? '').to.equal('published');
       await readers.seen(upstream.generation);
       await expectRecovered();
     });
 
-    it('outlive the death of the master in the middle of an import, which goes on with the next one', async () => {
+    it('survive the death of the primary during an import, which continues on the next one', async () => {
       const dead = await master();
       const report = await importAround(() => dead.server.kill());
       expect(report.outcome, report.reason ?? '').to.equal('published');
@@ -145,7 +145,7 @@ function readersAndImports(
       await expectRecovered();
     });
 
-    it('outlive a master that stands still until another one has taken over, and comes back as a replica', async () => {
+    it('survive a primary that hangs until another takes over, and returns as a replica', async () => {
       const still = await master();
       const report = await importAround(async () => {
         still.server.pause();
@@ -158,7 +158,7 @@ function readersAndImports(
       await expectRecovered();
     });
 
-    it('go on at the death of all replicas, which nobody notices who does not read from one', async () => {
+    it('survive the death of all replicas; only readers of a replica notice', async () => {
       const replicas = await topology.replicasOf(keys.live);
       await importAround(async () => {
         await Promise.all(replicas.map(({ server }) => server.kill()));
@@ -169,7 +169,7 @@ function readersAndImports(
     });
 
     if (isOfReplica) {
-      it('outlive replicas that stand still, and read from one again', async () => {
+      it('survive replicas that hang, and read from one again', async () => {
         const replicas = await topology.replicasOf(keys.live);
         for (const { server } of replicas) server.pause();
         const report = await importNext();
@@ -190,7 +190,7 @@ function readersAndImports(
       return;
     }
 
-    it('are as before where an import is killed, wherever that is', async () => {
+    it('keep the old version when an import is killed at any point', async () => {
       for (let ms = 300; ms <= 900; ms += 200) {
         const live = await readLiveVersion(redis, keys);
         upstream.generation += 1;
@@ -209,7 +209,7 @@ function readersAndImports(
       expect(readers.counts.unavailable).to.equal(0);
     });
 
-    it('hear of a publication, also after the server has died that they listened to', async () => {
+    it('receive announcements, also after the death of the server that they listened to', async () => {
       const listener = connectForListening(topology.url) as OneServer;
       try {
         const heard: string[] = [];
@@ -229,7 +229,7 @@ function readersAndImports(
       }
     });
 
-    it('are told of a publication that a failover may lose; and where it does, its number does not come back', async () => {
+    it('warn of a publication that a failover can lose; if it is lost, its number is not used again', async () => {
       await readers.stop(); // They would take it for a fault that what was live is not any more.
       const before = await readLiveVersion(redis, keys);
       const dead = await master();
@@ -250,7 +250,7 @@ function readersAndImports(
       await topology.revive([dead]);
     });
 
-    it('are whole again after all servers have died', async () => {
+    it('recover after all servers have died', async () => {
       await Promise.all(topology.nodes.map(({ server }) => server.kill()));
       await sleep(1_000);
       await topology.revive(topology.nodes);

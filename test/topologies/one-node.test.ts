@@ -41,7 +41,7 @@ describe('a Cluster of one node', () => {
     return version as number;
   };
 
-  it('takes imports, more than are kept, and a rollback; and readers have each within a second', async () => {
+  it('accepts imports, more than are kept, and a rollback; readers see each within a second', async () => {
     const versions: number[] = [];
     for (const ids of [21, 22, 23, 24]) versions.push(await publish(ids));
     const live = async () => Number((await api.get('/products')).headers.get('medref-version'));
@@ -57,7 +57,7 @@ describe('a Cluster of one node', () => {
     expect((await run('status')).code).to.equal(0);
   });
 
-  it('is read by page, id, name, barcode, as lines, and for changes', async () => {
+  it('serves pages, ids, names, barcodes, NDJSON and changes', async () => {
     const [oldest] = await redis.zrange(keys.versions, 0, '0');
     for (const path of [
       ...[
@@ -74,7 +74,7 @@ describe('a Cluster of one node', () => {
     expect(lines.text.trimEnd().split('\n')).to.have.length(23);
   });
 
-  it('takes a dry run, a refusal and rejects', async () => {
+  it('handles a dry run, a refusal and rejects', async () => {
     const changed = { redisUrl: cluster.url };
     const [dry, refused] = [
       await importRecords(products(25), productCollection, { ...changed, force: true, dryRun: true }),
@@ -84,7 +84,7 @@ describe('a Cluster of one node', () => {
     expect((await run('rejects products --json')).json()).to.deep.include({ total: 1 });
   });
 
-  it('has its damage found and repaired', async () => {
+  it('detects and repairs damage', async () => {
     const blocks = (await masters(redis)[0]?.keys('medref:{products}:*:blocks')) ?? [];
     for (const key of blocks) await redis.hdel(key, '0');
     expect((await run('verify')).code).to.equal(1);
@@ -95,7 +95,7 @@ describe('a Cluster of one node', () => {
     expect((await run('verify')).code).to.equal(0);
   });
 
-  it('has keys made, used and revoked within a second', async () => {
+  it('creates, uses and revokes keys within a second', async () => {
     const { id, key } = (await run('keys create --client one --json')).json<{ id: string; key: string }>();
     const status = async () =>
       (await api.get('/products/1', { headers: { authorization: `Bearer ${key}` } })).status;
@@ -114,7 +114,7 @@ describe('a Cluster of one node', () => {
     expect(await redis.hexists('medref:key-use', id)).to.equal(0);
   });
 
-  it('is warned of, by each of its masters', async () => {
+  it('gets a warning for each of its primaries', async () => {
     expect(await serverWarnings(redis, 'medref')).to.deep.equal([]);
     const [master] = masters(redis);
     await master?.config('SET', 'maxmemory-policy', 'allkeys-lru');
@@ -122,7 +122,7 @@ describe('a Cluster of one node', () => {
     await master?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('is served and written to with the rights that are documented', async function () {
+  it('works with the documented rights', async function () {
     const version = /^redis_version:(\d+)/m.exec((await masters(redis)[0]?.info('server')) ?? '')?.[1];
     if (Number(version) < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
     const [master] = masters(redis);
@@ -138,14 +138,14 @@ describe('a Cluster of one node', () => {
     expect([report.reason, report.warnings]).to.deep.equal([null, []]);
   });
 
-  it('is found where one of its hosts has no address', async () => {
+  it('is found although one of its hosts has no address', async () => {
     const [, hosts] = cluster.url.split('//');
     const writing = await connectForWriting(`redis+cluster://nowhere.invalid:6379,${hosts}`);
     expect(await writing.exists(keys.live)).to.equal(1);
     writing.disconnect();
   });
 
-  it('may lose a node that was to be asked for a slot on its way, and its client lives on', async () => {
+  it('survives the loss of the node that a moving slot is on', async () => {
     const serving = connectForServing(cluster.url) as Cluster;
     await new Promise((resolve) => serving.once('ready', resolve));
     const [node] = serving.nodes();
@@ -156,7 +156,7 @@ describe('a Cluster of one node', () => {
     serving.disconnect();
   });
 
-  it('is looked at no more by a client that was ended while it was looked at', async () => {
+  it('gets no more lookups from a client that was closed during one', async () => {
     const serving = connectForServing(cluster.url) as Cluster;
     await new Promise((resolve) => serving.once('ready', resolve));
     serving.refreshSlotsCache();
@@ -167,7 +167,7 @@ describe('a Cluster of one node', () => {
     expect(await Promise.race([looked, sleep(50, 'not looked at')])).to.equal('not looked at');
   });
 
-  it('is left by an API that ends, without a warning', async () => {
+  it('is disconnected without a warning when an API ends', async () => {
     const settings = { REDIS_URL: cluster.url, API_PORT: '0', LOG_LEVEL: 'info' };
     const serve = beginMedref(['serve', '--json'], settings);
     await serve.line(/"address"/);
@@ -176,7 +176,7 @@ describe('a Cluster of one node', () => {
     expect(stderr).to.not.match(/"level":(40|50|"warn|"error)/);
   });
 
-  it('is waited for by an import, and not for ever', async () => {
+  it('is awaited by an import for a limited time', async () => {
     const impatient = (await connectForWriting(cluster.url)) as Cluster;
     Object.assign(impatient.options.redisOptions ?? {}, { commandTimeout: 400 });
     const [node] = cluster.nodes;
@@ -194,7 +194,7 @@ describe('a Cluster of one node', () => {
     impatient.disconnect();
   });
 
-  it('that is not there is told in one sentence, with its addresses', async () => {
+  it('is named with its addresses in one sentence when it is unavailable', async () => {
     const { code, stderr } = await medref(['status'], {
       REDIS_URL: 'redis+cluster://u:secret@127.0.0.1:1,[::1]:2',
     });

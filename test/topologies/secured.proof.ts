@@ -11,7 +11,7 @@ import { whyNoTls } from '../support/upstream-server.ts';
 import { connectTo, masterName, startSentinel } from './servers.ts';
 
 // One server each: what is tried is the way to it.
-describe(`servers that want a password and TLS${whyNoTls === null ? '' : ` (left out: ${whyNoTls})`}`, function () {
+describe(`servers that require a password and TLS${whyNoTls === null ? '' : ` (left out: ${whyNoTls})`}`, function () {
   this.timeout(60_000);
   let folder: string;
   let certificate: string;
@@ -71,7 +71,7 @@ describe(`servers that want a password and TLS${whyNoTls === null ? '' : ` (left
     return [code, stderr];
   }
 
-  it('are reached as a Cluster', async () => {
+  it('accept connections as a Cluster', async () => {
     const { server, tlsPort } = await startServer({
       ...{ 'cluster-enabled': 'yes', 'cluster-announce-ip': '127.0.0.1', 'tls-cluster': 'yes' },
     });
@@ -95,7 +95,7 @@ describe(`servers that want a password and TLS${whyNoTls === null ? '' : ` (left
       ['user reader on >p@ss ~* &* +@all', 'user default on >other ~* &* +@all'],
     ],
   ] as const) {
-    it(`are reached through ${title}`, async () => {
+    it(`accept connections through ${title}`, async () => {
       const { tlsPort } = await startServer({});
       const sentinel = await startSentinel(join(folder, `${tlsPort}.conf`), {
         ...{ masterPort: tlsPort, quorum: 1 },

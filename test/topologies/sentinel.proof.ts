@@ -11,7 +11,7 @@ import { masterName, startSentinel, startSentinels } from './servers.ts';
 
 guarantees('a master with two replicas and three Sentinels', startSentinels);
 
-describe('a master that is none any more, and has told nobody', () => {
+describe('a primary that was demoted without notice', () => {
   const server = useRedis();
   let url: string;
   let stop: () => Promise<void>;
@@ -27,7 +27,7 @@ describe('a master that is none any more, and has told nobody', () => {
   });
   after(() => stop());
 
-  it('is written to once there is a master again; who serves is refused at once, and finds it', async () => {
+  it('accepts writes once there is a primary again; serving fails at once and then finds it', async () => {
     const [writing, serving] = [await connectForWriting(url), connectForServing(url)];
     await new Promise((resolve) => serving.once('ready', resolve));
     const itself = await connectForWriting(server().url);
@@ -42,7 +42,7 @@ describe('a master that is none any more, and has told nobody', () => {
     for (const redis of [writing, serving, itself]) redis.disconnect();
   });
 
-  it('is served from without its Sentinel, and no library writes to stderr of that', async () => {
+  it('is served from without its Sentinel, and no library writes to stderr', async () => {
     const REDIS_URL = url.replace(/\/([^/]+)$/, ',127.0.0.1:1/$1'); // Of one more, that is not there.
     const api = startMedref(['serve', '--json'], { REDIS_URL, API_PORT: '0', LOG_LEVEL: 'info' });
     const [, address] = await api.line(/"address":"([^"]+)"/);

@@ -30,7 +30,7 @@ function logged(level: AccessLogLevel, linesASecond?: number) {
 }
 
 describe('the access log', () => {
-  it('has a line for none, for what was answered with 4xx and 5xx, or for all', () => {
+  it('logs no requests, 4xx and 5xx, or all', () => {
     const statuses = [200, 304, 399, 400, 404, 500, 503, null];
     for (const [level, expected] of [
       ['off', []],
@@ -47,7 +47,7 @@ describe('the access log', () => {
     }
   });
 
-  it('says of a request what came of it', () => {
+  it('logs the result of a request', () => {
     const { lines, log } = logged('all');
     log.write(answered);
     log.write({ ...answered, method: null, target: null, route: null, client: null });
@@ -59,7 +59,7 @@ describe('the access log', () => {
     expect(lines).to.deep.equal([line, { ...line, method: null, path: null, route: null, client: null }]);
   });
 
-  it('has no key in any place, percent-encoded or not, and no value of a parameter that is named like one', () => {
+  it('never logs a key, percent-encoded or not, or the value of a secret parameter', () => {
     const key = `medref_${'aB3-_'.repeat(9)}`;
     const encoded = [...key].map((it) => `%${it.charCodeAt(0).toString(16)}`).join('');
     const { lines, log } = logged('all');
@@ -80,7 +80,7 @@ describe('the access log', () => {
     expect(shown(`/x?name=${'y'.repeat(5_000)}`)).to.have.length(1_001);
   });
 
-  it('takes time by the length of what a client sends', () => {
+  it("takes time linear in the length of a client's text", () => {
     const { log } = logged('all');
     const took = (target: string) => {
       const start = process.cpuUsage();
@@ -92,7 +92,7 @@ describe('the access log', () => {
     }
   });
 
-  it('has no more lines a second than its bound of 5xx, of 4xx and of others, and then how many it left out', async () => {
+  it('limits lines per second for 5xx, for 4xx and for others, and logs how many were left out', async () => {
     const { lines, log } = logged('all', 3);
     for (let n = 0; n < 10; n += 1)
       for (const status of [200, 304, 401, 404, 503]) log.write({ ...answered, status });
@@ -111,7 +111,7 @@ describe('the access log', () => {
     expect(lines, 'in the next second').to.have.length(11);
   });
 
-  it('tells at once what it left out as the process ends, and nothing where it left out none', () => {
+  it('logs at once how many were left out when the process ends, and nothing if none were', () => {
     const { lines, log } = logged('errors', 1);
     for (let n = 0; n < 3; n += 1) log.write({ ...answered, status: 500 });
     log.endSecond();

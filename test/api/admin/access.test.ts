@@ -23,7 +23,7 @@ describe('the admin listener', () => {
       authorization: `${scheme} ${Buffer.from(credentials).toString('base64')}`,
     });
 
-    it('asks for it as a password on every path but /metrics, also where there is no page', async () => {
+    it('requires it as a password on every path except /metrics, also for unknown pages', async () => {
       for (const path of paths) {
         const { status, headers, body } = await ask(path);
         expect(status, path).to.equal(401);
@@ -38,14 +38,14 @@ describe('the admin listener', () => {
       expect(metrics.headers, 'those of pages').not.to.have.property('content-security-policy');
     });
 
-    it('takes it with any user name, and the scheme in any case', async () => {
+    it('accepts it with any user name and any case of the scheme', async () => {
       for (const user of ['', 'admin', 'ünal'])
         expect((await ask('/keys', basic(`${user}:${token}`))).status, user).to.equal(200);
       expect((await ask('/keys', basic(`x:${token}`, 'bASIC'))).status).to.equal(200);
       expect((await ask('/keys', { ...basic(`x:${token}`), host: 'medref.example' })).status).to.equal(200);
     });
 
-    it('takes nothing else', async () => {
+    it('rejects everything else', async () => {
       const others = [
         `x:${token} `,
         `x:${token.slice(0, -1)}`,
@@ -74,7 +74,7 @@ describe('the admin listener', () => {
         expect(await statusOf(authorization), authorization).to.equal(401);
     });
 
-    it('takes no further password from an address that sent ten wrong ones, and tells of each, without it', async () => {
+    it('rejects further passwords after ten wrong ones from an address, and logs each without it', async () => {
       const asBefore = wrong.length;
       const wrongs = Array.from({ length: 10 }, () => ask('/', basic('x:secret')));
       expect((await Promise.all(wrongs)).map(({ status }) => status)).to.deep.equal(Array(10).fill(401));
@@ -91,7 +91,7 @@ describe('the admin listener', () => {
     const ask = (path: string, headers: Record<string, string>) =>
       sendWithoutKey(dashboard(), path, { headers });
 
-    it('answers to a Host that names loopback, with or without a port', async () => {
+    it('accepts a Host that names loopback, with or without a port', async () => {
       const hosts = [
         'localhost',
         'LOCALHOST:3001',
@@ -104,7 +104,7 @@ describe('the admin listener', () => {
       for (const host of hosts) expect((await ask('/keys', { host })).status, host).to.equal(200);
     });
 
-    it('answers to no other one, since the name of another site may lead here, and says what to do', async () => {
+    it("rejects any other Host, since another site's name may lead here, and says what to do", async () => {
       const hosts = [
         'medref.example',
         'localhost.example',
@@ -124,7 +124,7 @@ describe('the admin listener', () => {
       expect((await ask('/metrics', { host: 'medref.example' })).status).to.equal(200);
     });
 
-    it('answers nobody who comes by another address than loopback, whatever the Host says', async function () {
+    it('rejects every client from another address than loopback, whatever the Host', async function () {
       const other = Object.values(networkInterfaces())
         .flat()
         .find((it) => it?.family === 'IPv4' && !it.internal)?.address;

@@ -54,7 +54,7 @@ describe('the metrics of collections', function () {
     expect(seconds).to.be.closeTo(Date.now() / 1000, 15);
   };
 
-  it('tell before any import that nothing is held, locked or damaged, and nothing of what is not there', async () => {
+  it('show before any import that nothing is paused, locked or damaged, and omit absent values', async () => {
     const figures = await scrape();
     const told = Object.keys(figures).filter((name) => !name.startsWith('medref_kept_imports'));
     const each = (name: string) => ['products', 'companies'].map((it) => `${name}{collection="${it}"}`);
@@ -68,7 +68,7 @@ describe('the metrics of collections', function () {
     expect(figures).to.include({ [of('kept_imports', ',outcome="failed"')]: 0 });
   });
 
-  it('tell what is live, also of what is derived, and what the last import read, rejected and changed', async () => {
+  it("show the live version, also of derived collections, and the last import's counts", async () => {
     await importList(products(120));
     await importList([...products(119), product(500), { product: { id: 'x' } }], true);
     const figures = await scrape();
@@ -88,7 +88,7 @@ describe('the metrics of collections', function () {
     expect(figures[of('kept_imports', ',outcome="published"')]).to.equal(2);
   });
 
-  it('follow how imports end, and keep the counts of the last one that read anything', async () => {
+  it('follow the outcomes of imports, and keep the counts of the last one that read records', async () => {
     await importList(products(50));
     expect(outcomeOf(await scrape())).to.deep.equal(['published']);
     await importList(products(10));
@@ -110,7 +110,7 @@ describe('the metrics of collections', function () {
     });
   });
 
-  it('tell of a hold and since when, and of damage that readers have marked', async () => {
+  it('show a pause with its start, and damage that readers found', async () => {
     await importList(products(50));
     await importList(products(49));
     await rollBack(productCollection, { redis, keyPrefix: 'medref', to: null, maxNumberWaitMs: 0 });
@@ -124,7 +124,7 @@ describe('the metrics of collections', function () {
     expect(outcomeOf(figures)).to.deep.equal(['rolled-back']);
   });
 
-  it('leave out times in the future, so that an alert on their age cannot wait until then', async () => {
+  it('omit times in the future, so that an alert on their age still works', async () => {
     await importList(products(50));
     const future = new Date(Date.now() + 86_400_000).toISOString();
     await redis.set(productKeys.checked, future);
@@ -137,7 +137,7 @@ describe('the metrics of collections', function () {
     expect(figures).to.have.property(of('live_version'));
   });
 
-  it('have nothing of a key that holds something else, and all the rest', async () => {
+  it('omit values of a damaged key, and show all others', async () => {
     await importList(products(50));
     const keys = [
       productKeys.live,
@@ -162,7 +162,7 @@ describe('the metrics of collections', function () {
     expect(figures).not.to.have.any.keys(of('live_records'), of('last_import_timestamp_seconds'));
   });
 
-  it('have nothing but that Redis is away, where it is away or stands still, and no scrape waits for long', async () => {
+  it('show only that Redis is down while it is unavailable or hangs, and no scrape waits long', async () => {
     await importList(products(50));
     server().pause();
     const start = performance.now();

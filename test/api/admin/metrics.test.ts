@@ -10,11 +10,11 @@ import { medref, startMedref } from '../../support/medref.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
-describe('the metrics of a process that serves', function () {
+describe('the metrics of an API process', function () {
   this.timeout(30_000);
   const server = useRedis();
 
-  it('tell the live versions unless Redis is away, and count reads that met damage; readers are answered all the same', async () => {
+  it('show the live versions unless Redis is unavailable, and count reads that found damage', async () => {
     const settings = { REDIS_URL: server().url };
     const imported = await importRecords(products(120), productCollection, { redisUrl: server().url });
     const version = imported.version as number;
@@ -64,7 +64,7 @@ describe('the metrics of a process that serves', function () {
     expect(stderr).to.include(`medref:{products}:${version}:order`);
   });
 
-  it('count requests, what is not answered by its cause, and requests without a key; the log has each cause once, and each error', async () => {
+  it('count requests, service errors by cause, and requests without a valid key; the log has each cause once', async () => {
     await server().restart();
     const settings = { REDIS_URL: server().url };
     const { key } = (await medref(['keys', 'create', '--client', 'x', '--json'], settings)).json<{

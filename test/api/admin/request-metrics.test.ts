@@ -27,7 +27,7 @@ async function counted(...requests: CompletedRequest[]) {
 }
 
 describe('the metrics of requests', () => {
-  it('count by route and status, by client and status, with the bytes, and what was cut off', async () => {
+  it('count by route and status, by client and status, with bytes and truncated responses', async () => {
     const { of } = await counted(
       answered,
       answered,
@@ -51,10 +51,10 @@ describe('the metrics of requests', () => {
       'medref_http_response_bytes_total{route="/products"} 1400',
       'medref_http_response_bytes_total{route="/products/{id}"} 700',
     ]);
-    expect(of('cut_answers_total')).to.deep.equal(['medref_http_truncated_responses_total 1']);
+    expect(of('truncated_responses_total')).to.deep.equal(['medref_http_truncated_responses_total 1']);
   });
 
-  it('time to the beginning of the answer, in seconds, and only where there was one', async () => {
+  it('measure the time to the start of a response in seconds, only if there was one', async () => {
     const { of } = await counted(answered, { ...answered, beganMs: 600 }, { ...answered, beganMs: null });
     expect(of('request_duration_seconds_sum')).to.deep.equal([
       'medref_http_request_duration_seconds_sum{route="/products"} 0.604',
@@ -65,7 +65,7 @@ describe('the metrics of requests', () => {
     ]);
   });
 
-  it('tell the first hundred clients apart, and all others together', async () => {
+  it('separate the first hundred clients, and combine all others', async () => {
     const clients = Array.from({ length: 150 }, (_, n) => ({ ...answered, client: `client ${n}` }));
     const { of } = await counted(...clients, ...clients);
     const lines = of('client_requests_total');
@@ -74,7 +74,7 @@ describe('the metrics of requests', () => {
     expect(lines).to.include('medref_http_client_requests_total{client="other",status="200"} 100');
   });
 
-  it('show a client that is named with marks as one series', async () => {
+  it('escape client names with special characters', async () => {
     const { of } = await counted({ ...answered, client: 'a "b"\\\n{c}' });
     expect(of('client_requests_total')).to.deep.equal([
       'medref_http_client_requests_total{client="a \\"b\\"\\\\\\n{c}",status="200"} 1',

@@ -32,8 +32,8 @@ function logged(options?: { endsAfterMs: number }) {
   return { lines, troubles: new ServiceErrorLog(logger, options) };
 }
 
-describe('the log of what keeps requests from being answered', () => {
-  it('has each cause once, with the request that met it first, also where two come by turns', () => {
+describe('the log of service errors', () => {
+  it('logs each cause once, with its first request, also if two causes alternate', () => {
     const { lines, troubles } = logged();
     for (let n = 0; n < 100; n += 1)
       for (const trouble of [away, forbidden, late]) troubles.meet(trouble, `${trouble.cause}-${n}`);
@@ -62,7 +62,7 @@ describe('the log of what keeps requests from being answered', () => {
     ]);
   });
 
-  it('has it again when it was not met for a while', async () => {
+  it('logs it again after a while without it', async () => {
     const { lines, troubles } = logged({ endsAfterMs: 200 });
     for (let n = 0; n < 6; n += 1) {
       troubles.meet(away, 'x');
@@ -74,13 +74,13 @@ describe('the log of what keeps requests from being answered', () => {
     expect(lines).to.have.length(2);
   });
 
-  it('has nothing of a mistake, which is told where it happens', () => {
+  it('skips mistakes in the code, which are logged elsewhere', () => {
     const { lines, troubles } = logged();
     troubles.meet(fault, 'x');
     expect(lines).to.deep.equal([]);
   });
 
-  it('has each damage once', () => {
+  it('logs each damage once', () => {
     const { lines, troubles } = logged();
     for (const sentence of ['Block 0 is gone.', 'Block 1 is gone.', 'Block 0 is gone.'])
       troubles.meetDamage(sentence);

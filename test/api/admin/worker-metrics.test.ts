@@ -16,7 +16,7 @@ describe('metrics of several processes', () => {
     return metrics;
   }
 
-  it('are sums; of a process that has ended its counts stay, and what it was at goes', async () => {
+  it('are sums; the counts of an ended process stay, and its gauges disappear', async () => {
     let asked = 0;
     const own = createMetrics();
     const gathered = new WorkerMetrics(own.registry, async () => {
@@ -44,7 +44,7 @@ describe('metrics of several processes', () => {
     expect(asked).to.equal(3);
   });
 
-  it('tell the latest event loop of all', async () => {
+  it('show the slowest event loop', async () => {
     const name = 'nodejs_eventloop_lag_p99_seconds';
     const lag = (value: number) =>
       [

@@ -57,7 +57,7 @@ describe('the page of the API in Chromium', function () {
     return { status: (await shown.innerText()).trim(), body: await answer.innerText() };
   }
 
-  it('shows every operation that the document has, dark where the reader has it so, and follows', async () => {
+  it('shows every operation of the document, and follows a dark system theme', async () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await page.locator('.opblock').count()).to.equal(15);
     expect(await page.locator('.info .title').innerText()).to.match(/^medref/);
@@ -67,7 +67,7 @@ describe('the page of the API in Chromium', function () {
     expectNoComplaint();
   });
 
-  it('shows an answer to who has entered a key, without a word to anybody else, and keeps no key', async () => {
+  it('shows a response after a key is entered, contacts no other server, and keeps no key', async () => {
     await page.locator('#operations-Products-listProducts .opblock-summary-control').click();
     await expectRefusal('listProducts');
     await enterKey(api().key);
@@ -83,7 +83,7 @@ describe('the page of the API in Chromium', function () {
     expect(kept).to.equal('[{},{},""]');
   });
 
-  it('tries a record by the id that is shown, also behind a proxy, with a key that is entered again', async () => {
+  it('requests the example record, also behind a proxy, with a key that is entered again', async () => {
     // As a proxy would: below a path there, without it here.
     await page.route('**/reference/**', async (route) => {
       const response = await route.fetch({ url: route.request().url().replace('/reference/', '/') });

@@ -86,7 +86,7 @@ function targetOf(path: string, id: string, values: Query): string {
   return `${path.replace('{id}', encodeURIComponent(id))}${encoded && '?'}${encoded}`;
 }
 
-describe('requests that are generated from the OpenAPI document', function () {
+describe('requests generated from the OpenAPI document', function () {
   this.timeout(120_000);
   const redis = useRedis();
   const api = useApi(redis);
@@ -131,7 +131,7 @@ describe('requests that are generated from the OpenAPI document', function () {
         ),
       ).map((query) => withoutLongWait(withoutIdsBesideSearch(query), keptOf(path).at(-1)));
 
-    it(`are answered where they are right: ${path}`, async () => {
+    it(`succeed if valid: ${path}`, async () => {
       const methods = constantFrom('GET', 'HEAD');
       const accepts = constantFrom('*/*', 'application/json');
       const held = constantFrom('*', '"x"', 'W/"x", "y"');
@@ -152,7 +152,7 @@ describe('requests that are generated from the OpenAPI document', function () {
       await assert(property, runs);
     });
 
-    it(`are refused where one parameter is wrong: ${path}`, async () => {
+    it(`are refused if one parameter is invalid: ${path}`, async () => {
       for (const { name, schema } of queries) {
         const property = asyncProperty(rightQuery(), wrongValues(schema), ids, async (query, wrong, id) => {
           const target = targetOf(path, id, { ...query, [name]: wrong });
@@ -162,7 +162,7 @@ describe('requests that are generated from the OpenAPI document', function () {
       }
     });
 
-    it(`are refused where a parameter is not described, twice, or missing: ${path}`, async () => {
+    it(`are refused if a parameter is unknown, repeated or missing: ${path}`, async () => {
       const names = queries.map(({ name }) => name);
       const strange = string({ minLength: 1 }).filter((it) => !names.includes(it));
       const isIncomplete = queries.filter(({ required }) => required).length > 0;
@@ -184,7 +184,7 @@ describe('requests that are generated from the OpenAPI document', function () {
     });
 
     if (idOf)
-      it(`are refused where the id is wrong: ${path}`, async () => {
+      it(`are refused if the id is invalid: ${path}`, async () => {
         const wrong = wrongValues(idOf.schema).filter((it) => !/^\.{0,2}$|^(changes|versions)$/.test(it));
         const property = asyncProperty(wrong, async (id) => {
           expect(await get(targetOf(path, id, {})), id).to.equal(400);
@@ -193,7 +193,7 @@ describe('requests that are generated from the OpenAPI document', function () {
       });
   }
 
-  it('are lines where lines are asked for, errors where there is no key, and 405 by another method', async () => {
+  it('get NDJSON on request, 401 without a key, and 405 for other methods', async () => {
     const lines = { headers: { accept: 'application/x-ndjson' } };
     for (const [path, { get: operation }] of Object.entries(openApi.paths)) {
       const target = path.replace('{id}', '7');
@@ -209,7 +209,7 @@ describe('requests that are generated from the OpenAPI document', function () {
 
   const contentOf = (response: object) => (response as { content?: object }).content ?? {};
 
-  it('find nothing at paths that are not described', async () => {
+  it('get 404 for other paths', async () => {
     const segments = array(stringMatching(/^[a-z0-9.~-]{1,12}$/), { minLength: 1, maxLength: 3 });
     const described = (path: string) =>
       Object.keys(openApi.paths).some((it) => path.startsWith(it.split('{')[0] as string));
@@ -225,7 +225,7 @@ describe('requests that are generated from the OpenAPI document', function () {
 describe('the health routes', () => {
   const service = useService();
 
-  it('answer as the OpenAPI document says before anything is published, and after', async () => {
+  it('respond as the OpenAPI document says, before and after a publication', async () => {
     const statuses = async () =>
       await Promise.all(
         ['/health/live', '/health/ready', '/products'].map(

@@ -29,13 +29,13 @@ describe('the OpenAPI document', () => {
     expect(openApi.openapi).to.match(/^3\.1\./);
   });
 
-  it("passes Redocly's linter without a warning, its examples among the rest", async () => {
+  it("passes Redocly's linter without a warning, including its examples", async () => {
     const config = await createConfig({ extends: ['recommended-strict'] });
     const problems = await lintFromString({ source: text, absoluteRef: '/openapi.json', config });
     expect(problems.map(({ message, location: [at] }) => `${at?.pointer}: ${message}`)).to.deep.equal([]);
   });
 
-  it('shows records of the sample catalogue, which are valid', () => {
+  it('shows valid records of the sample catalogue', () => {
     const [product] = sampleProducts({ seed: 868_869, count: 1 });
     expect(recordExample(productCollection)).to.deep.equal(product);
     expect(recordExample(drugCollection)).to.deep.equal({ drug: product?.drug });
@@ -50,13 +50,13 @@ describe('the OpenAPI document', () => {
     expect(text).not.to.include('additionalProperties');
   });
 
-  it('refuses to be made with a parameter that nobody described', () => {
+  it('requires a description of every parameter', () => {
     expect(() => parameterComponents({ colour: count })).to.throw(
       'Describe the parameter colour in api/openapi/schemas.ts.',
     );
   });
 
-  it('describes a collection without an example, too', async () => {
+  it('describes a collection without an example', async () => {
     const colours: Collection = {
       ...companyCollection,
       name: 'colours',
@@ -128,21 +128,21 @@ describe('the schema of a record', () => {
     ['a telephone that is missing', companyCollection, 'Company', without(company(1), 'phone')],
   ];
   for (const [what, collection, schema, value] of cases) {
-    it(`says of ${what} what the validator says`, () => {
+    it(`accepts and rejects ${what} as the validator does`, () => {
       const { valid, told } = judged(collection, schema, value);
       if (valid) told();
       else expect(told).to.throw();
     });
   }
 
-  it('has no place for members that are not served', () => {
+  it('has no members that are not served', () => {
     expect(judged(productCollection, 'Product', { ...product(1), colour: 'red' }).told).to.throw(
       'additional',
     );
   });
 });
 
-describe('the OpenAPI document, held against the routes', () => {
+describe('the OpenAPI document compared with the routes', () => {
   const redis = useRedis();
   const api = useApi(redis);
 
@@ -170,7 +170,7 @@ describe('the OpenAPI document, held against the routes', () => {
     }
   });
 
-  it('has the parameters that each route takes, and no others', async () => {
+  it('has exactly the parameters of each route', async () => {
     const inQuery = Object.entries(openApi.paths).map(([path, { get }]) => ({
       path: path.replace('{id}', '7'),
       names: parametersOf(get).flatMap((it) => (it.in === 'query' ? [it.name] : [])),

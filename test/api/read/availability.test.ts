@@ -100,7 +100,7 @@ describe('before anything is published', () => {
   const redis = useRedis();
   const api = useApi(redis);
 
-  it('answers 503 on every data route, never an empty list', async () => {
+  it('responds with 503 on every data route, never with an empty list', async () => {
     for (const path of [...dataPaths, '/companies', '/companies/1']) {
       expectUnavailable(await send(api(), path), path);
     }
@@ -115,14 +115,14 @@ describe('before anything is published', () => {
     expectUnavailable(await health(api(), 'ready'), 'ready');
   });
 
-  it('answers products within a second of their publication, companies still with 503', async () => {
+  it('serves products within a second of their publication, and 503 for companies', async () => {
     await importRecords(products(3), productCollection, { redisUrl: redis().url });
     await until(() => send(api(), '/products'), succeeded, 1_000);
     expectUnavailable(await send(api(), '/companies'), '/companies');
     expectUnavailable(await send(api(), '/companies/1'), '/companies/1');
   });
 
-  it('is ready once one collection can be answered, and says which', async () => {
+  it('is ready once one collection is live, and says which', async () => {
     const { status, body } = await health(api(), 'ready');
     const number = (await send(api(), '/products')).headers['medref-version'];
     expect(status).to.equal(200);
@@ -131,7 +131,7 @@ describe('before anything is published', () => {
     );
   });
 
-  it('tells health to anyone, uncached, whatever key is sent', async () => {
+  it('reports health to anyone, uncached, whatever key is sent', async () => {
     for (const name of ['live', 'ready'] as const) {
       for (const authorization of ['Bearer unknown', 'x', `Bearer ${api().key}`]) {
         const headers = { authorization };
@@ -148,7 +148,7 @@ describe('a new version', () => {
   const redis = useRedis();
   const [one, other] = [useApi(redis), useApi(redis)];
 
-  it('is answered by every process within a second of its publication, records and lists alike', async () => {
+  it('is served by every process within a second, as records and lists', async () => {
     const options = { redisUrl: redis().url, force: true };
     for (let n = 1; n <= 4; n++) {
       await importRecords(
@@ -167,7 +167,7 @@ describe('a new version', () => {
     }
   });
 
-  it('is never mixed with the one before, nor does an answer go back, while readers read', async () => {
+  it('is never mixed with the one before, and no reader goes back', async () => {
     const count = 300;
     const listOf = (n: number) =>
       products(count).map((it) => ({ ...it, drugform: { id: n, name: `FORM ${n}` } }));
@@ -202,7 +202,7 @@ describe('a new version', () => {
   });
 });
 
-describe('while Redis is away', () => {
+describe('while Redis is unavailable', () => {
   const redis = useRedis({ appendOnly: true });
   const api = useApi(redis);
   let paths: readonly string[];
@@ -214,7 +214,7 @@ describe('while Redis is away', () => {
     for (const path of paths) await send(api(), path); // What is remembered is remembered by now.
   });
 
-  it('answers 503 within 2 s when Redis was killed, and 200 by itself once it is back', async () => {
+  it('responds with 503 within 2 s after Redis was killed, and with 200 after its restart', async () => {
     await redis().kill();
     for (let round = 1; round <= 3; round++) {
       for (const path of paths) {
@@ -229,7 +229,7 @@ describe('while Redis is away', () => {
     }
   });
 
-  it('is live and not ready meanwhile, and judges what needs no data', async () => {
+  it('is live and not ready, and checks everything that needs no data', async () => {
     await redis().kill();
     expect((await health(api(), 'live')).status).to.equal(200);
     expectUnavailable(await withTimeout(2_000, 'ready', health(api(), 'ready')), 'ready');
@@ -240,7 +240,7 @@ describe('while Redis is away', () => {
     await until(() => health(api(), 'ready'), succeeded, 5_000);
   });
 
-  it('answers 503 and no hang when Redis is frozen, and 200 by itself once it moves', async () => {
+  it('responds with 503 without hanging when Redis freezes, and with 200 afterwards', async () => {
     redis().pause();
     try {
       await sleep(1_000); // A page in memory is served until Redis has not confirmed the live version for a second.
@@ -265,7 +265,7 @@ describe('while Redis is away', () => {
     expect(ms).to.be.at.most(2_000);
   });
 
-  it('loses no more than an answer when Redis freezes at any moment of a request', async () => {
+  it('loses at most one response when Redis freezes at any moment of a request', async () => {
     const started = Date.now();
     const answers: WireAnswer[] = [];
     const ask = async (delay: number) => {
@@ -288,7 +288,7 @@ describe('while Redis is away', () => {
     await until(() => send(api(), '/products'), succeeded, 5_000);
   });
 
-  it('answers from what was published while it could not hear of it', async () => {
+  it('serves a version that was published while announcements were lost', async () => {
     await redis().kill();
     expectUnavailable(await send(api(), '/companies'), '/companies');
     await redis().restart();
@@ -325,7 +325,7 @@ describe('when Redis has lost data', () => {
 
   const lists = ['/products', '/products?page=2', '/products?page=25&per-page=10'];
 
-  it('answers lists from blocks alone, and 503, not 404, for a record, without the records of the live version', async () => {
+  it('serves lists from blocks alone, and 503, not 404, for records that are lost', async () => {
     const whole = await Promise.all(lists.map((path) => send(api(), path)));
     await connection.del(await contentKey('records'), await contentKey('order'));
     for (const [n, path] of lists.entries())
@@ -334,32 +334,32 @@ describe('when Redis has lost data', () => {
     for (const path of ['/products/1', '/products/999']) expectUnavailable(await send(api(), path), path);
   });
 
-  it('answers 503, not an empty list and not 404, without the blocks and the records of the live version', async () => {
+  it('responds with 503, not an empty list or 404, without blocks and records', async () => {
     await connection.del(await contentKey('blocks'), await contentKey('records'));
     for (const path of [...lists, '/products/1', '/products/999'])
       expectUnavailable(await send(api(), path), path);
   });
 
-  it('answers 503 to searches without the index of the live version', async () => {
+  it('responds with 503 to searches without the index', async () => {
     const searches = ['/products?name=drug', '/products?name=drug&page=2', '/products?name=nobody'];
     await connection.del(await contentKey('by-name'));
     for (const path of searches) expectUnavailable(await send(api(), path), path);
   });
 
-  it('answers 503, not an empty list, without the blocks and the order of the live version', async () => {
+  it('responds with 503, not an empty list, without blocks and order', async () => {
     await connection.del(await contentKey('blocks'), await contentKey('order'));
     for (const path of lists) expectUnavailable(await send(api(), path), path);
     expect((await send(api(), '/products/1')).status).to.equal(200);
   });
 
-  it('answers 503, not a shorter page, when blocks and single records are missing', async () => {
+  it('responds with 503, not a shorter page, if blocks and single records are missing', async () => {
     await connection.hdel(await contentKey('records'), '7', '249');
     await connection.hdel(await contentKey('blocks'), '0', '1');
     for (const path of ['/products', '/products?page=2']) expectUnavailable(await send(api(), path), path);
     expect((await send(api(), '/products?page=2&per-page=10')).status).to.equal(200);
   });
 
-  it('answers 503, not a shorter page, when blocks are missing and the order has lost its end', async () => {
+  it('responds with 503, not a shorter page, if blocks and the end of the order are missing', async () => {
     const order = await contentKey('order');
     await connection.del(await contentKey('blocks'));
     const last = (await connection.hgetBuffer(order, '1')) as Buffer;
@@ -368,7 +368,7 @@ describe('when Redis has lost data', () => {
     expect((await send(api(), '/products')).status).to.equal(200);
   });
 
-  it('answers 503, not another record in its place, when blocks are missing and the order names an unknown id', async () => {
+  it('responds with 503, not another record, if blocks are missing and the order has an unknown id', async () => {
     await connection.del(await contentKey('blocks'));
     const order = await contentKey('order');
     const first = (await connection.hgetBuffer(order, '0')) as Buffer;
@@ -376,7 +376,7 @@ describe('when Redis has lost data', () => {
     expectUnavailable(await send(api(), '/products'), '/products');
   });
 
-  it('answers 503 without the pointer to the live version, within a second', async () => {
+  it('responds with 503 without the live pointer, within a second', async () => {
     await connection.del('medref:{products}:live');
     const { answer } = await until(
       () => send(api(), '/products'),
@@ -386,7 +386,7 @@ describe('when Redis has lost data', () => {
     expectUnavailable(answer, '/products');
   });
 
-  it('answers again once something is published', async () => {
+  it('recovers with the next publication', async () => {
     await connection.del(await contentKey('blocks'), await contentKey('records'), 'medref:{products}:live');
     expectUnavailable(await send(api(), '/products'), '/products');
     await connection.del('medref:{products}:versions', 'medref:{products}:version-documents');
@@ -394,7 +394,7 @@ describe('when Redis has lost data', () => {
     await until(() => send(api(), '/products'), succeeded, 1_000);
   });
 
-  it('answers 503, never 200 with less, when Redis came back without any data', async () => {
+  it('responds with 503, never with less data, when Redis returns empty', async () => {
     await redis().kill();
     await redis().restart();
     await until(
@@ -414,8 +414,8 @@ describe('when Redis has lost data', () => {
   });
 });
 
-describe('an API started while Redis is away', () => {
-  it('starts, is live, is not ready, and answers once Redis is there', async () => {
+describe('an API started while Redis is unavailable', () => {
+  it('starts, is live, is not ready, and serves once Redis is available', async () => {
     const redis = await startTestRedis({ appendOnly: true });
     const connection = await connectForWriting(redis.url);
     const { key } = await createApiKey(connection, 'medref', {
@@ -507,7 +507,7 @@ async function startLateApi({ port }: { readonly port: number }): Promise<LateAp
   return Object.assign(late, { api, logged, causes, stop });
 }
 
-describe('when each reply of Redis comes late', function () {
+describe('when replies of Redis are slow', function () {
   this.timeout(20_000);
   const redis = useRedis();
   let version: number;
@@ -535,7 +535,7 @@ describe('when each reply of Redis comes late', function () {
     ['what the client holds', '/products?version=N', { 'if-none-match': '*' }],
     ['a question whether it is ready', '/health/ready', {}],
   ];
-  it(`answers 503 within 2 s in all to ${asked.map(([what]) => what).join(', ')}, and then goes on with the connection`, async () => {
+  it(`responds with 503 within 2 s in total to ${asked.map(([what]) => what).join(', ')}, and keeps the connection`, async () => {
     await Promise.all(
       asked.map(async ([what, template, headers], n) => {
         // Each has an API of its own, so that none waits for the replies of another.
@@ -552,14 +552,14 @@ describe('when each reply of Redis comes late', function () {
     );
   });
 
-  it('answers as ever where all replies together come within 2 s, and counts nobody late after that', async () => {
+  it('succeeds if all replies arrive within 2 s in total, and reports no service error afterwards', async () => {
     const { api } = Object.assign(apis[0] as LateApi, { lateMs: 300 });
     for (const path of ['/products/1', '/health/ready']) {
       expect((await withTimeout(2_000, path, send(api, path))).status, path).to.equal(200);
     }
   });
 
-  it('sends the answers after a late one on the same connection in their order', async () => {
+  it('sends the responses after a slow one on the same connection in order', async () => {
     const { api } = Object.assign(apis[0] as LateApi, { lateMs: 2_200 });
     const head = `HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n`;
     const answers = await exchange(

@@ -21,7 +21,7 @@ describe('Changes', () => {
   } as unknown as ReadTarget;
   const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-  it('joins one list at a time, and refuses the seventeenth that would wait', async () => {
+  it('joins one list at a time, and refuses the seventeenth in the queue', async () => {
     const { redis, held } = heldRedis();
     const changes = new Changes(redis, new ContentCache());
     const asked = Array.from({ length: 16 }, (_, since) => changes.since(target, since).catch(() => 'ended'));

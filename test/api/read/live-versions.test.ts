@@ -15,7 +15,7 @@ import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { send } from '../../support/wire.ts';
 
-describe('the live version, where Redis changes in one moment', () => {
+describe('the live version', () => {
   const server = useRedis();
   let redis: Redis;
   let other: Redis;
@@ -47,7 +47,7 @@ describe('the live version, where Redis changes in one moment', () => {
     return version;
   }
 
-  it('stays the one that is known where it is damaged, and operators are told so once', async () => {
+  it('stays the last known one if its pointer is damaged, which is reported once', async () => {
     const document = (await redis.get(productKeys.live)) as string;
     const until = async (isSo: () => boolean) => {
       while (!isSo()) await sleep(20);
@@ -71,7 +71,7 @@ describe('the live version, where Redis changes in one moment', () => {
     expect(api.damage[2], 'once it was mended, anew').to.equal(api.damage[1]);
   });
 
-  it('never is an older one again, where who asked first is answered last', async () => {
+  it('never goes back if replies arrive out of order', async () => {
     const older = await readLiveVersion(redis, productKeys);
     await publish(server().url, 4);
     const newer = await readLiveVersion(redis, productKeys);
@@ -92,7 +92,7 @@ describe('the live version, where Redis changes in one moment', () => {
     expect(live.known(productCollection)).to.deep.equal(newer);
   });
 
-  it('is the one of another content within a second, though it has the same number', async () => {
+  it('changes within a second if its content differs under the same number', async () => {
     const ahead = 30_000_101_000_000;
     for (const its of [redis, other]) await its.set(productKeys.next, ahead);
     const version = await publish(server().url, 4);
@@ -109,7 +109,7 @@ describe('the live version, where Redis changes in one moment', () => {
     expect([headers['medref-version'], _meta.totalCount, data.length]).to.deep.equal([String(version), 5, 5]);
   });
 
-  it('is read and compared as it is in its own Redis, though another one with its number and date is remembered', async () => {
+  it('is compared only within its own Redis, even if another has the same number and date', async () => {
     await redis.set(productKeys.next, 30_000_101_000_000);
     // Dates that are ahead of the clock, so that those of the next ones are the same.
     const [since] = [await publish(server().url, 4), await publish(server().url, 5)];
@@ -133,7 +133,7 @@ describe('the live version, where Redis changes in one moment', () => {
   });
 
   for (const path of ['/products?ids=1,2', '/products?name=drug', '/products/2']) {
-    it(`is asked for again where the one before has gone, and the answer to ${path} is all of it, its ETag too`, async () => {
+    it(`is read again if the previous one expired, and the response to ${path} is consistent, including its ETag`, async () => {
       const gone = await publish(otherUrl(), 3);
       const version = await publish(otherUrl(), 5);
       await other.unlink(...contentKeys(productKeys, gone as number));

@@ -48,8 +48,8 @@ describe('pinned reads', () => {
   const one = [product(1), product(2), product(3)];
   const two = [product(3), product(2, { published: false }), product(4)];
 
-  describe('the answer', () => {
-    it('is of the version that is named, for lists and for records, whichever is live', async () => {
+  describe('the response', () => {
+    it('is of the named version, for lists and records, whichever is live', async () => {
       const first = await publish(one);
       const second = await publish(two);
       const third = await goBackTo(first);
@@ -72,7 +72,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('names the version, and when it became live, on lists and records, GET and HEAD', async () => {
+    it('names the version and its publication date, on lists and records, GET and HEAD', async () => {
       const first = await publish(one);
       const lastModified = (await get('/products')).headers['last-modified'];
       const second = await publish(two);
@@ -89,7 +89,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('has a second of its own as its date, though three versions are published in less time than that takes', async () => {
+    it('has its own second as its date, although three versions are published faster', async () => {
       const startedAt = Date.now();
       const first = await publish(one);
       const second = await publish(two);
@@ -107,7 +107,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('keeps every byte and every header while others are published and rolled back to', async () => {
+    it('keeps every byte and header while others are published and rolled back', async () => {
       const first = await publish(products(205));
       const paths = [
         `/products?version=${first}`,
@@ -134,7 +134,7 @@ describe('pinned reads', () => {
       expect(await answersNow()).to.deep.equal(before);
     });
 
-    it('is the same for the live version, and stays so when that is live no more', async () => {
+    it('is the same for the live version, also after that is replaced', async () => {
       const first = await publish(one);
       const before = await get(`/products?version=${first}`);
       expect(parsed<List>(before).data).to.deep.equal(one);
@@ -144,7 +144,7 @@ describe('pinned reads', () => {
       expect(after.headers.etag).to.equal(before.headers.etag);
     });
 
-    it('is of one collection’s versions alone', async () => {
+    it("is of one collection's versions only", async () => {
       // The same number for both, whatever the second.
       await redis().mset(keys.next, aheadOfClock, companyKeys.next, aheadOfClock);
       const version = await publish(one);
@@ -166,7 +166,7 @@ describe('pinned reads', () => {
   });
 
   describe('links', () => {
-    it('keep the version before page and per-page, whatever order the request has', async () => {
+    it('keep the version before page and per-page, whatever the order of the request', async () => {
       const version = await publish(products(5));
       await publish(two);
       for (const query of [
@@ -184,13 +184,13 @@ describe('pinned reads', () => {
       }
     });
 
-    it('name no version where the request named none', async () => {
+    it('have no version if the request has none', async () => {
       await publish(products(5));
       const { _links } = await getList('/products?per-page=2');
       for (const { href } of Object.values(_links)) expect(href).not.to.include('version');
     });
 
-    it('lead back too: prev and first are of the same version', async () => {
+    it('lead back, too: prev and first have the same version', async () => {
       const version = await publish(products(5));
       await publish(two);
       const beyond = await getList(`/products?version=${version}&page=9&per-page=2`);
@@ -201,8 +201,8 @@ describe('pinned reads', () => {
     });
   });
 
-  describe('a walk', () => {
-    it('sees one snapshot, whatever is published between its pages', async () => {
+  describe('reading all pages', () => {
+    it('sees one snapshot, whatever is published meanwhile', async () => {
       const list = products(210);
       const version = await publish(list);
       const { records, versions } = await walk(`/products?version=${version}&per-page=50`, async (page) => {
@@ -214,7 +214,7 @@ describe('pinned reads', () => {
       expect((await getList('/products')).data[0]?.product.id).to.equal(211);
     });
 
-    it('sees one snapshot, whatever is rolled back to between its pages', async () => {
+    it('sees one snapshot, whatever is rolled back meanwhile', async () => {
       const first = await publish(products(30));
       const list = products(210).toReversed();
       const version = await publish(list);
@@ -225,7 +225,7 @@ describe('pinned reads', () => {
       expect(records).to.deep.equal(list);
     });
 
-    it('sees one snapshot while imports publish all the time', async () => {
+    it('sees one snapshot during continuous imports', async () => {
       const list = products(210);
       const version = await publish(list);
       let isPublishing = true;
@@ -248,7 +248,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('ends with 410 when its version leaves those that are kept, and never with another version', async () => {
+    it('ends with 410 when its version is no longer kept', async () => {
       const version = await publish(products(5));
       const { _links } = await getList(`/products?version=${version}&per-page=2`);
       await publish(one);
@@ -262,12 +262,12 @@ describe('pinned reads', () => {
     });
   });
 
-  describe('a version that is not one', () => {
+  describe('an invalid version', () => {
     const malformed = [
       ...['', '0', '00', '-1', '+1', '1.0', '1e1', '0x1', 'live', 'v1', '1,2', '1%20', '%201', '1%00'],
       ...['%D9%A1', '%FF', '9007199254740992', '1'.repeat(400)],
     ];
-    it('is responded with 400 that names the parameter and what it takes, on every route', async () => {
+    it('returns 400 with the name and accepted values, on every route', async () => {
       const version = await publish(one);
       for (const text of malformed) {
         for (const path of ['/products?', '/products/1?', `/products/changes?since=${version}&`]) {
@@ -278,7 +278,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('is responded with 400 when it is given twice, the same or not', async () => {
+    it('returns 400 if repeated, with equal or different values', async () => {
       const version = await publish(one);
       for (const path of ['/products', '/products/1']) {
         for (const other of [version, version + 1]) {
@@ -289,7 +289,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('is judged after the key and before what is kept', async () => {
+    it('is checked after the key and before the kept versions', async () => {
       expect((await get('/products?version=x')).status, 'nothing is published').to.equal(400);
       const headers = { authorization: 'Bearer x' };
       expect((await get('/products?version=x', headers)).status).to.equal(401);
@@ -311,7 +311,7 @@ describe('pinned reads', () => {
       }
     }
 
-    it('is answered 410 when it was never published, before what is kept, in a gap and beyond it', async () => {
+    it('returns 410 if it was never published: earlier, between or later', async () => {
       const first = await publish(one);
       const { outcome } = await importRecords([], productCollection, { redisUrl: redisUrl() });
       expect(outcome).to.equal('refused');
@@ -322,7 +322,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('is answered 410 as soon as KEEP_VERSIONS contents were live after its own, and from then on', async () => {
+    it('returns 410 as soon as KEEP_VERSIONS newer contents were live', async () => {
       const first = await publish(one);
       const second = await publish(two);
       const third = await publish(one);
@@ -338,14 +338,14 @@ describe('pinned reads', () => {
       }
     });
 
-    it('is answered 410 when KEEP_VERSIONS was lowered', async () => {
+    it('returns 410 when KEEP_VERSIONS is lowered', async () => {
       const numbers: number[] = [];
       for (const list of [one, two, one, two]) numbers.push(await publish(list, { keepVersions: 4 }));
       const last = await publish(one, { keepVersions: 2 });
       for (const left of numbers.slice(0, 3)) await expectGone(left, [numbers[3] as number, last]);
     });
 
-    it('goes with all others of its content, when that was not live for the longest time', async () => {
+    it('disappears with all versions of its content, the one that was live longest ago', async () => {
       const first = await publish(one);
       const second = await publish(two);
       const again = await goBackTo(first);
@@ -360,8 +360,8 @@ describe('pinned reads', () => {
     });
   });
 
-  describe('where there is nothing to answer from', () => {
-    it('are responded with 503 while nothing is published, never 410 and never an empty list', async () => {
+  describe('without data', () => {
+    it('return 503 before any publication, never 410 or an empty list', async () => {
       await publish(one);
       for (const path of ['/companies?version=1', '/companies/1?version=1', '/companies?version=7']) {
         const answer = await get(path);
@@ -371,7 +371,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('are responded with 503 when the content was deleted by hand, and the live version as ever', async () => {
+    it('return 503 if the content was deleted by hand, while the live version works', async () => {
       const first = await publish(one);
       await publish(two);
       const { blocks, order, records } = keys.content(first);
@@ -392,7 +392,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('are responded with 503 when a part of the content was deleted by hand, never with a shorter list', async () => {
+    it('return 503 if part of the content was deleted by hand, never a shorter list', async () => {
       const first = await publish(one);
       await publish(two);
       const { blocks, records } = keys.content(first);
@@ -404,7 +404,7 @@ describe('pinned reads', () => {
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
     });
 
-    it('are responded with 503 when the order was cut by hand before anything was read by it', async () => {
+    it('return 503 if the order was truncated by hand before the first read', async () => {
       const { version } = await importList(one);
       const { blocks, order } = keys.content(version as number);
       await redis().del(blocks);
@@ -412,7 +412,7 @@ describe('pinned reads', () => {
       expect((await get(`/products?version=${version}`)).status).to.equal(503);
     });
 
-    it('are answered when only the live version’s content was deleted by hand', async () => {
+    it("work if only the live version's content was deleted by hand", async () => {
       const first = await publish(one);
       const second = await publish(two);
       await redis().del(...contentKeys(keys, second));
@@ -423,7 +423,7 @@ describe('pinned reads', () => {
   });
 
   describe('caching', () => {
-    it('differs in the ETag wherever bytes differ: pinned or live, by version, by page', async () => {
+    it('changes the ETag whenever bytes differ: pinned or live, by version, by page', async () => {
       const first = await publish(one);
       const second = await publish(two);
       const third = await goBackTo(first);
@@ -449,14 +449,14 @@ describe('pinned reads', () => {
       expect(lists).to.have.length(12);
     });
 
-    it('gives a record the same ETag pinned or not, while its version is the same', async () => {
+    it('gives a record the same ETag pinned or live in the same version', async () => {
       const first = await publish(one);
       const etagOf = async (path: string) => (await get(path)).headers.etag;
       expect(await etagOf(`/products/1?version=${first}`)).to.equal(await etagOf('/products/1'));
       expect(await etagOf(`/products?version=${first}`)).not.to.equal(await etagOf('/products'));
     });
 
-    it('answers 304 to what it sent, whatever is live by then', async () => {
+    it('returns 304 for its own validators, whatever is live by then', async () => {
       const first = await publish(one);
       const paths = [`/products?version=${first}`, `/products/1?version=${first}`];
       const held = await Promise.all(paths.map((path) => get(path)));
@@ -474,7 +474,7 @@ describe('pinned reads', () => {
       }
     });
 
-    it('answers 200 to the validators of another version, and of the live list', async () => {
+    it('returns 200 for validators of another version or of the live list', async () => {
       const first = await publish(one);
       const live = await get('/products');
       const second = await publish(two);
@@ -489,7 +489,7 @@ describe('pinned reads', () => {
       expect(await statusOf(second, { 'if-modified-since': date })).to.equal(200);
     });
 
-    it('answers 410, not 304, for a version that has left', async () => {
+    it('returns 410, not 304, for a version that is no longer kept', async () => {
       const first = await publish(one);
       const { etag = '' } = (await get(`/products?version=${first}`)).headers;
       for (const list of [two, one, two]) await publish(list);

@@ -27,12 +27,12 @@ describe('waits for a publication', () => {
   const wait = (onWaiting = (_leave: () => void) => {}) =>
     waits.until({ source: productCollection, since, ms: 60_000, onWaiting });
 
-  it('are over when their clients leave', async () => {
+  it('end when their clients disconnect', async () => {
     expect(await wait((leave) => setImmediate(leave))).to.equal('left');
     expect(waits.count).to.equal(0);
   });
 
-  it('are over at once when the process stops, those that come later, too', async () => {
+  it('end at once when the process stops, including later ones', async () => {
     const waiting = wait();
     waits.stop();
     expect([await waiting, await wait()]).to.deep.equal(['stopped', 'stopped']);

@@ -11,7 +11,7 @@ import { oneServer } from '../../support/one-server.ts';
 import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
-describe('a process that reads from a replica', () => {
+describe('an API process that reads from a replica', () => {
   const settings = { 'repl-diskless-sync-delay': '0' };
   const master = useRedis({ settings });
   const replica = useRedis({ settings });
@@ -80,13 +80,13 @@ describe('a process that reads from a replica', () => {
     }
   }
 
-  it('has what is published within a second, from the replica', async () => {
+  it('serves a publication within a second from the replica', async () => {
     await untilAnswered(await publish());
     await untilReadFrom('replica');
     expect((await api.get('/products/7')).status).to.equal(200);
   });
 
-  it('passes over a replica that lags behind, has what is published within a second, and comes back to it', async () => {
+  it('skips a lagging replica, serves a publication within a second, and returns to the replica', async () => {
     await stayBehind();
     const version = await publish();
     await untilAnswered(version);
@@ -97,7 +97,7 @@ describe('a process that reads from a replica', () => {
     expect(await answered()).to.equal(version);
   });
 
-  it('finds a version that another process has answered from, where the replica does not have it yet', async () => {
+  it('finds a version that another process has served but the replica does not have yet', async () => {
     await stayBehind();
     const version = await publish();
     const asked = performance.now();
@@ -107,7 +107,7 @@ describe('a process that reads from a replica', () => {
     await untilReadFrom('replica');
   });
 
-  it('keeps to the version before for a moment, while the replica is about to have the next one', async () => {
+  it('keeps the previous version briefly while the replica receives the next one', async () => {
     await stayBehind();
     const before = await answered();
     const version = await publish();
@@ -118,7 +118,7 @@ describe('a process that reads from a replica', () => {
     await untilReadFrom('replica');
   });
 
-  it('asks the master while the replica is away, and the replica once it is there again and has all', async () => {
+  it('reads from the primary while the replica is unavailable, and from the replica once it is up to date', async () => {
     await replica().kill();
     const version = await publish();
     const deadline = Date.now() + 2_000;
@@ -135,7 +135,7 @@ describe('a process that reads from a replica', () => {
     expect(await answered()).to.equal(version);
   });
 
-  it('answers from what the replica has while the master is away, as long as keys are known', async () => {
+  it("serves the replica's data while the primary is unavailable, as long as keys are known", async () => {
     await sleep(600); // So that the key is asked for anew, and then known for half a second.
     const version = await answered();
     master().pause();
@@ -169,7 +169,7 @@ describe('one replica', () => {
     for (const redis of [master, replica]) redis.disconnect();
   });
 
-  it('is not read from where it became another one while it was asked', async () => {
+  it('is not read from if it changed during the query', async () => {
     const asked = subject.readLive(keys, undefined, false);
     subject.forget();
     expect(await asked).to.deep.equal(live);
@@ -178,7 +178,7 @@ describe('one replica', () => {
     expect(turns).to.deep.equal(['replica']);
   });
 
-  it('is not read from while it cannot be asked', async () => {
+  it('is not read from while it cannot be queried', async () => {
     await subject.readLive(keys, undefined, false);
     await master.set('where', 'at the master');
     expect(await subject.redis.get('where')).to.equal(null);
@@ -187,7 +187,7 @@ describe('one replica', () => {
     expect(await subject.redis.get('where')).to.equal('at the master');
   });
 
-  it('has what is live while there is no master, but nothing that is older than what was answered', async () => {
+  it('serves the live version without a primary, but nothing older than already served', async () => {
     await subject.readLive(keys, undefined, false);
     master.disconnect();
     for (const known of [undefined, live])

@@ -34,7 +34,7 @@ function pageOf(origin: string, page: number, perPage: number): string {
 
 const gzip = { 'accept-encoding': 'gzip' };
 
-describe('pages made of blocks', () => {
+describe('pages made from blocks', () => {
   const server = useRedis();
   const api = useApi(server, { cacheBytes: 1 });
   const remembering = useApi(server);
@@ -79,7 +79,7 @@ describe('pages made of blocks', () => {
   }
 
   for (const perPage of [1, 30, 49, 50, 51, 75, 100, 101, 150, 199, 200]) {
-    it(`are the list by ${perPage}, as it is and compressed, with HEAD’s length too`, async () => {
+    it(`equal the list for ${perPage}, plain and compressed, with the length of HEAD`, async () => {
       const last = Math.ceil(listed.length / perPage);
       const pages = last <= 6 ? Array.from({ length: last }, (_, n) => n + 1) : [1, 2, 5, last - 1, last];
       for (const page of [...new Set([...pages.filter((page) => page <= last), last + 1])])
@@ -87,7 +87,7 @@ describe('pages made of blocks', () => {
     });
   }
 
-  it('are read by no record: the records may be gone', async () => {
+  it('need no records: these may be gone', async () => {
     const { records, order } = productKeys.content(version);
     await redis.rename(records, 'aside:records');
     await redis.rename(order, 'aside:order');
@@ -104,7 +104,7 @@ describe('pages made of blocks', () => {
     }
   });
 
-  it('are made of blocks in memory, whatever became of the stored ones', async () => {
+  it('come from cached blocks, even if the stored ones are gone', async () => {
     const stored = (await redis.hgetBuffer(blocks, '0')) as Buffer;
     await expectPage(remembering(), 1, 200);
     await redis.hset(blocks, '0', 'x');
@@ -115,7 +115,7 @@ describe('pages made of blocks', () => {
     await redis.hset(blocks, '0', stored);
   });
 
-  it('are made of the records where a block, or all of them, are missing', async () => {
+  it('come from records if a block, or all blocks, are missing', async () => {
     const stored = await redis.hgetallBuffer(blocks);
     await redis.hdel(blocks, '2');
     for (const [page, perPage] of [
@@ -134,7 +134,7 @@ describe('pages of records that are too large for blocks', () => {
   const server = useRedis();
   const api = useApi(server);
 
-  it('are the list all the same, where some blocks are not made, or none', async () => {
+  it('equal the list, with some blocks missing or all', async () => {
     const redis = await connectForWriting(server().url);
     // Four of them are too much for a block.
     const large = (id: number) => company(id, { address: `${id} ${'x'.repeat(260_000)}` });

@@ -43,7 +43,7 @@ describe('caching', () => {
 
   describe('headers', () => {
     for (const path of paths) {
-      it(`are on ${path}, on its gzip form, on HEAD, and the same on 304`, async () => {
+      it(`are on ${path}, on its gzip form, on HEAD, and on 304`, async () => {
         const plain = await get(path);
         expectCachingHeaders(plain);
         expectCachingHeaders(await get(path, { 'accept-encoding': 'gzip' }));
@@ -63,7 +63,7 @@ describe('caching', () => {
       });
     }
 
-    it('say the number of the live version of the collection, and when it became live', async () => {
+    it('show the live version of the collection, and when it was published', async () => {
       const connection = await connectForWriting(redis().url);
       const document = await connection.get('medref:{products}:live');
       connection.disconnect();
@@ -75,7 +75,7 @@ describe('caching', () => {
       }
     });
 
-    it('are not on errors, which no validator may outlive', async () => {
+    it('are absent from errors', async () => {
       for (const path of ['/products?page=0', '/products/451', '/x']) {
         const { status, headers } = await get(path, { 'if-none-match': '*' });
         expect(status).to.be.oneOf([400, 404]);
@@ -88,7 +88,7 @@ describe('caching', () => {
   describe('the ETag', () => {
     const a = { host: 'a.example' };
 
-    it('is the same for the same request, by GET and HEAD, gzip and identity', async () => {
+    it('is the same for the same request with GET and HEAD, gzip and identity', async () => {
       for (const path of paths) {
         const etag = await etagOf(path);
         expect(await etagOf(path)).to.equal(etag);
@@ -97,7 +97,7 @@ describe('caching', () => {
       }
     });
 
-    it('is the same for requests that mean the same', async () => {
+    it('is the same for equivalent requests', async () => {
       const etag = await etagOf('/products');
       for (const query of ['?', '?page=1', '?per-page=200', '?per-page=999', '?per-page=200&page=01']) {
         expect(await etagOf(`/products${query}`), query).to.equal(etag);
@@ -129,7 +129,7 @@ describe('caching', () => {
       expect(new Set(tags).size).to.equal(tags.length);
     });
 
-    it('differs wherever bytes differ, over many requests', async () => {
+    it('differs whenever bytes differ, over many requests', async () => {
       const bodies = new Map<string, string>();
       for (const path of [
         ...paths,
@@ -162,7 +162,7 @@ describe('caching', () => {
       ['a list with a tag that has a comma', (etag) => `"x,y", ${etag}`],
     ];
     for (const [what, field] of held) {
-      it(`answers 304 to ${what}, without a body`, async () => {
+      it(`returns 304 for ${what}, without a body`, async () => {
         for (const asked of [path, '/products', '/products?page=99']) {
           const etag = await etagOf(asked);
           for (const method of ['GET', 'HEAD']) {
@@ -192,14 +192,14 @@ describe('caching', () => {
       ['a star in quotes', () => '"*"'],
     ];
     for (const [what, field] of notHeld) {
-      it(`answers 200 with the body to ${what}`, async () => {
+      it(`returns 200 with the body for ${what}`, async () => {
         const { status, body } = await get(path, { 'if-none-match': field(await etagOf(path)) });
         expect(status).to.equal(200);
         expect(JSON.parse(body.toString()).success).to.equal(true);
       });
     }
 
-    it('wins over If-Modified-Since, whichever way', async () => {
+    it('takes precedence over If-Modified-Since, whatever that says', async () => {
       const { headers } = await get(path);
       const date = headers['last-modified'] ?? '';
       const asked = async (tag: string, since: string) =>
@@ -209,12 +209,12 @@ describe('caching', () => {
       expect(await asked(headers.etag ?? '', new Date(0).toUTCString())).to.equal(304);
     });
 
-    it('of one page does not hold for another', async () => {
+    it('of one page does not match another', async () => {
       const etag = await etagOf('/products?page=1');
       expect((await get('/products?page=2', { 'if-none-match': etag })).status).to.equal(200);
     });
 
-    it('does not come before the key', async () => {
+    it('is evaluated after the key', async () => {
       const headers = { 'if-none-match': '*', authorization: 'Bearer x' };
       expect((await send(api(), path, { headers })).status).to.equal(401);
     });
@@ -255,7 +255,7 @@ describe('caching', () => {
       'records=1-2',
       'x',
     ]) {
-      it(`are not served: Range: ${range} gets all of it`, async () => {
+      it(`are not supported: Range: ${range} gets the whole body`, async () => {
         for (const path of ['/products', '/products/1']) {
           const whole = await get(path);
           for (const extra of [{}, { 'if-range': whole.headers.etag ?? '' }]) {
@@ -329,7 +329,7 @@ describe('caching', () => {
       }
     });
 
-    it('encodes no error and no health answer that clients may not expect it on', async () => {
+    it('leaves errors and health responses uncompressed', async () => {
       for (const path of ['/x', '/products?page=0', '/health/live']) {
         const { headers, body } = await get(path, { 'accept-encoding': 'gzip' });
         expect(headers).not.to.have.property('content-encoding');
@@ -339,7 +339,7 @@ describe('caching', () => {
   });
 });
 
-describe('caching over publications', () => {
+describe('caching across publications', () => {
   const redis = useRedis();
   const api = useApi(redis);
   const publish = (records: readonly unknown[]) =>
@@ -356,7 +356,7 @@ describe('caching over publications', () => {
     return answer;
   }
 
-  it('gives each version its number, its date and its tags, however soon they follow on each other', async () => {
+  it('gives each version its own number, date and tags, however quickly they follow', async () => {
     const started = Date.now();
     const seen: WireAnswer[] = [];
     for (let n = 1; n <= 3; n++) {
@@ -375,7 +375,7 @@ describe('caching over publications', () => {
     expect((await send(api(), '/products', { headers: stale })).status).to.equal(200);
   });
 
-  it('keeps version, date and tags when identical data is imported again', async () => {
+  it('keeps version, date and tags if identical data is imported', async () => {
     const first = await publish(products(20));
     const before = await replyOf(first.version, '/products');
     expect((await publish(products(20))).outcome).to.equal('unchanged');
@@ -390,7 +390,7 @@ describe('caching over publications', () => {
     expect((await send(api(), '/products', { headers })).status).to.equal(304);
   });
 
-  it('gives identical data the same tag again after other data was live', async () => {
+  it('gives identical data the same tag after other data was live', async () => {
     const one = await replyOf((await publish(products(5))).version, '/products');
     const other = await replyOf((await publish(products(6))).version, '/products');
     const same = await replyOf((await publish(products(5))).version, '/products');
@@ -399,13 +399,13 @@ describe('caching over publications', () => {
     expect(same.headers['last-modified']).not.to.equal(one.headers['last-modified']);
   });
 
-  it('changes the tag with the order of the records alone', async () => {
+  it('changes the tag when only the order of records changes', async () => {
     const one = await replyOf((await publish([product(1), product(2)])).version, '/products');
     const other = await replyOf((await publish([product(2), product(1)])).version, '/products');
     expect(other.headers.etag).not.to.equal(one.headers.etag);
   });
 
-  it('encodes bodies over 4 KiB, and no others', async () => {
+  it('compresses bodies over 4 KiB, and no others', async () => {
     const envelope = Buffer.byteLength(`{"data":,"success":true}`);
     for (const length of [4_096, 4_097, 4_100]) {
       const bare = product(1, { product: { id: 1, name: 'A' }, barcodes: [] });

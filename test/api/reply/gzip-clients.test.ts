@@ -23,7 +23,7 @@ const answer = await (await fetch('/products?page=2')).json();
 document.title = answer.data.map(({ product }) => product.id).join(' ');
 </script>`;
 
-describe('a page of blocks', function () {
+describe('a page made from blocks', function () {
   this.timeout(60_000);
   const server = useRedis();
   const api = useApi(server);

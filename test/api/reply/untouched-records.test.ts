@@ -8,7 +8,7 @@ import { importRecords } from '../../support/importing.ts';
 import { product, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
-describe('a record on its way out', () => {
+describe('a record in a response', () => {
   const server = useRedis();
   const api = useApi(server);
   const mark = 'ONLY RECORDS SAY THIS';

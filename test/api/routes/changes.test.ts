@@ -60,8 +60,8 @@ describe('GET /{collection}/changes', () => {
   const changed = (record: Product): Change => ({ id: record.product.id, change: 'changed', record });
   const removed = (id: number): Change => ({ id, change: 'removed' });
 
-  describe('what is listed', () => {
-    it('is id, change and record in this order, the record as it is now, and absent when it was removed', async () => {
+  describe('the list', () => {
+    it('has id, change and the current record in this order, without the record if removed', async () => {
       const since = await publish([product(1), product(2), product(3)]);
       const version = await publish([product(4), product(1), other(3)]);
       const answer = await get(`/products/changes?since=${since}`);
@@ -77,7 +77,7 @@ describe('GET /{collection}/changes', () => {
       );
     });
 
-    it('has the headers of every data answer, with the version it ends at, by GET and HEAD', async () => {
+    it('has the headers of every data response, with the version at which it ends, for GET and HEAD', async () => {
       const since = await publish([product(1)]);
       const version = await publish([product(2)]);
       const live = await get('/products');
@@ -93,7 +93,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is in the order of the ids as numbers, whatever the order of the list', async () => {
+    it('is sorted by numeric id, whatever the order of the list', async () => {
       const most = Number.MAX_SAFE_INTEGER;
       const since = await publish([product(9), product(100), product(50)]);
       await publish(
@@ -103,7 +103,7 @@ describe('GET /{collection}/changes', () => {
       expect(changes.map(({ id }) => id)).to.deep.equal([3, 9, 20, 50, 100, 1_000, most]);
     });
 
-    it('is of companies too, with their own numbers', async () => {
+    it('works for companies, with their own versions', async () => {
       await publish([product(1)]);
       await publish([product(2)]);
       const since = await publish([company(1), company(2)], { collection: companyCollection });
@@ -115,14 +115,14 @@ describe('GET /{collection}/changes', () => {
       ]);
     });
 
-    it('is every record that only the bytes of its text tell apart from the one before', async () => {
+    it('has every record whose bytes differ', async () => {
       const spaced = { ...product(1), drug: { id: 1, name: 'DRUG 1 ' } };
       const since = await publish([product(1), product(2)]);
       await publish([spaced, product(2)]);
       expect(await changesSince(since)).to.deep.equal([changed(spaced)]);
     });
 
-    it('is nothing when only the order of the list is another', async () => {
+    it('is empty if only the order changed', async () => {
       const since = await publish(products(9));
       const version = await publish(products(9).toReversed());
       const { data, _meta } = await getList(`/products/changes?since=${since}`);
@@ -130,7 +130,7 @@ describe('GET /{collection}/changes', () => {
       expect({ data, totalCount: _meta.totalCount }).to.deep.equal({ data: [], totalCount: 0 });
     });
 
-    it('is nothing since the live version', async () => {
+    it('is empty since the live version', async () => {
       for (const id of [1, 2]) {
         const live = await publish([product(id)]);
         const answer = await get(`/products/changes?since=${live}`);
@@ -143,14 +143,14 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is all there is to change when no id is common to both', async () => {
+    it('has all records if both versions share no id', async () => {
       const since = await publish([product(1), product(2)]);
       await publish([product(3)]);
       expect(await changesSince(since)).to.deep.equal([removed(1), removed(2), added(product(3))]);
     });
   });
 
-  describe('over several versions', () => {
+  describe('across several versions', () => {
     /** The numbers of versions with these contents, published one after the other. */
     async function publishAll(...contents: readonly Product[][]): Promise<number[]> {
       const numbers: number[] = [];
@@ -159,7 +159,7 @@ describe('GET /{collection}/changes', () => {
     }
     const stays = product(7);
 
-    it('leaves out what changed and changed back', async () => {
+    it('omits records that changed and changed back', async () => {
       const [first = 0, second = 0] = await publishAll(
         [stays, product(1)],
         [stays, other(1)],
@@ -169,29 +169,29 @@ describe('GET /{collection}/changes', () => {
       expect(await changesSince(second)).to.deep.equal([changed(product(1))]);
     });
 
-    it('leaves out what was added and removed', async () => {
+    it('omits records that were added and removed', async () => {
       const [first = 0, second = 0] = await publishAll([stays], [stays, product(1)], [stays]);
       expect(await changesSince(first)).to.deep.equal([]);
       expect(await changesSince(second)).to.deep.equal([removed(1)]);
     });
 
-    it('leaves out what was added, changed and removed', async () => {
+    it('omits records that were added, changed and removed', async () => {
       const [first = 0] = await publishAll([stays], [stays, product(1)], [stays, other(1)], [stays]);
       expect(await changesSince(first)).to.deep.equal([]);
     });
 
-    it('leaves out what was removed and came again as it was', async () => {
+    it('omits records that were removed and added again unchanged', async () => {
       const [first = 0, second = 0] = await publishAll([stays, product(1)], [stays], [product(1), stays]);
       expect(await changesSince(first)).to.deep.equal([]);
       expect(await changesSince(second)).to.deep.equal([added(product(1))]);
     });
 
-    it('lists as changed what was removed and came again otherwise', async () => {
+    it('has records as changed that were removed and added again differently', async () => {
       const [first = 0] = await publishAll([stays, product(1)], [stays], [stays, other(1)]);
       expect(await changesSince(first)).to.deep.equal([changed(other(1))]);
     });
 
-    it('lists as removed what changed and was then removed, and as added what was added and then changed', async () => {
+    it('has records as removed or added by their first and last state', async () => {
       const [first = 0] = await publishAll(
         [stays, product(1)],
         [stays, other(1), product(2)],
@@ -200,7 +200,7 @@ describe('GET /{collection}/changes', () => {
       expect(await changesSince(first)).to.deep.equal([removed(1), added(other(2))]);
     });
 
-    it('is the same by one step of many versions as by its parts', async () => {
+    it('is the same in one step as in parts', async () => {
       const contents = Array.from({ length: 8 }, (_, n) =>
         products(12)
           .filter(({ product: { id } }) => (id + n) % 5 !== 0)
@@ -220,14 +220,14 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is kept longer than the versions themselves', async () => {
+    it('is kept longer than the versions', async () => {
       const contents = Array.from({ length: 6 }, (_, n) => products(n + 1));
       const [first = 0] = await publishAll(...contents);
       expect((await get(`/products?version=${first}`)).status).to.equal(410);
       expect(await changesSince(first)).to.deep.equal(products(6).slice(1).map(added));
     });
 
-    it('takes no notice of imports that published nothing between them', async () => {
+    it('ignores imports that published nothing', async () => {
       const first = await publish([stays, product(1)]);
       const options = { redisUrl: redisUrl() };
       expect((await importRecords([], productCollection, options)).outcome).to.equal('refused');
@@ -238,11 +238,11 @@ describe('GET /{collection}/changes', () => {
     });
   });
 
-  describe('over rollbacks', () => {
+  describe('across rollbacks', () => {
     const one = [product(1), product(2)];
     const two = [other(2), product(3)];
 
-    it('lists what the rollback undid', async () => {
+    it('has the records that the rollback changed back', async () => {
       const first = await publish(one);
       const second = await publish(two);
       await goBackTo(first);
@@ -250,7 +250,7 @@ describe('GET /{collection}/changes', () => {
       expect(await changesSince(first)).to.deep.equal([]);
     });
 
-    it('is exact from before, within and after a series of rollbacks and imports', async () => {
+    it('is exact before, within and after a series of rollbacks and imports', async () => {
       const first = await publish(one);
       const second = await publish(two);
       const third = await goBackTo(first);
@@ -268,7 +268,7 @@ describe('GET /{collection}/changes', () => {
   });
 
   describe('with a version', () => {
-    it('ends at that version, with its records, whatever is live', async () => {
+    it('ends at that version with its records, whatever is live', async () => {
       const first = await publish([product(1), product(2)]);
       const second = await publish([other(1), product(3)]);
       const third = await publish([product(1)]);
@@ -281,7 +281,7 @@ describe('GET /{collection}/changes', () => {
       expect(headers['medref-version']).to.equal(String(second));
     });
 
-    it('is 410 when that is not kept, and 400 where since is later, which is judged before', async () => {
+    it('is 410 if that is not kept, and 400 if since is later, which is checked first', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
       for (const n of [3, 4, 5]) await publish([product(n)]);
@@ -311,7 +311,7 @@ describe('GET /{collection}/changes', () => {
       version = await publish(now.toReversed());
     });
 
-    it('is that of any list: 200 a page unless fewer are asked for', async () => {
+    it('works as for any list: 200 per page by default', async () => {
       for (const [query, from, to, page, perPage] of [
         ['', 0, 200, 1, 200],
         ['&page=3', 400, 450, 3, 200],
@@ -326,7 +326,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('has links that keep since and carry the version the answer ends at, before page and per-page', async () => {
+    it('has links with since and the version at which it ends, before page and per-page', async () => {
       for (const query of [
         `since=${since}&page=2&per-page=100`,
         `per-page=100&page=2&since=0${since}`,
@@ -347,14 +347,14 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('leads back from beyond the end', async () => {
+    it('leads back from past the end', async () => {
       const { _links } = await getList(`/products/changes?since=${since}&page=99`);
       expect(_links).not.to.have.property('next');
       const last = await getList(_links['prev']?.href.slice(api().origin.length) ?? '');
       expect(last.data).to.deep.equal(all.slice(400));
     });
 
-    it('walks one list, whatever is published and rolled back to between its pages', async () => {
+    it('reads one list, whatever is published and rolled back between pages', async () => {
       const { changes, versions } = await walk(
         `/products/changes?since=${since}&per-page=100`,
         async (page) => {
@@ -367,7 +367,7 @@ describe('GET /{collection}/changes', () => {
       expect(await changesSince(since), 'what is live by then').to.deep.equal([]);
     });
 
-    it('walks one list while imports publish all the time', async () => {
+    it('reads one list during continuous imports', async () => {
       let isPublishing = true;
       let published = 0;
       const publishing = (async () => {
@@ -397,7 +397,7 @@ describe('GET /{collection}/changes', () => {
   });
 
   describe('since', () => {
-    it('that is missing is responded with 400 that names it and what it takes', async () => {
+    it('returns 400 if missing, with its name and accepted values', async () => {
       const version = await publish([product(1)]);
       for (const query of ['', '?', '?page=1', `?version=${version}`]) {
         const answer = await get(`/products/changes${query}`);
@@ -406,7 +406,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('that is empty, malformed, zero or too large is responded with 400 that names it and what it takes', async () => {
+    it('returns 400 if empty, malformed, zero or too large, with its name and accepted values', async () => {
       await publish([product(1)]);
       for (const text of [
         ...['', '0', '000', '-1', '+1', '1.0', '1e3', '0x1', 'live', 'v1', '1%20', '%201', '1,2', '1%00'],
@@ -418,7 +418,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('that is given twice, and any parameter that is not known here, are responded with 400', async () => {
+    it('returns 400 if repeated, and for any unknown parameter', async () => {
       const version = await publish([product(1)]);
       const twice = await get(`/products/changes?since=${version}&since=${version}`);
       expect(twice.status).to.equal(400);
@@ -432,14 +432,14 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('that is not known to /{collection} and /{collection}/{id} is responded with 400 there', async () => {
+    it('returns 400 on /{collection} and /{collection}/{id}', async () => {
       const version = await publish([product(1)]);
       for (const path of ['/products', '/products/1']) {
         expect((await get(`${path}?since=${version}`)).status, path).to.equal(400);
       }
     });
 
-    it('later than the live version, and so never published here, is answered 410', async () => {
+    it('returns 410 if later than the live version', async () => {
       const version = await publish([product(1)]);
       for (const since of [version + 1, Number.MAX_SAFE_INTEGER]) {
         const answer = await get(`/products/changes?since=${since}`);
@@ -452,7 +452,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('later than the version that it is to end at is responded with 400', async () => {
+    it('returns 400 if later than version', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
       const never = `since=${first}&version=7`;
@@ -468,7 +468,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('that was never published is answered 410 that says from which version changes are kept', async () => {
+    it('returns 410 if it was never published, with the oldest possible value', async () => {
       expect((await importRecords([], productCollection, { redisUrl: redisUrl() })).outcome).to.equal(
         'refused',
       );
@@ -484,7 +484,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is responded with 503 while nothing is published, and 400 even then when it is malformed', async () => {
+    it('returns 503 while nothing is published, and 400 if malformed even then', async () => {
       const answer = await get('/products/changes?since=1');
       expect(answer.status).to.equal(503);
       expect(Number(answer.headers['retry-after'])).to.be.greaterThan(0);
@@ -492,7 +492,7 @@ describe('GET /{collection}/changes', () => {
       expect((await get('/products/changes')).status).to.equal(400);
     });
 
-    it('answers for the last 100 versions, and 410 with the oldest that is kept for those before', async function () {
+    it('works for the last 100 versions, and returns 410 with the oldest possible value before those', async function () {
       this.timeout(60_000);
       const numbers: number[] = [];
       // Each adds the product of its own number; every second one changes product 1.
@@ -525,8 +525,8 @@ describe('GET /{collection}/changes', () => {
     });
   });
 
-  describe('where Redis has lost something', () => {
-    it('is 503 when records of the version it ends at are gone', async () => {
+  describe('with data lost in Redis', () => {
+    it('is 503 if records of the version at which it ends are gone', async () => {
       const since = await publish([product(1)]);
       const version = await publish([product(2)]);
       await redis().del(keys.content(version).records);
@@ -537,7 +537,7 @@ describe('GET /{collection}/changes', () => {
       ['a change set', (key: string) => redis().del(key)],
       ['a part of one', (key: string) => redis().hdel(key, '1')],
     ] as const) {
-      it(`is 410 when ${what} is gone, and never a list without it`, async () => {
+      it(`is 410 if ${what} is gone, never a list without it`, async () => {
         const first = await publish([product(1)]);
         const second = await publish([product(2)]);
         await lose(keys.changeSet(second));
@@ -551,7 +551,7 @@ describe('GET /{collection}/changes', () => {
       });
     }
 
-    it('begins anew with a version that could not be compared with the one before', async () => {
+    it('starts again at a version that could not be compared with the previous one', async () => {
       const first = await publish([product(1)]);
       const second = await publish([product(2)]);
       await redis().del(keys.content(second).records);
@@ -568,7 +568,7 @@ describe('GET /{collection}/changes', () => {
   });
 
   describe('caching', () => {
-    it('differs in the ETag by since, version and page, and is the same for the same list', async () => {
+    it('changes the ETag by since, version and page, and keeps it for the same list', async () => {
       const first = await publish(products(3));
       const second = await publish(products(5));
       const third = await publish(products(8));
@@ -584,7 +584,7 @@ describe('GET /{collection}/changes', () => {
       expect((await get('/products')).headers.etag).not.to.be.oneOf(tags);
     });
 
-    it('differs in the ETag when the same content ends the list under another number', async () => {
+    it('changes the ETag if the same content ends the list under another number', async () => {
       const first = await publish(products(3));
       await publish(products(5));
       const back = await goBackTo(first);
@@ -593,7 +593,7 @@ describe('GET /{collection}/changes', () => {
       expect(await tag(back)).not.to.equal(await tag(first));
     });
 
-    it('answers 304 to what it sent, until another version is live', async () => {
+    it('returns 304 for its own validators until another version is live', async () => {
       const since = await publish(products(3));
       const version = await publish(products(5));
       const path = `/products/changes?since=${since}`;
@@ -611,7 +611,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is not put together for who has it already', async () => {
+    it('is not computed for a client that already has it', async () => {
       const since = await publish(products(20));
       await publish(products(19));
       const path = `/products/changes?since=${since}`;
@@ -634,14 +634,14 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is of the collection that is asked for, though drugs have the versions of products', async () => {
+    it('is of the requested collection, although drugs share the versions of products', async () => {
       const since = await publish(products(5));
       await publish([...products(4), other(5)]);
       expect(await changesSince(since)).to.deep.equal([changed(other(5))]);
       expect((await getList(`/drugs/changes?since=${since}`)).data).to.deep.equal([]);
     });
 
-    it('is empty since a version that this process has not heard of, and another one has answered from', async () => {
+    it('is empty since a version that only another process has served so far', async () => {
       const first = await publish(products(5));
       const older = (await redis().get(keys.live)) as string;
       const second = await publish(products(6));
@@ -654,7 +654,7 @@ describe('GET /{collection}/changes', () => {
       }
     });
 
-    it('is put together once for all who ask for pages of it at the same time, and not again for who asks later', async () => {
+    it('is computed once for all who request its pages at the same time, and again for later requests', async () => {
       const since = await publish(products(5));
       await publish(products(400));
       const changeSetsRead = async () =>
@@ -678,7 +678,7 @@ describe('GET /{collection}/changes', () => {
       expect(await changeSetsRead(), 'two change sets lie between').to.equal(before + 3 * once);
     });
 
-    it('wants a key, and no method but GET and HEAD', async () => {
+    it('requires a key, and allows only GET and HEAD', async () => {
       await publish([product(1)]);
       const path = '/products/changes?since=1';
       expect((await get(path, { authorization: 'Bearer x' })).status).to.equal(401);

@@ -11,7 +11,7 @@ describe('the page of the API', () => {
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     sendWithoutKey(api(), path, { headers, method });
 
-  it('is at /docs without a key, under a policy that lets nothing in from outside', async () => {
+  it('is at /docs without a key, with a strict content security policy', async () => {
     const { status, headers, body } = await ask('/docs');
     expect([status, headers['content-type']]).to.deep.equal([200, 'text/html; charset=utf-8']);
     expect(body.toString()).to.match(/^<!doctype html>/);
@@ -31,7 +31,7 @@ describe('the page of the API', () => {
     expect(headers['cross-origin-opener-policy']).to.equal('same-origin');
   });
 
-  it('loads files that are there, each with its media type, its tag and gzip', async () => {
+  it('loads existing files, each with media type, ETag and gzip', async () => {
     const { body } = await ask('/docs');
     const files = [...body.toString().matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => file);
     expect(files).to.have.length(4);
@@ -60,7 +60,7 @@ describe('the page of the API', () => {
       expect((await ask(path)).status, path).to.equal(404);
   });
 
-  it('is where / leads browsers', async () => {
+  it('is the target of / for browsers', async () => {
     for (const method of ['GET', 'HEAD'])
       for (const accept of [ofBrowser, 'text/html', 'application/json;q=0.5, TEXT/HTML']) {
         const { status, headers } = await ask('/', { accept }, method);
@@ -69,7 +69,7 @@ describe('the page of the API', () => {
       }
   });
 
-  it('is nothing to others at /, which find nothing there', async () => {
+  it('is hidden from other clients at /, which get 404', async () => {
     for (const accept of [
       '*/*',
       'application/json',

@@ -48,7 +48,7 @@ describe('GET /drugs', () => {
   }
   const statusOf = async (path: string) => (await api().get(path)).status;
 
-  it('lists each drug of all products once, in order of first appearance, in the usual envelope', async () => {
+  it('lists each drug of all products once, in order of first appearance', async () => {
     await publish(one);
     const { text } = await api().get('/drugs');
     const link = `{"href":"${api().origin}/drugs?page=1&per-page=200"}`;
@@ -59,7 +59,7 @@ describe('GET /drugs', () => {
     );
   });
 
-  it('finds a drug by its id, and is 404, 400, 401 and 405 as any other collection', async () => {
+  it('returns a drug by its id, and 404, 400, 401 and 405 like any collection', async () => {
     await publish(one);
     expect((await api().get('/drugs/9')).text).to.equal(
       '{"data":{"drug":{"id":9,"name":"Beta Bloker"}},"success":true}',
@@ -83,19 +83,19 @@ describe('GET /drugs', () => {
     expect((await send(api(), '/drugs', { method: 'POST' })).status).to.equal(405);
   });
 
-  it('is 503 while nothing of products is published', async () => {
+  it('is 503 while no products are published', async () => {
     for (const path of ['/drugs', '/drugs/1', '/drugs?name=a', '/drugs?version=1', '/drugs/changes?since=1'])
       expect(await statusOf(path), path).to.equal(503);
   });
 
-  it('finds drugs by the beginning of their name, in the order of names', async () => {
+  it('finds drugs by name prefix, sorted by name', async () => {
     await publish(one);
     expect((await list('/drugs?name=ASPIRI')).data).to.deep.equal([aspirin, zinc]);
     expect((await list('/drugs?name=aspırın+p')).data).to.deep.equal([zinc]);
     expect((await list('/drugs?name=10'))._meta.totalCount).to.equal(0);
   });
 
-  it('has the number, the time and other ETags than products, and pages along its links', async () => {
+  it('has the version and date of products, other ETags, and page links', async () => {
     const version = await publish(one);
     const [ours, theirs] = await Promise.all([send(api(), '/drugs'), send(api(), '/products')]);
     expect(ours.headers['medref-version']).to.equal(String(version));
@@ -109,7 +109,7 @@ describe('GET /drugs', () => {
     expect([...first.data, ...next.data]).to.deep.equal([aspirin, beta, zinc]);
   });
 
-  it('goes with products: pins, kept versions, changes and rollbacks have the same numbers', async () => {
+  it('shares pins, kept versions, changes and rollbacks with products', async () => {
     const first = await publish(one);
     const renamed = drug(9, 'BETA');
     const second = await publish([of(3, aspirin), of(1, renamed), of(4, iron), of(2, aspirin)]);
@@ -149,7 +149,7 @@ describe('GET /drugs', () => {
     expect(await statusOf(`/drugs?version=${first}`)).to.equal(200);
   });
 
-  it('has a new number and the same drugs where products changed in something else', async () => {
+  it('gets a new version with the same drugs if other fields of products change', async () => {
     const first = await publish(one);
     const before = await send(api(), '/drugs');
     const second = await publish(one.map((it) => ({ ...it, published: false })));
@@ -160,7 +160,7 @@ describe('GET /drugs', () => {
     expect(after.headers.etag, 'made of the checksum of drugs').to.equal(before.headers.etag);
   });
 
-  it('is made anew of the same products where a release before has made other drugs of them', async () => {
+  it('is rebuilt from the same products if an earlier release derived other drugs', async () => {
     const recordOf = (record: unknown) => drug((record as Product).drug.id, 'OTHER');
     const collection = { ...productCollection, derived: [{ collection: drugs, recordOf }] };
     const first = await publish(one, { collection });
@@ -173,7 +173,7 @@ describe('GET /drugs', () => {
     expect((await importList(one)).outcome).to.equal('unchanged');
   });
 
-  it('keeps the first name of a drug that has two, and warns of it; no product is rejected', async () => {
+  it('keeps the first of two names of a drug with a warning, and rejects no product', async () => {
     const other = drug(70, 'ASPIRIN');
     const report = await importList([...one, of(10, other), of(11, drug(70, 'Asprin')), of(12, beta)]);
     expect(report).to.deep.include({ outcome: 'published', read: 7, written: 7, rejected: 0 });
@@ -189,7 +189,7 @@ describe('GET /drugs', () => {
     expect((await list('/drugs?name=asprin')).data, 'a name that did not stay').to.deep.equal([]);
   });
 
-  it('keeps the first name over batches too, and names ten ids at most', async () => {
+  it('keeps the first name across batches, and lists at most ten ids', async () => {
     const first = Array.from({ length: 230 }, (_, i) => of(i + 1, drug(i + 1, `D${i}`)));
     const again = Array.from({ length: 30 }, (_, i) => of(i + 1_001, drug(i + 1, `E${i}`)));
     const report = await importList([...first, ...again]);
@@ -203,7 +203,7 @@ describe('GET /drugs', () => {
     expect((await list())._meta.totalCount).to.equal(230);
   });
 
-  it('stays as it is when products are refused, fail, or are tried in a dry run', async () => {
+  it('stays unchanged if products are refused, fail, or are imported in a dry run', async () => {
     const live = await publish(one);
     const before = await send(api(), '/drugs');
     expect((await importList([of(3, iron)], { force: false })).outcome).to.equal('refused');
@@ -219,10 +219,10 @@ describe('GET /drugs', () => {
   });
 });
 
-describe(`GET /drugs, of the first products of ${whichLists}`, () => {
+describe(`GET /drugs with the first products of ${whichLists}`, () => {
   const server = useRedis();
 
-  it('lists all drugs that they have, each under its first name, by first appearance', async () => {
+  it('lists all their drugs, each under its first name, by first appearance', async () => {
     const some = readList<Product>('products').slice(0, 1_500);
     const report = await importRecords(some, productCollection, { redisUrl: server().url });
     expect([report.outcome, report.rejected]).to.deep.equal(['published', 0]);

@@ -55,7 +55,7 @@ describe('GET /{collection} with ids', () => {
     return answer.json<List>();
   }
 
-  it('gives the records in the order of the ids, of every collection', async () => {
+  it('returns the records in the order of the ids, for every collection', async () => {
     expect((await list('/products?ids=9,250,1')).data).to.deep.equal(at(9, 250, 1));
     expect((await list(`/products?ids=${greatest}`)).data).to.deep.equal(at(greatest));
     expect((await list('/drugs?ids=2,1')).data).to.deep.equal(at(2, 1).map(({ drug }) => ({ drug })));
@@ -64,14 +64,14 @@ describe('GET /{collection} with ids', () => {
     expect((await list('/products?ids=007,01')).data).to.deep.equal(at(7, 1));
   });
 
-  it('leaves out the ids that no record has, and counts those that are found', async () => {
+  it('omits unknown ids, and counts only the records found', async () => {
     const found = await list('/products?ids=3,9,777,1');
     expect(found.data).to.deep.equal(at(9, 1));
     expect(found._meta).to.deep.equal({ totalCount: 2, pageCount: 1, currentPage: 1, perPage: 200 });
     expect((await list('/products?ids=3,777'))._meta).to.deep.include({ totalCount: 0, pageCount: 0 });
   });
 
-  it('is paged, with links that carry the ids as they were asked for', async () => {
+  it('is paginated, with links that carry the ids', async () => {
     const { data, _meta, _links } = await list('/products?per-page=2&ids=9,3,250,1,08&page=2');
     expect(data).to.deep.equal(at(1, 8));
     expect(_meta).to.deep.equal({ totalCount: 4, pageCount: 2, currentPage: 2, perPage: 2 });
@@ -86,7 +86,7 @@ describe('GET /{collection} with ids', () => {
     expect((await list('/products?ids=9&page=7')).data).to.deep.equal([]);
   });
 
-  it('takes 200 ids, of however many digits', async () => {
+  it('accepts 200 ids of any length', async () => {
     const ids = Array.from({ length: 200 }, (_, n) => greatest - n);
     expect((await list(`/products?ids=${ids.join()}`)).data).to.deep.equal(at(greatest));
     const known = earlier
@@ -97,14 +97,14 @@ describe('GET /{collection} with ids', () => {
     expect((await list(`/products?ids=${encoded}`)).data).to.deep.equal(at(...known));
   });
 
-  it('gives them of the version that it is pinned to', async () => {
+  it('returns them from the pinned version', async () => {
     const pinned = await list(`/products?ids=3,${greatest},2&version=${first}`);
     expect(pinned.data).to.deep.equal(earlier.slice(1, 3).reverse());
     expect(pinned._links['self']?.href).to.include(`&version=${first}&page=1&`);
     expect((await api().get('/products?ids=1&version=77')).status).to.equal(410);
   });
 
-  it('reads them at once, by one command, and nothing else where all are found', async () => {
+  it('sends one command, and nothing else if all are found', async () => {
     const asked = await commandsDuring(redis, () => list('/products?ids=5,4,8,9&per-page=2'));
     const commands = asked
       .filter(({ key }) => key.includes(`:${last}:`))
@@ -112,7 +112,7 @@ describe('GET /{collection} with ids', () => {
     expect(commands).to.deep.equal([`hmget ${productKeys.content(last).records} 5 4 8 9`]);
   });
 
-  it('is 503, and not a shorter list, if Redis has lost a record', async () => {
+  it('is 503, not a shorter list, if Redis has lost a record', async () => {
     const { records } = productKeys.content(last);
     const stored = (await redis.hgetBuffer(records, '9')) as Buffer;
     await redis.hdel(records, '9');
@@ -123,7 +123,7 @@ describe('GET /{collection} with ids', () => {
     await redis.del(productKeys.damaged);
   });
 
-  it('is 304 to who holds it, and gzip where it is long', async () => {
+  it('is 304 for clients that have it, and gzip if long', async () => {
     const ids = earlier.slice(10, 110).map(({ product: { id } }) => id);
     const { headers, body } = await send(api(), `/products?ids=${ids.join()}`, {
       headers: { 'accept-encoding': 'gzip' },
@@ -136,7 +136,7 @@ describe('GET /{collection} with ids', () => {
     expect([again.status, again.body.length]).to.deep.equal([304, 0]);
   });
 
-  it('may be repeated, as one list', async () => {
+  it('may be repeated, which joins the lists', async () => {
     const { body } = await send(api(), '/products?ids=7&ids=1,3');
     expect(body.equals((await send(api(), '/products?ids=7,1,3')).body)).to.equal(true);
   });
@@ -163,7 +163,7 @@ describe('GET /{collection} with ids', () => {
     'an id in two parameters': 'ids=1&ids=2,1',
   };
   for (const [what, query] of Object.entries(malformed)) {
-    it(`refuses ${what}, and says what it takes`, async () => {
+    it(`rejects ${what}, with the accepted values`, async () => {
       const answer = await api().get(`/products?${query}`);
       expect(answer.status, answer.text).to.equal(400);
       expect(answer.json<{ data: { message: string } }>().data.message).to.match(
@@ -172,7 +172,7 @@ describe('GET /{collection} with ids', () => {
     });
   }
 
-  it('are no parameter of single records, changes, versions and lines', async () => {
+  it('is unknown to records, changes, versions and exports', async () => {
     const lines = { headers: { accept: 'application/x-ndjson' } };
     for (const path of ['/products/1', '/products/changes', '/products/versions', '/products'])
       expect((await api().get(`${path}?ids=1`, path === '/products' ? lines : {})).status, path).to.equal(

@@ -37,7 +37,7 @@ describe('GET /{collection}/versions', () => {
   const service = useService();
   const list = async (path = '/products/versions') => (await service.api().get(path)).json<List>();
 
-  it('lists what is kept, the latest first, with the digests of each', async () => {
+  it('lists the kept versions, newest first, with their digests', async () => {
     const first = await service.publish(products(3));
     const second = await service.publish([...products(250), product(300)]);
     const third = await service.goBackTo(first);
@@ -63,7 +63,7 @@ describe('GET /{collection}/versions', () => {
     expect(Object.keys(_links)).to.deep.equal(['self', 'first', 'last']);
   });
 
-  it('has those of drugs, and of companies by themselves', async () => {
+  it('lists those of drugs, and separately those of companies', async () => {
     const version = await service.publish(products(7));
     const drugs = products(7).map(({ drug }) => ({ drug }));
     expect(
@@ -74,7 +74,7 @@ describe('GET /{collection}/versions', () => {
     expect((await list('/companies/versions')).data[0]?.digest).to.deep.equal(digestOf(companies(2)));
   });
 
-  it('is paged like any list', async () => {
+  it('is paginated like any list', async () => {
     for (const count of [1, 2, 3]) await service.publish(products(count));
     const { data, _links, _meta } = await list('/products/versions?page=2&per-page=2');
     expect(data.map(({ totalCount }) => totalCount)).to.deep.equal([1]);
@@ -85,7 +85,7 @@ describe('GET /{collection}/versions', () => {
       expect((await service.api().get(`/products/versions?${query}`)).status, query).to.equal(400);
   });
 
-  it('asks for a key, takes GET and HEAD, and has the digests of the live version', async () => {
+  it('requires a key, allows GET and HEAD, and has the digests of the live version', async () => {
     const version = await service.publish(products(3));
     const { list: itsList, set } = digestOf(products(3));
     const { headers } = await service.api().get('/products/versions');
@@ -96,14 +96,14 @@ describe('GET /{collection}/versions', () => {
     expect([posted.status, posted.headers.allow]).to.deep.equal([405, 'GET, HEAD']);
   });
 
-  it('is 503, and told to operators, where Redis has lost which versions are kept; it is no empty list', async () => {
+  it('is 503, reported to operators, and no empty list, if Redis has lost the kept versions', async () => {
     await service.publish(products(1));
     await service.redis().del(keys.versionDocuments);
     expect((await service.api().get('/products/versions')).status).to.equal(503);
     expect(service.api().damage.join()).to.equal(`The Redis key ${keys.versionDocuments} is missing.`);
   });
 
-  it('is 304 to who holds it, until versions are let go, which its date does not tell', async () => {
+  it('is 304 for clients that have it, until versions are deleted, which its date does not show', async () => {
     for (const count of [1, 2, 3]) await service.publish(products(count));
     const first = await send(service.api(), '/products/versions');
     const held = { 'if-none-match': first.headers.etag as string };
@@ -126,7 +126,7 @@ describe('the digests of a version', () => {
   const listed = [...products(420), product(1_000, { published: false })];
   const identity = { accept, 'accept-encoding': 'identity' };
 
-  it('come with lines, changes and 304, are those of all records, and of a version that is pinned its own', async () => {
+  it('come with NDJSON, changes and 304, cover all records, and match a pinned version', async () => {
     const first = await service.publish(products(5));
     await service.publish(listed);
     const digest = ({ list, set }: { list: string; set: string }) => `list=:${list}:, set=:${set}:`;
@@ -156,7 +156,7 @@ describe('the digests of a version', () => {
     expect((await send(service.api(), '/products')).headers).not.to.have.property('medref-digest');
   });
 
-  it('come with the length of the lines, with HEAD too, so that over HTTP/1.0 lines that were cut are told', async () => {
+  it('come with the length of an export, so that HTTP/1.0 clients recognize a truncated one', async () => {
     await service.publish(listed);
     const length = Buffer.byteLength(listed.map((it) => `${JSON.stringify(it)}\n`).join(''));
     const { headers } = await send(service.api(), '/products', { headers: identity });

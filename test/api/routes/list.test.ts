@@ -39,7 +39,7 @@ describe('GET /{collection}', () => {
     return answer.json<List>();
   }
 
-  it('answers the exact bytes of the envelope around the exact bytes of the records', async () => {
+  it('returns the exact bytes of the envelope and the records', async () => {
     const { status, headers, body } = await send(api(), '/products?page=2&per-page=3');
     const links = (page: number) => `{"href":"${api().origin}/products?page=${page}&per-page=3"}`;
     expect(status).to.equal(200);
@@ -55,7 +55,7 @@ describe('GET /{collection}', () => {
     );
   });
 
-  it('answers companies in the same envelope', async () => {
+  it('returns companies in the same envelope', async () => {
     const { body } = await send(api(), '/companies');
     const link = `{"href":"${api().origin}/companies?page=1&per-page=200"}`;
     expect(body.toString()).to.equal(
@@ -66,17 +66,17 @@ describe('GET /{collection}', () => {
     );
   });
 
-  it('serves 200 records on the first page when nothing is asked', async () => {
+  it('returns 200 records on the first page by default', async () => {
     const { data, _meta } = await list('/products');
     expect(data).to.deep.equal(listed.slice(0, 200));
     expect(_meta).to.deep.equal({ totalCount: 450, pageCount: 3, currentPage: 1, perPage: 200 });
   });
 
-  it('takes a question mark with nothing after it for no parameters', async () => {
+  it('accepts a question mark without parameters', async () => {
     expect((await api().get('/products?')).text).to.equal((await api().get('/products')).text);
   });
 
-  it('counts and lists products that are not published like any other', async () => {
+  it('counts and lists unpublished products like any other', async () => {
     const { data, _meta } = await list('/products?page=7&per-page=1');
     expect(data).to.deep.equal([listed[6]]);
     expect(data[0]?.published).to.equal(false);
@@ -266,7 +266,7 @@ describe('GET /{collection}', () => {
   ];
 
   for (const { path, what, slice, page, perPage, pageCount, next, prev } of pages) {
-    it(`says what the page is and where its neighbours are: ${what} (${path})`, async () => {
+    it(`describes the page and links to its neighbours: ${what} (${path})`, async () => {
       const { data, _links, _meta } = await list(`/products${path}`);
       const to = (number: number) => ({
         href: `${api().origin}/products?page=${number}&per-page=${perPage}`,
@@ -284,7 +284,7 @@ describe('GET /{collection}', () => {
     });
   }
 
-  it('has a page before the one beyond a single page', async () => {
+  it('has a previous page past the end of a single page', async () => {
     const { _links } = await list('/companies?page=2');
     expect(Object.keys(_links)).to.deep.equal(['self', 'first', 'last', 'prev']);
     expect(_links['prev']?.href).to.equal(`${api().origin}/companies?page=1&per-page=200`);
@@ -296,7 +296,7 @@ describe('GET /{collection}', () => {
     { start: '', link: 'next', order: ids },
     { start: '?per-page=150&page=77', link: 'prev', order: ids.toReversed() },
   ]) {
-    it(`visits every record once, in order, on a walk by ${link} from /products${start}`, async () => {
+    it(`visits every record once, in order, along ${link} from /products${start}`, async () => {
       const seen: number[] = [];
       let requests = 0;
       for (let next: string | undefined = `/products${start}`; next !== undefined; ) {
@@ -310,7 +310,7 @@ describe('GET /{collection}', () => {
     });
   }
 
-  it('leads from each page to itself', async () => {
+  it('links each page to itself', async () => {
     for (const path of ['/products', '/products?page=3', '/products?page=9&per-page=7']) {
       const first = await api().get(path);
       const { href } = first.json<List>()._links['self'] ?? { href: '' };
@@ -318,7 +318,7 @@ describe('GET /{collection}', () => {
     }
   });
 
-  describe('begins its links with', () => {
+  describe('starts its links with', () => {
     const settings = (BASE_URL: string) => readSettings({ BASE_URL }).baseUrl as string;
     const withPath = useApi(redis, { baseUrl: settings('https://data.example:8443/reference/v1') });
     const withSlash = useApi(redis, { baseUrl: settings('http://data.example/reference/') });
@@ -329,13 +329,13 @@ describe('GET /{collection}', () => {
       return (JSON.parse(body.toString()) as List)._links['self']?.href;
     }
 
-    it('http:// and the Host of the request, where there is no BASE_URL', async () => {
+    it('http:// and the Host of the request, without BASE_URL', async () => {
       for (const host of ['medref.example', 'Medref.Example:8080', '[::1]:3000', 'a_b.local']) {
         expect(await selfOf(api, host)).to.equal(`http://${host}/companies?page=1&per-page=200`);
       }
     });
 
-    it('nothing that a proxy header says', async () => {
+    it('nothing from forwarding headers', async () => {
       const headers = {
         host: 'medref.example',
         'x-forwarded-host': 'evil.example',
@@ -352,12 +352,12 @@ describe('GET /{collection}', () => {
       );
     });
 
-    it('BASE_URL without its trailing slashes', async () => {
+    it('BASE_URL without trailing slashes', async () => {
       expect(await selfOf(withSlash)).to.equal('http://data.example/reference/companies?page=1&per-page=200');
       expect(await selfOf(withSlashes)).to.equal('https://data.example/companies?page=1&per-page=200');
     });
 
-    it('the same in all links of an answer', async () => {
+    it('the same text in all links of a response', async () => {
       const { body } = await send(withPath(), '/products?page=2');
       const { _links } = JSON.parse(body.toString()) as List;
       expect(Object.keys(_links)).to.have.length(5);
@@ -369,7 +369,7 @@ describe('GET /{collection}', () => {
     });
   });
 
-  it('lists what was published last, whole', async () => {
+  it('lists the latest publication completely', async () => {
     const changed = [company(9, { name: 'SON' }), company(2), company(3), company(1)];
     const report = await importRecords(changed, companyCollection, { redisUrl: redis().url });
     expect(report.outcome).to.equal('published');

@@ -19,7 +19,7 @@ import { useRedis } from '../../support/redis-server.ts';
 const accept = 'application/x-ndjson';
 const linesOf = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
 
-describe('GET /{collection} as lines', () => {
+describe('the NDJSON export of a collection', () => {
   const server = useRedis();
   const api = useApi(server);
   let redis: Redis;
@@ -52,7 +52,7 @@ describe('GET /{collection} as lines', () => {
     return response as IncomingMessage;
   }
 
-  it('is every record, a line each, in list order, in gzip and without', async () => {
+  it('has every record, one per line, in list order, with gzip and without', async () => {
     const list = products(1_013);
     const version = await publish(list);
     for (const encoding of ['gzip', 'identity']) {
@@ -66,7 +66,7 @@ describe('GET /{collection} as lines', () => {
     expect((await lines('/drugs')).text).to.equal(linesOf(list.map(({ drug }) => ({ drug }))));
   });
 
-  it('is given to those who would rather have it than the envelope, and to nobody else', async () => {
+  it('is sent only to clients that prefer it to JSON', async () => {
     await publish([product(1)]);
     const typeFor = async (wanted: string) =>
       (await api().get('/products', { headers: { accept: wanted } })).headers.get('content-type');
@@ -92,7 +92,7 @@ describe('GET /{collection} as lines', () => {
       expect(await typeFor(wanted), wanted).to.equal('application/json');
   });
 
-  it('takes no parameter but version, which pins it', async () => {
+  it('accepts only version, which pins it', async () => {
     const first = await publish(products(3));
     await publish(products(4));
     expect((await lines(`/products?version=${first}`)).text).to.equal(linesOf(products(3)));
@@ -104,7 +104,7 @@ describe('GET /{collection} as lines', () => {
     expect((await lines('/products?version=999')).status).to.equal(410);
   });
 
-  it('has an entity tag of its own, and 304', async () => {
+  it('has its own entity tag, and 304', async () => {
     await publish(products(5));
     const { headers } = await lines('/products');
     const etag = headers.get('etag') as string;
@@ -115,7 +115,7 @@ describe('GET /{collection} as lines', () => {
     expect([head.status, head.text, head.headers.get('etag')]).to.deep.equal([200, '', etag]);
   });
 
-  describe('longer than what lies between', () => {
+  describe('if larger than all buffers', () => {
     let list: readonly Product[];
     let version: number;
     before(async () => {
@@ -123,7 +123,7 @@ describe('GET /{collection} as lines', () => {
       version = await publish(list);
     });
 
-    it('reads no more of Redis than a client takes, and goes on when it takes more', async () => {
+    it('reads from Redis only as fast as the client', async () => {
       const response = await open('/products');
       response.pause();
       const commands = async () =>
@@ -141,7 +141,7 @@ describe('GET /{collection} as lines', () => {
       expect(await commands()).to.be.above(before);
     });
 
-    it('is reset, and never ends as if it were complete, when its version goes away meanwhile', async () => {
+    it('is reset, and never looks complete, if its version expires meanwhile', async () => {
       const restore = await keepKeySpace(redis);
       for (const encoding of ['identity', 'gzip']) {
         await restore();
@@ -170,7 +170,7 @@ describe('GET /{collection} as lines', () => {
     ['longer', 'of a name that is longer'],
     ['shorter', 'X'],
   ] as const) {
-    it(`is cut where what is stored is ${what} than it was, and goes on for no longer than was said`, async () => {
+    it(`is cut if the stored data is ${what} than before, within the announced length`, async () => {
       const version = await publish(products(2));
       const other = await publish(products(2).map((it) => ({ ...it, drugform: { id: 1, name } })));
       const stored = [version, other].map((it) => productKeys.content(it).blocks);

@@ -10,7 +10,7 @@ describe('GET /openapi.json', () => {
   const ask = (headers: Record<string, string> = {}, method = 'GET') =>
     sendWithoutKey(api(), '/openapi.json', { headers, method });
 
-  it('is the document, without a key and before anything is published', async () => {
+  it('returns the document, without a key and before anything is published', async () => {
     const { status, headers, body } = await ask();
     expect(status).to.equal(200);
     expect(headers['content-type']).to.equal('application/json');
@@ -18,7 +18,7 @@ describe('GET /openapi.json', () => {
     expect((await api().get('/openapi.json')).status).to.equal(200);
   });
 
-  it('is asked for again each time, and 304 to who holds it', async () => {
+  it('is revalidated each time, with 304 for clients that have it', async () => {
     const { headers } = await ask();
     expect(headers['cache-control']).to.equal('no-cache');
     for (const tags of [headers.etag as string, `"x", ${headers.etag}`, '*']) {
@@ -34,7 +34,7 @@ describe('GET /openapi.json', () => {
     expect((await ask({ 'if-modified-since': new Date().toUTCString() })).status).to.equal(200);
   });
 
-  it('is compressed for clients that take it, and says what it depends on', async () => {
+  it('is compressed for clients that accept it, with Vary', async () => {
     const plain = await ask();
     const compressed = await ask({ 'accept-encoding': 'gzip' });
     expect(compressed.headers['content-encoding']).to.equal('gzip');
@@ -45,7 +45,7 @@ describe('GET /openapi.json', () => {
     expect(compressed.headers.etag).to.equal(plain.headers.etag);
   });
 
-  it('answers HEAD, and 405 to other methods', async () => {
+  it('supports HEAD, and returns 405 for other methods', async () => {
     const head = await ask({}, 'HEAD');
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
     expect(head.headers['content-length']).to.equal(String((await ask()).body.length));

@@ -72,7 +72,7 @@ describe('GET /{collection}/{id}', () => {
     expect((await importRecords([company(1), fullCompany], companyCollection, options)).written).to.equal(2);
   });
 
-  it('answers the single envelope and nothing else', async () => {
+  it('returns the single envelope and nothing else', async () => {
     const { status, headers, body } = await send(api(), '/products/1');
     expect(status).to.equal(200);
     expect(headers['content-type']).to.equal('application/json');
@@ -84,7 +84,7 @@ describe('GET /{collection}/{id}', () => {
     );
   });
 
-  it('answers a company with every member, text or null', async () => {
+  it('returns a company with every member, text or null', async () => {
     expect((await api().get('/companies/1')).text).to.equal(
       '{"data":{"id":1,"name":"FIRM 1","officialName":"FIRM 1 LTD.","website":"","fax":null,' +
         '"phone":"+90 212 000 00 00","email":null,"address":null,"city":"İSTANBUL","district":null},"success":true}',
@@ -94,7 +94,7 @@ describe('GET /{collection}/{id}', () => {
     );
   });
 
-  describe('serves the bytes that JSON.stringify makes of the record:', () => {
+  describe('returns the bytes that JSON.stringify makes of the record:', () => {
     for (const [what, record] of peculiar) {
       it(what, async () => {
         const { body } = await send(api(), `/products/${record.product.id}`);
@@ -178,7 +178,7 @@ describe('GET /{collection}/{id}', () => {
     ],
   ].filter((id) => id !== '?');
   for (const id of notIds) {
-    it(`answers 400 to /companies/${id}, which is not digits alone, or zero`, async () => {
+    it(`returns 400 for /companies/${id}, which is not a whole number from 1`, async () => {
       const { status, body } = await send(api(), `/companies/${id}`);
       expect(status).to.equal(400);
       const { message } = (JSON.parse(body.toString()) as { data: { message: string } }).data;
@@ -189,13 +189,13 @@ describe('GET /{collection}/{id}', () => {
   }
 
   for (const id of ['%', '%zz', '%e', '%FF', '%C3', '%ED%A0%80']) {
-    it(`answers 400 to /companies/${id}, which is not percent-encoded UTF-8`, async () => {
+    it(`returns 400 for /companies/${id}, which is not percent-encoded UTF-8`, async () => {
       expect((await send(api(), `/companies/${id}`)).status).to.equal(400);
     });
   }
 
   for (const id of ['2', '70', '9007199254740991', '9007199254740992', '9007199254740993', '1'.repeat(400)]) {
-    it(`answers 404 to an id that no record has: ${id.slice(0, 20)}`, async () => {
+    it(`returns 404 for an unknown id: ${id.slice(0, 20)}`, async () => {
       const { status, body } = await send(api(), `/companies/${id}`);
       expect(status).to.equal(404);
       expect(JSON.parse(body.toString()).data.message).to.match(/^No record of .* has the id .*\.$/);
@@ -211,7 +211,7 @@ describe('GET /{collection}/{id}', () => {
     '/Companies/7',
     '/company/7',
   ]) {
-    it(`answers 404 to ${path}, which is no path of ours`, async () => {
+    it(`returns 404 for the unknown path ${path}`, async () => {
       const { status, body } = await send(api(), path);
       expect(status).to.equal(404);
       expect(JSON.parse(body.toString()).data.message).to.include(path);
@@ -219,24 +219,24 @@ describe('GET /{collection}/{id}', () => {
   }
 
   for (const query of ['page=1', 'per-page=1', 'x=1', 'x', '=', '&', '__proto__=1', 'name=A']) {
-    it(`answers 400 to the parameter ${query}, which it does not take`, async () => {
+    it(`returns 400 for the unknown parameter ${query}`, async () => {
       const { status, body } = await send(api(), `/companies/7?${query}`);
       expect(status).to.equal(400);
       expect(JSON.parse(body.toString()).data.message).to.include(JSON.stringify(query.split(/[=&]/)[0]));
     });
   }
 
-  it('takes a question mark with nothing after it for no parameters', async () => {
+  it('accepts a question mark without parameters', async () => {
     expect((await api().get('/companies/7?')).status).to.equal(200);
   });
 
-  it('keeps products and companies apart', async () => {
+  it('separates products and companies', async () => {
     expect((await api().get('/companies/29')).status).to.equal(404);
     expect((await api().get('/products/7')).status).to.equal(404);
   });
 
   describe('after another import', () => {
-    it('serves members in their order, without unknown ones, whatever the order upstream', async () => {
+    it("returns members in schema order, without unknown ones, whatever upstream's order", async () => {
       const upstream =
         '[{"x":1,"published":true,"barcodes":[{"skrsStatus":null,"y":2,"barcode":8690000000012}],' +
         '"drugform":{"name":"\\u0054ABLET","id":3},"drug":{"name":"A\\/B","id":2},"product":{"z":[],"name":"\\u015E","id":1}}]';
@@ -252,7 +252,7 @@ describe('GET /{collection}/{id}', () => {
       );
     });
 
-    it('does not take a number over 2^53−1 for the one it would be rounded to', async () => {
+    it('does not confuse a number over 2^53−1 with its rounded value', async () => {
       await importRecords([product(1), product(max, { barcodes: [] })], productCollection, {
         redisUrl: redis().url,
         force: true,

@@ -70,7 +70,7 @@ describe('GET /{collection} with a search', () => {
   }
   const search = (parameters: Record<string, string | number>) => list(`/products?${query(parameters)}`);
 
-  it('finds the same whether dotted, dotless, accented, or in what case it is written', async () => {
+  it('ignores dots, accents and case', async () => {
     for (const name of ['aspiri', 'ASPİRİ', 'Aspırı', ' AŞPIRI', 'aspi\u0307ri']) {
       const found = await search({ name });
       expect(idsOf(found), name).to.deep.equal([7, 10, 900, 1_000_000]);
@@ -78,25 +78,25 @@ describe('GET /{collection} with a search', () => {
     }
   });
 
-  it('orders names that fold to the same by id, as a number', async () => {
+  it('sorts names with the same fold by numeric id', async () => {
     expect(idsOf(await search({ name: 'ASPIRIN 100' }))).to.deep.equal([7, 10]);
     expect((await list<{ id: number }>('/companies?name=şıfa ilaç')).data.map(({ id }) => id)).to.deep.equal([
       1, 2,
     ]);
   });
 
-  it('finds the beginning of the whole name alone, and takes no character for a pattern', async () => {
+  it('matches only prefixes of the whole name, and treats no character as a pattern', async () => {
     for (const name of ['spirin', '100', '%', '%_*[a]\\d+', 'beta blocker', 'beta\tb', 'ss', 'ß']) {
       const expected = listed.filter((it) => fold(it.product.name).startsWith(fold(name))).sort(byName);
       expect((await search({ name })).data, name).to.deep.equal(expected);
     }
   });
 
-  it('finds what is not published like any other', async () => {
+  it('finds unpublished products like any other', async () => {
     expect(idsOf(await search({ name: 'beta' }))).to.deep.equal([20]);
   });
 
-  it('finds a barcode in list order, each product once, of 12 or 13 digits with its leading zeros', async () => {
+  it('finds a barcode in list order, each product once, with 12 or 13 digits and leading zeros', async () => {
     expect(idsOf(await search({ barcode: thirteen }))).to.deep.equal([900, 7, 10]);
     expect(idsOf(await search({ barcode: twelve }))).to.deep.equal([7]);
     expect(idsOf(await search({ barcode: '123456789012' }))).to.deep.equal([]);
@@ -105,20 +105,20 @@ describe('GET /{collection} with a search', () => {
     });
   });
 
-  it('finds with name and barcode what has both, in the order of names', async () => {
+  it('combines name and barcode with AND, sorted by name', async () => {
     expect(idsOf(await search({ name: 'aspirin', barcode: thirteen }))).to.deep.equal([7, 10, 900]);
     expect(idsOf(await search({ barcode: thirteen, name: 'aspirin 5' }))).to.deep.equal([900]);
     expect(idsOf(await search({ barcode: twelve, name: 'beta' }))).to.deep.equal([]);
   });
 
-  it('finds a barcode by the GTIN of 14 digits that begins with 0 before it; links say what was asked', async () => {
+  it('finds a barcode by its GTIN-14 that starts with 0; links repeat the request', async () => {
     const { data, _links } = await list(`/products?barcode=0${thirteen}&name=asp`);
     expect(data.map((it) => it.product.id)).to.deep.equal([7, 10, 900]);
     expect(_links['self']?.href).to.include(`/products?name=asp&barcode=0${thirteen}&page=1&`);
     expect(idsOf(await search({ barcode: `00${twelve}` }))).to.deep.equal([]);
   });
 
-  it('finds the products of a drug in list order, and with name or barcode those that have these, too', async () => {
+  it('finds the products of a drug in list order, also combined with name or barcode', async () => {
     expect(idsOf(await search({ drug: 900 }))).to.deep.equal([900, 7, 10]);
     expect(idsOf(await search({ drug: '0900', 'per-page': 2, page: 2 }))).to.deep.equal([10]);
     expect(idsOf(await search({ drug: 900, name: 'aspirin' }))).to.deep.equal([7, 10, 900]);
@@ -130,7 +130,7 @@ describe('GET /{collection} with a search', () => {
     expect(idsOf(await search({ drug: Number.MAX_SAFE_INTEGER }))).to.deep.equal([]);
   });
 
-  it('pages through more than 200 of one name by id, to the last page and beyond', async () => {
+  it('pages through more than 200 products of one name by id, to the last page and past it', async () => {
     const ids = Array.from({ length: 450 }, (_, i) => 2_000 + i);
     for (const [page, count] of [200, 200, 50, 0].entries()) {
       const { data, _meta, _links } = await search({ name: 'many', page: page + 1 });
@@ -143,7 +143,7 @@ describe('GET /{collection} with a search', () => {
     expect(far._links['prev']?.href).to.include('page=3&');
   });
 
-  it('has 0 records on 0 pages when nothing is found', async () => {
+  it('returns 0 records on 0 pages without a match', async () => {
     for (const parameters of [{ name: 'nothing' }, { name: '\u{1d6c0}' }, { barcode: '000000000000' }]) {
       const { data, _meta, _links } = await search(parameters);
       expect(data).to.deep.equal([]);
@@ -152,7 +152,7 @@ describe('GET /{collection} with a search', () => {
     }
   });
 
-  it('carries the parameters in the links, in a fixed order, before those of the page', async () => {
+  it('has links with the parameters in a fixed order, before those of the page', async () => {
     const asked = `/products?page=2&barcode=${thirteen}&version=${first}&per-page=1&name=ASP%C4%B0R%C4%B0N+`;
     const { _links } = await list(asked);
     const others = `name=ASP%C4%B0R%C4%B0N%20&barcode=${thirteen}&version=${first}`;
@@ -164,7 +164,7 @@ describe('GET /{collection} with a search', () => {
     expect(idsOf(next)).to.deep.equal([900]);
   });
 
-  it('is told apart by its ETag wherever its answer may differ, and is 304 to who holds it', async () => {
+  it('changes its ETag whenever the response may differ, and returns 304 for its own', async () => {
     const queries = [
       '',
       '?name=aspirin',
@@ -199,7 +199,7 @@ describe('GET /{collection} with a search', () => {
     expect(tags.size).to.equal(queries.length);
   });
 
-  it('takes a name of 200 characters, not counting white space at its edges', async () => {
+  it('accepts a name of 200 characters after trimming', async () => {
     for (const name of ['x'.repeat(200), `  ${'ş'.repeat(200)}\n`, '\u{1d6c0}'.repeat(200), 'a'])
       expect((await api().get(`/products?${query({ name })}`)).status).to.equal(200);
   });
@@ -246,7 +246,7 @@ describe('GET /{collection} with a search', () => {
     'a page of zero': ['/products?name=a&page=0', 'page'],
   };
   for (const [what, [path, parameter]] of Object.entries(malformed)) {
-    it(`refuses ${what}, and names the parameter`, async () => {
+    it(`rejects ${what}, and names the parameter`, async () => {
       const answer = await api().get(path);
       expect(answer.status, answer.text).to.equal(400);
       const { data } = answer.json<{ data: { message: string } }>();
@@ -254,11 +254,11 @@ describe('GET /{collection} with a search', () => {
     });
   }
 
-  it('is 410 of a version that is not kept', async () => {
+  it('is 410 for a version that is not kept', async () => {
     expect((await api().get('/products?name=a&version=77')).status).to.equal(410);
   });
 
-  it('finds in the version that it is pinned to, and in the live one as it is now', async () => {
+  it('searches the pinned version, or the live one', async () => {
     const next = [...listed.slice(1), named(901, 'Aspirin forte', barcodesOf(thirteen))];
     const { version } = await importRecords(next, productCollection, { redisUrl: server().url });
     while ((await api().get('/products?per-page=1')).headers.get('medref-version') !== String(version));
@@ -270,7 +270,7 @@ describe('GET /{collection} with a search', () => {
     expect(idsOf(await search({ drug: 900 }))).to.deep.equal([7, 10]);
   });
 
-  it('is 503, never a wrong or a shorter list, if a part of the index or a record is missing', async () => {
+  it('is 503, never a wrong or shorter list, if part of the index or a record is missing', async () => {
     const content = Number((await api().get('/products?per-page=1')).headers.get('medref-version'));
     const { prefix, exact, records } = productKeys.content(content);
     const names = prefix['name'] as string;
@@ -311,7 +311,7 @@ describe('GET /{collection} with a search', () => {
   });
 });
 
-describe('a search for what many records have', () => {
+describe('a search with many matches', () => {
   const server = useRedis();
   const api = useApi(server);
   const manyRecords = 200;
@@ -334,7 +334,7 @@ describe('a search for what many records have', () => {
   });
   before(() => importRecords(listed, productCollection, { redisUrl: server().url }));
 
-  it('finds what a plain filter over the list finds, in order, whatever is asked for together', async () => {
+  it('finds the same as a filter over the list, in order, for any combination', async () => {
     const barcodes = [undefined, all, most, many, few, one, '8690000000009'];
     const drugs = [undefined, 1, 64, 4_096, 9];
     const names = [undefined, 'c', 'a', 'I', 'ç 6', 'ı 63', 'x'];

@@ -81,7 +81,7 @@ describe('a request that waits for a publication', () => {
   };
   const calls = (name: string, it: Record<string, string>) => Number(it[name] ?? 0);
 
-  it('is answered with what changed as soon as something is published, as those who do not wait', async () => {
+  it('gets the changes of the next publication, as a request without wait does', async () => {
     const since = live;
     const { answers } = await begin();
     await publish();
@@ -97,7 +97,7 @@ describe('a request that waits for a publication', () => {
     expect(dataOf(plain).map(({ id }) => id)).to.deep.equal([list.length]);
   });
 
-  it('is answered at once where something was published since, or where the answer ends at a version', async () => {
+  it('gets a response at once if something was published since, or with a version', async () => {
     const since = live;
     await publish();
     for (const target of [path('', since), path(`&version=${live}`), path(`&version=${since}`, since)]) {
@@ -111,7 +111,7 @@ describe('a request that waits for a publication', () => {
     expect(api.waiting()).to.equal(0);
   });
 
-  it('has links of the address that it was asked by, whoever else waits for the same', async () => {
+  it('has links with its own address, whoever else waits', async () => {
     const hosts = ['one.example', 'other.example'];
     const waiting = [];
     for (const host of hosts) waiting.push(await begin(path(), { headers: { host } }));
@@ -123,14 +123,14 @@ describe('a request that waits for a publication', () => {
     }
   });
 
-  it('is of drugs, too, which are published with the products', async () => {
+  it('works for drugs, which are published with the products', async () => {
     const { answers } = await begin(path().replace('products', 'drugs'));
     await publish();
     const [answer] = await answers;
     expect(dataOf(answer as WireAnswer)).to.have.length(1);
   });
 
-  it('is answered with what there is when its time is over: nothing, or 304 where the client has that', async () => {
+  it('gets an empty list when its time is over, or 304 if the client has that', async () => {
     const now = await send(api, `/products/changes?since=${live}`);
     const held = { 'if-none-match': String(now.headers.etag) };
     const target = `/products/changes?since=${live}&wait=1`;
@@ -149,7 +149,7 @@ describe('a request that waits for a publication', () => {
     expect((await answers)[0]?.status).to.equal(200);
   });
 
-  it('waits from a version that another process has told of, and this one has not heard of yet', async () => {
+  it('waits from a version that another process served first', async () => {
     // It is told of no publication, and does not ask for any by itself.
     const deaf = new LiveVersions({
       ...{ redis, listener: redis, keyPrefix: 'medref', sources: [productCollection] },
@@ -164,7 +164,7 @@ describe('a request that waits for a publication', () => {
     expect(await readModel.isLatest(served, live + 1)).to.equal(false);
   });
 
-  it('is 400 without "since", and with another number of seconds than 1 to 60', async () => {
+  it('is 400 without "since", or with seconds outside 1 to 60', async () => {
     expect(messageOf(await send(api, '/products/changes?wait=1'))).to.contain('since is missing');
     for (const wait of ['0', '61', '1.5', '-1', 'x', '', '1e1', '１']) {
       const answer = await send(api, `/products/changes?since=${live}&wait=${encodeURIComponent(wait)}`);
@@ -176,7 +176,7 @@ describe('a request that waits for a publication', () => {
     expect((await send(api, '/products?wait=1')).status).to.equal(400);
   });
 
-  it('is one of many for whom Redis is asked nothing while they wait, and next to nothing when they are answered', async () => {
+  it('sends nothing to Redis while it waits, and next to nothing for the response', async () => {
     const { answers } = await begin(path(), {}, maxWaiting);
     const before = await commands();
     await sleep(100);
@@ -191,7 +191,7 @@ describe('a request that waits for a publication', () => {
       expect(calls(name, after) - calls(name, before), name).to.be.below(maxWaiting / 2);
   });
 
-  it('is 503 where as many wait as may, until one of them has left, which is at once', async () => {
+  it('is 503 at the limit of waiting requests, until one of them disconnects', async () => {
     const sockets = Array.from({ length: maxWaiting }, () => connect(api.port, '127.0.0.1'));
     const head = `GET ${path()} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n\r\n`;
     for (const socket of sockets) socket.on('error', () => undefined).write(head);
@@ -216,7 +216,7 @@ describe('a request that waits for a publication', () => {
     expect(answered.filter(({ status }) => status === null)).to.have.length(maxWaiting);
   });
 
-  it('keeps the answers of its connection in their order', async () => {
+  it('keeps the order of responses on its connection', async () => {
     const request = (target: string, field = '') =>
       `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n${field}\r\n`;
     const both = exchange(api, request(path()) + request('/products/1', 'Connection: close\r\n'));
@@ -227,7 +227,7 @@ describe('a request that waits for a publication', () => {
     expect(JSON.parse(String(second?.body)).data).to.deep.equal(product(1));
   });
 
-  it('is 401 where its key was revoked meanwhile', async () => {
+  it('is 401 if its key was revoked meanwhile', async () => {
     const { key } = await api.makeKey({ client: 'leaving' });
     const { answers } = await begin(path(), { headers: { authorization: `Bearer ${key}` } });
     const [leaving] = (await listApiKeys(redis, 'medref')).filter(({ client }) => client === 'leaving');
@@ -241,7 +241,7 @@ describe('a request that waits for a publication', () => {
     ]);
   });
 
-  it('is no slow answer to those who count and log, who are told how long it waited', async () => {
+  it('does not count as slow in metrics and logs, which show how long it waited', async () => {
     const { answers } = await begin();
     await sleep(400);
     await publish();
@@ -256,12 +256,12 @@ describe('a request that waits for a publication', () => {
     expect(answered.at(-1)?.waitedMs).to.equal(null);
   });
 
-  it('may wait for longer than any other answer may take to begin', async () => {
+  it('may take longer than any other response', async () => {
     const { status, body } = await longest;
     expect([status, JSON.parse(String(body)).data]).to.deep.equal([200, []]);
   });
 
-  it('is answered with what there is when the process stops, on a connection that then ends', async () => {
+  it('gets a response when the process stops, and its connection closes', async () => {
     const answer = send(other, path());
     while (other.waiting() < 1) await sleep(2);
     await other.stop();
@@ -269,7 +269,7 @@ describe('a request that waits for a publication', () => {
     expect([status, headers.connection, JSON.parse(String(body)).data]).to.deep.equal([200, 'close', []]);
   });
 
-  it('is 503 where Redis is away when its wait ends, and at once where it is away before', async () => {
+  it('is 503 if Redis is unavailable at the end of its wait, and at once if it is before', async () => {
     const { answers } = await begin(`/products/changes?since=${live}&wait=1`);
     await sleep(700);
     const from = performance.now();

@@ -33,7 +33,7 @@ describe('record reader', () => {
     return collected(readRecords({ url, upstream, ...options }));
   }
 
-  describe('takes a list', () => {
+  describe('accepts a list', () => {
     const records = [
       { id: 1, name: 'İlaç' },
       { id: 2, name: '' },
@@ -77,12 +77,12 @@ describe('record reader', () => {
       }
     });
 
-    it('of nothing', async () => {
+    it('without records', async () => {
       expect((await readText('[]')).records).to.deep.equal([]);
       expect((await readText('{"data":[]}')).records).to.deep.equal([]);
     });
 
-    it('whose elements are no objects', async () => {
+    it('whose elements are not objects', async () => {
       const values = [1, null, 'a', [], [{}], true, false, -0, {}];
       const text = '[1,null,"a",[],[{}],true,false,-0,{}]';
       expect((await readText(text)).records.map(({ value }) => value)).to.deep.equal(values);
@@ -98,7 +98,7 @@ describe('record reader', () => {
       expect(batches.map(({ length }) => length)).to.deep.equal([1, 2]);
     });
 
-    it('cut into pieces at every byte', async () => {
+    it('split at every byte', async () => {
       const text = `\ufeff{"_meta":{"totalCount":4},"data": [{"ş\\u0131":"€😀\\ud83d\\ude00\\n","n":-12.5e+3},
         [true,false,null,{"a":[[]],"b":{}}], 1234567890 ,"x\\\\\\"y"],"_links":{"next":null}} `;
       const bytes = Buffer.from(text);
@@ -120,7 +120,7 @@ describe('record reader', () => {
       expect(records.map((record) => record.raw())).to.deep.equal(raws);
     });
 
-    it('of JSON Lines cut into pieces at every byte', async () => {
+    it('of JSON Lines split at every byte', async () => {
       const values = [{ a: 'ş"\n' }, 12, [true], 'x', null];
       const bytes = Buffer.from(values.map((value) => JSON.stringify(value)).join('\r\n'));
       for (let cut = 0; cut <= bytes.length; cut++) {
@@ -146,7 +146,7 @@ describe('record reader', () => {
     }
   });
 
-  describe('keeps what JSON.parse would hide', () => {
+  describe('keeps what JSON.parse would lose', () => {
     async function only(text: string): Promise<SourceRecord> {
       const { records } = await readText(`[${text}]`);
       expect(records.length).to.equal(1);
@@ -190,33 +190,33 @@ describe('record reader', () => {
       });
     }
 
-    it('in members that are named like numbers, in the order in which they came', async () => {
+    it('in members with numeric names, in their order', async () => {
       const text = '{"b":[{"2":0,"1":0}],"0":1,"a":1.5}';
       const record = await only(text);
       expect(record.value).to.deep.equal(JSON.parse(text));
       expect(record.raw()).to.equal(text);
     });
 
-    it('where a member is given twice', async () => {
+    it('if a member is repeated', async () => {
       const text = '{"product":{"id":1,"name":"a"},"product":{"id":2}}';
       const record = await only(text);
       expect(record.flaw).to.deep.equal({ path: '$.product', reason: 'is given more than once' });
       expect(record.raw()).to.equal(text);
     });
 
-    it('where a member is given twice deep inside, and tells the first such place', async () => {
+    it('if a member is repeated deep inside, and reports the first place', async () => {
       const text = '{"a":[0,{"b c":1,"b\\u0020c":1}],"a":null}';
       expect((await only(text)).flaw?.path).to.equal('$.a[1]["b c"]');
     });
 
-    it('but sees no second member where there is none', async () => {
+    it('but reports no repetition without one', async () => {
       const text = '[{"a":{"a":[{"a":1},{"a":2}]}},{"a":1,"toString":2,"constructor":3},{"a":1}]';
       const { records } = await readText(text);
       expect(records.map(({ flaw }) => flaw)).to.deep.equal([null, null, null]);
       expect(records.map(({ value }) => value)).to.deep.equal(JSON.parse(text));
     });
 
-    it('in a member called __proto__, which is a member like any other', async () => {
+    it('in a member called __proto__', async () => {
       const text = '{"__proto__":{"id":1},"a":2}';
       const { value, flaw } = await only(text);
       expect(Object.keys(value as object)).to.deep.equal(['__proto__', 'a']);
@@ -232,7 +232,7 @@ describe('record reader', () => {
       expect(JSON.parse(record.raw())).to.equal(record.value);
     });
 
-    it('in nesting of 32 levels, and refuses 33', async () => {
+    it('in 32 levels of nesting, and rejects 33', async () => {
       const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}[]${'}'.repeat(levels - 1)}`;
       const record = await only(nested(32));
       expect(record.flaw).to.equal(null);
@@ -251,7 +251,7 @@ describe('record reader', () => {
       ['[', ']'],
       ['{"a":', '}'],
     ] as const) {
-      it(`in nesting of 100,000 levels of ${open}, and goes on with the next record`, async () => {
+      it(`in 100,000 levels of ${open}, and continues with the next record`, async () => {
         const text = `${open.repeat(100_000)}1${close.repeat(100_000)}`;
         const { records } = await readText(`[${text},{"id":2}]`);
         expect(records[0]?.flaw?.reason).to.contain('nested deeper');
@@ -327,7 +327,7 @@ describe('record reader', () => {
       });
     }
 
-    it('cut off at any byte but inside trailing white space', async () => {
+    it('truncated at any byte except in trailing white space', async () => {
       for (const whole of [
         '[{"a":"ş","b":[1.5,true]},-2,null]',
         '{"_meta":{"totalCount":2},"data":[{},"x"],"c":12}',
@@ -368,7 +368,7 @@ describe('record reader', () => {
     }
   });
 
-  describe('reads no more than it must', () => {
+  describe('reads only as much as necessary', () => {
     const limits = { bytesWithoutRecord: 256 * 1024 };
     const endless: [string, string][] = [
       ['of white space', '[{"id":1}, '],
@@ -380,7 +380,7 @@ describe('record reader', () => {
       ['of a member beside the data', '{"data":[{"id":1}],"x":["'],
     ];
     for (const [title, begin] of endless) {
-      it(`of a document without end, made ${title}`, async () => {
+      it(`of an endless document of ${title}`, async () => {
         const filler = begin.endsWith(' ') ? ' ' : begin.endsWith('[') ? '[' : '1';
         let pulled = 0;
         async function* body() {
@@ -398,12 +398,12 @@ describe('record reader', () => {
       });
     }
 
-    it('but any number of records, in one chunk too', async () => {
+    it('but any number of records, even in one chunk', async () => {
       const text = `[${'{"name":"0123456789"},'.repeat(100_000)}{}]`;
       expect((await readText(text, { limits })).records.length).to.equal(100_001);
     });
 
-    it('and gives records before their document has ended', async () => {
+    it('and returns records before the end of their document', async () => {
       let arrived: () => void = () => {};
       const isFirstBatch = new Promise<void>((resolve) => {
         arrived = resolve;
@@ -421,7 +421,7 @@ describe('record reader', () => {
       expect(sizes).to.deep.equal([1, 1]);
     });
 
-    it('and lets the connection go when its reader stops early', async () => {
+    it('and closes the connection when its reader stops early', async () => {
       let closed: () => void;
       const isClosed = new Promise<void>((resolve) => {
         closed = resolve;
@@ -444,7 +444,7 @@ describe('record reader', () => {
     });
   });
 
-  describe('walks the pages', () => {
+  describe('reads pages', () => {
     const pageOf = (data: unknown[], next?: unknown, totalCount?: unknown) => ({
       data,
       _links: { self: { href: 'x' }, next: next === undefined ? undefined : { href: next } },
@@ -455,7 +455,7 @@ describe('record reader', () => {
       (response, request, nth) =>
         (pages[request.url ?? ''] ?? refusing(404))(response, request, nth);
 
-    it('to the last one, counting on, by relative and absolute links', async () => {
+    it('to the last one, by relative and absolute links', async () => {
       const server = await start((response, request, nth) =>
         paged({
           '/api/list?page=1': sending(pageOf([{ id: 1 }, { id: 2 }], '?page=2', 4)),
@@ -477,7 +477,7 @@ describe('record reader', () => {
       });
     });
 
-    it('by links relative to where a redirect led', async () => {
+    it('by links relative to the target of a redirect', async () => {
       const server = await start(
         paged({
           '/list': refusing(302, { location: '/v2/list' }),
@@ -497,7 +497,7 @@ describe('record reader', () => {
       ['a null href', { next: { href: null } }],
       ['an empty href', { next: { href: '' } }],
     ] as const) {
-      it(`no further than one with ${title}`, async () => {
+      it(`up to one with ${title}`, async () => {
         const server = await start(
           sending({ data: [1], _links: links }, { etag: '"e"', 'medref-version': '3' }),
         );
@@ -509,14 +509,14 @@ describe('record reader', () => {
       });
     }
 
-    it('not at all where nothing has changed', async () => {
+    it('not at all if nothing has changed', async () => {
       const server = await start(refusing(304));
       const { records, walk } = await read(server.url(), { validators: { etag: '"e"', lastModified: null } });
       expect(records).to.deep.equal([]);
       expect(walk).to.include({ notModified: true, pages: 0 });
     });
 
-    it('asking only for the first one whether it has changed', async () => {
+    it('and asks conditionally only for the first one', async () => {
       const server = await start(paged({ '/1': sending(pageOf([1], '/2')), '/2': sending(pageOf([2])) }));
       await read(server.url('/1'), { validators: { etag: '"e"', lastModified: null } });
       expect(server.requests.map(({ headers }) => headers['if-none-match'])).to.deep.equal([
@@ -525,7 +525,7 @@ describe('record reader', () => {
       ]);
     });
 
-    it('never to another origin', async () => {
+    it('but never from another origin', async () => {
       const other = await start(sending([1]));
       const port = new URL(other.origin).port;
       for (const href of [
@@ -542,7 +542,7 @@ describe('record reader', () => {
       expect(other.requests.length).to.equal(0);
     });
 
-    it('never from a file to the network', async () => {
+    it('but never from the network after a file', async () => {
       const server = await start(sending([1]));
       const file = pathToFileURL('/nowhere/list.json');
       const upstream = inMemory([JSON.stringify(pageOf([1], server.origin))], { url: file });
@@ -550,7 +550,7 @@ describe('record reader', () => {
       expect(reason).to.contain('at another origin');
     });
 
-    it('never in a loop', async () => {
+    it('but never in a loop', async () => {
       for (const next of ['/1', '/2', '/1#again']) {
         const server = await start(
           paged({ '/1': sending(pageOf([1], '/2')), '/2': sending(pageOf([2], next)) }),
@@ -560,7 +560,7 @@ describe('record reader', () => {
       }
     });
 
-    it('never beyond the greatest number of pages', async () => {
+    it('but never more than the limit', async () => {
       const endless: Responder = (response, request, nth) =>
         sending(pageOf([1], `/${nth + 1}`))(response, request, nth);
       const server = await start(endless);
@@ -570,7 +570,7 @@ describe('record reader', () => {
       expect(server.requests.length).to.equal(7);
     });
 
-    it('and counts by a total count that is digits in a string, too', async () => {
+    it('and checks a total count that is a string of digits', async () => {
       const short = await start(sending(pageOf([1, 2], undefined, '3')));
       expect(await reasonOf(read(short.url()))).to.contain('truncated: its totalCount is 3');
       const exact = await start(sending(pageOf([1, 2], undefined, '2')));
@@ -586,7 +586,7 @@ describe('record reader', () => {
       expect(await reasonOf(read(endless.url('/1')))).to.contain('although 6 records were read');
     });
 
-    it('and warns where the total count is something else, and so nothing is counted by it', async () => {
+    it('and warns if the total count is invalid, without checking it', async () => {
       for (const totalCount of ['3 records', '', '-1', '1e3', true, [3], { of: 'x'.repeat(99) }]) {
         const server = await start(sending(pageOf([1, 2], undefined, totalCount)));
         const { walk } = await read(server.url());
@@ -605,7 +605,7 @@ describe('record reader', () => {
       ["total count's type", 4, '4'],
       ['total count, by losing it', 4, undefined],
     ] as const) {
-      it(`and tells when the list changed its ${title}`, async () => {
+      it(`and reports that the list changed its ${title}`, async () => {
         const server = await start(
           paged({ '/1': sending(pageOf([1], '/2', before)), '/2': sending(pageOf([2], undefined, now)) }),
         );
@@ -615,7 +615,7 @@ describe('record reader', () => {
       });
     }
 
-    it('and tells when the list changed its version, before it gives records of the new one', async () => {
+    it('and reports that the list changed its version, before it returns records of the new one', async () => {
       for (const version of [{ 'medref-version': '8' }, {}]) {
         const server = await start(
           paged({

@@ -44,13 +44,13 @@ describe('a link-local address', () => {
     ...['http://169.254.169.254/latest', 'http://2852039166/', 'http://0xa9.0xfe.1/', 'https://[fe80::1]/'],
     ...['http://[::ffff:169.254.169.254]/', 'http://metadata.google.internal/computeMetadata/v1/'],
   ]) {
-    it(`is not asked where upstream redirects to ${target}`, async () => {
+    it(`is not requested if upstream redirects to ${target}`, async () => {
       const server = await start(refusing(302, { location: target }));
       expect(await outcomeOf(server.url())).to.match(refused);
     });
   }
 
-  it('is asked where the operator has set it: then only the network can refuse', async () => {
+  it('is requested if the operator configured it: only the network can refuse', async () => {
     expect(await outcomeOf(new URL('http://169.254.255.1:9/list'))).not.to.match(refused);
   });
 
@@ -65,14 +65,14 @@ describe('a link-local address', () => {
     };
   };
 
-  it('is not connected to where a name stands for it, also the name that the operator has set', async () => {
+  it('is not connected to if a name resolves to it, even the configured one', async () => {
     for (const address of ['169.254.169.254', 'fe80::1', 'fd00:ec2::254']) {
       const url = new URL('http://upstream.example:9/list');
       expect(await outcomeOf(url, { lookup: answering(address) }), address).to.match(refused);
     }
   });
 
-  it('is not connected to where a name was another address a moment before', async () => {
+  it('is not connected to if a name had another address a moment before', async () => {
     const server = await start((response, request, nth) =>
       nth === 1
         ? refusing(302, { location: '/again', connection: 'close' })(response, request, nth)
@@ -87,7 +87,7 @@ describe('a link-local address', () => {
     expect(again.requests).to.have.length(1);
   });
 
-  it('is no matter where a name is not known', async () => {
+  it('is irrelevant for an unknown name', async () => {
     const lookup: LookupFunction = (_host, _options, callback) =>
       callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
     expect(await outcomeOf(new URL('http://upstream.example/'), { lookup })).to.include('unknown host name');

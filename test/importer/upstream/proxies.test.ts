@@ -63,7 +63,7 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
     }
   }
 
-  it('is read by a tunnel with https, as the proxy is asked with http, and straight where NO_PROXY names it', async () => {
+  it('is read through a tunnel for https, a plain proxy for http, and directly with NO_PROXY', async () => {
     Object.assign(process.env, { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url });
     const place = `127.0.0.1:${upstream.port}`;
     expect(await read('https')).to.equal(list);
@@ -74,7 +74,7 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
     expect(proxy.asked).to.have.length(2);
   });
 
-  it('is read by a proxy that asks for credentials, which no message shows', async () => {
+  it('is read through a proxy with credentials, which no message shows', async () => {
     Object.assign(process.env, { HTTPS_PROXY: guarded.url, HTTP_PROXY: guarded.url });
     expect(await read('https')).to.equal(list);
     expect(await read('http')).to.equal(list);
@@ -89,7 +89,7 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
     expect(await read('https')).to.match(/^HTTPS_PROXY or HTTP_PROXY is not the URL of a proxy, /);
   });
 
-  it('is not read with a certificate that nobody trusts, whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
+  it('is refused with an untrusted certificate, whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     const refused = /has an invalid certificate/;
     const other = (await startTwoSchemeServer(() => {})) as TwoSchemeServer;
@@ -99,7 +99,7 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
     expect(await read('https', other.certificate)).to.match(refused);
   });
 
-  it('is not the only one whose certificate is checked, whatever it says: the webhook and Redis are told nothing either', async () => {
+  it('is checked as strictly as the webhook and Redis', async () => {
     const asked: string[] = [];
     const told = (await startTwoSchemeServer((_, { url }) => void asked.push(url ?? ''))) as TwoSchemeServer;
     const environment = { NODE_TLS_REJECT_UNAUTHORIZED: '0', PRODUCTS_URL: 'file:///nothing.json' };
@@ -130,7 +130,7 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
     }
   });
 
-  it('is imported by a process that has both from its environment, with the authority of NODE_EXTRA_CA_CERTS', async () => {
+  it('is imported with proxy and NODE_EXTRA_CA_CERTS from the environment', async () => {
     const file = join(folder, 'ca.pem');
     await writeFile(file, upstream.certificate);
     const { code, stderr } = await medrefProcess(['import'], {

@@ -307,7 +307,7 @@ function inWords({ source }: RegExp): string {
   return source.replaceAll('\\d+', '…').replaceAll('.*', '…').replaceAll('\\', '').replace(/… …/g, '…');
 }
 
-describe('an upstream at fault', () => {
+describe('a faulty upstream', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
   let redis: Redis;
@@ -324,7 +324,7 @@ describe('an upstream at fault', () => {
   beforeEach(() => restore());
 
   for (const [what, fault] of Object.entries(faults)) {
-    it(`that is ${what}: ${expectation(fault)}`, async () => {
+    it(`with ${what}: ${expectation(fault)}`, async () => {
       const upstream = await startUpstream(fault.answer);
       const report = await importFrom(upstream.url(), productCollection, {
         redisUrl: server().url,
@@ -354,7 +354,7 @@ describe('an upstream at fault', () => {
     });
   }
 
-  it('that is a redirect to another host: unchanged, and the token is not sent there', async () => {
+  it('with a redirect to another host: unchanged, and without the token', async () => {
     const seen: (string | undefined)[] = [];
     const other = await startUpstream((response, request) => {
       seen.push(request.headers.authorization);

@@ -56,8 +56,8 @@ describe('upstream', () => {
     return (error as Error).message;
   }
 
-  describe('asks', () => {
-    it('for JSON Lines before JSON, takes gzip, and says who it is; with parameters for JSON first, of which a medref has pages alone', async () => {
+  describe('requests', () => {
+    it('JSON Lines before JSON, gzip, with a user agent; JSON first for URLs with parameters', async () => {
       const server = await start(sending(LIST));
       expect(await read(server.url())).to.equal(LIST);
       const headers = server.requests[0]?.headers ?? {};
@@ -69,13 +69,13 @@ describe('upstream', () => {
       expect(headers).not.to.have.any.keys('authorization', 'if-none-match', 'if-modified-since');
     });
 
-    it('with the token as a Bearer credential', async () => {
+    it('with the token as Bearer', async () => {
       const server = await start(sending(LIST));
       await read(server.url(), { token: 's3cret' });
       expect(server.requests[0]?.headers.authorization).to.equal('Bearer s3cret');
     });
 
-    it('whether the document has changed, when it has validators', async () => {
+    it('conditionally, if it has validators', async () => {
       const server = await start(refusing(304));
       const validators = { etag: 'W/"a"', lastModified: 'Tue, 01 Jul 2025 00:00:00 GMT' };
       const found = await upstreamWith().open(server.url(), validators);
@@ -84,7 +84,7 @@ describe('upstream', () => {
       expect(server.requests[0]?.headers['if-modified-since']).to.equal(validators.lastModified);
     });
 
-    it('and learns the version and the validators of the answer', async () => {
+    it('and returns the version and the validators', async () => {
       const headers = {
         'medref-version': '7',
         etag: '"x"',
@@ -133,7 +133,7 @@ describe('upstream', () => {
       });
     }
 
-    it('to another origin without the token, even back to where it came from', async () => {
+    it('to another origin without the token, even back to the first', async () => {
       const home = await start((response, request, nth) =>
         request.url === '/back'
           ? sending(LIST)(response, request, nth)
@@ -157,7 +157,7 @@ describe('upstream', () => {
         ['https', 'http'],
         ['http', 'https'],
       ]) {
-        it(`from ${from} to ${to} without the token, on one host and port too`, async () => {
+        it(`from ${from} to ${to} without the token, even on one host and port`, async () => {
           const server = await startTwoSchemeServer((response, request, scheme) => {
             const location = `${to}://${request.headers.host}/list.json`;
             (scheme === from ? refusing(307, { location }) : sending(LIST))(response, request, 1);
@@ -176,7 +176,7 @@ describe('upstream', () => {
       }
     });
 
-    it('but not away from http, nor to what is no URL', async () => {
+    it('but not to other schemes or invalid URLs', async () => {
       const away = await start(refusing(302, { location: 'file:///etc/passwd' }));
       expect(await reasonOf(away.url())).to.contain('redirects to a file: URL');
       const nowhere = await start(refusing(302, { location: 'http://[' }));
@@ -199,14 +199,14 @@ describe('upstream', () => {
       [300, '300 Multiple Choices'],
       [304, '304 Not Modified'],
     ] as const) {
-      it(`on an answer of status ${status}, and names it`, async () => {
+      it(`on status ${status}, and names it`, async () => {
         const server = await start(refusing(status));
         expect(await reasonOf(server.url())).to.contain(`responded with ${name}`);
         expect(server.requests.length).to.equal(1);
       });
     }
 
-    it('without telling the credentials or the query of the URL', async () => {
+    it('without the credentials or query of the URL in the message', async () => {
       const server = await start(refusing(404));
       const url = server.url('/list?key=s3cret#part');
       url.username = 'me';
@@ -218,7 +218,7 @@ describe('upstream', () => {
     });
   });
 
-  describe('passes over informational answers', () => {
+  describe('skips informational responses', () => {
     const answering =
       (...texts: string[]): Responder =>
       async (response) => {
@@ -246,7 +246,7 @@ describe('upstream', () => {
 
   describe('retries', () => {
     for (const status of [408, 429, 500, 502, 503, 504]) {
-      it(`after ${status}, and takes the third response`, async () => {
+      it(`after ${status}, and accepts the third response`, async () => {
         const server = await start((response, request, nth) =>
           (nth < 3 ? refusing(status) : sending(LIST))(response, request, nth),
         );
@@ -255,7 +255,7 @@ describe('upstream', () => {
       });
     }
 
-    it('after a connection cut before the answer', async () => {
+    it('after a connection closed before the response', async () => {
       const server = await start((response, request, nth) => {
         if (nth === 1) response.socket?.destroy();
         else sending(LIST)(response, request, nth);
@@ -263,12 +263,12 @@ describe('upstream', () => {
       expect(await read(server.url())).to.equal(LIST);
     });
 
-    it('where nobody listens, and then says so', async () => {
+    it('a refused connection, then reports it', async () => {
       const url = new URL(`http://127.0.0.1:${await closedPort()}/list`);
       expect(await reasonOf(url)).to.contain('/list refused the connection, after 4 attempts');
     });
 
-    it('not where https is not spoken, and then names no certificate', async () => {
+    it('unless the server does not speak TLS, and then names no certificate', async () => {
       const server = await start(sending(LIST));
       const reason = await reasonOf(new URL(server.url().href.replace('http:', 'https:')));
       expect(reason).to.match(
@@ -277,7 +277,7 @@ describe('upstream', () => {
       expect(reason).not.to.contain('certificate');
     });
 
-    it('not where the certificate is not accepted, and then says so', async function () {
+    it('unless the certificate is invalid, and then says so', async function () {
       if (whyNoTls) this.skip();
       const server = await startTwoSchemeServer((response, request) => sending(LIST)(response, request, 1));
       try {
@@ -289,7 +289,7 @@ describe('upstream', () => {
       }
     });
 
-    it('where no connection is accepted in time', async () => {
+    it('a connection timeout', async () => {
       const deaf = await startDeafServer();
       try {
         const reason = await reasonOf(deaf.url, { limits: { attempts: 2, connectMs: 100 } });
@@ -299,7 +299,7 @@ describe('upstream', () => {
       }
     });
 
-    it('where no answer begins in time', async () => {
+    it('a response timeout', async () => {
       const server = await start((response, request, nth) => {
         if (nth === 2) sending(LIST)(response, request, nth);
       });
@@ -312,7 +312,7 @@ describe('upstream', () => {
       expect(reason).to.contain('did not start to respond in time, after 2 attempts');
     });
 
-    it('but never beyond the time for one request', async () => {
+    it('only within the time for one request', async () => {
       const server = await start(() => {});
       const began = performance.now();
       const reason = await reasonOf(server.url(), { limits: { requestMs: 150 } });
@@ -321,7 +321,7 @@ describe('upstream', () => {
       expect(server.requests.length).to.equal(1);
     });
 
-    it('but does not wait for a try that would come too late', async () => {
+    it('unless the wait would exceed that time', async () => {
       const server = await start(refusing(500));
       const began = performance.now();
       await reasonOf(server.url(), { limits: { requestMs: 4000, backoffMs: 16_000 } });
@@ -329,7 +329,7 @@ describe('upstream', () => {
       expect(server.requests.length).to.equal(1);
     });
 
-    it('leaving no connection behind', async () => {
+    it('without leaving a connection open', async () => {
       const endless: Responder = (response) => {
         response.writeHead(500);
         const drip = setInterval(() => response.write('x'.repeat(50_000)), 1);
@@ -359,14 +359,14 @@ describe('upstream', () => {
       expect(await waitAfter('1')).to.be.within(990, 10_000);
     });
 
-    it('unless it is past or makes no sense', async () => {
+    it('unless it is past or invalid', async () => {
       // Any wait of the length of this request's time would fail it.
       const limits = { requestMs: 3_000 };
       for (const retryAfter of ['Tue, 01 Jul 2025 00:00:00 GMT', 'soon', '-60', '0'])
         expect(await waitAfter(retryAfter, { limits }), retryAfter).to.be.below(3_000);
     });
 
-    it('by failing at once where the wait does not fit', async () => {
+    it('by failing at once if the wait is too long', async () => {
       const inTwoMinutes = new Date(Date.now() + 120_000).toUTCString();
       for (const [retryAfter, wait] of [
         ['120', /asks for a wait of 120 s \(Retry-After\), longer than the (60|59\.\d) s/],
@@ -385,8 +385,8 @@ describe('upstream', () => {
     });
   });
 
-  describe('tells how much of a body has arrived', () => {
-    it('of how many bytes as they were sent, where the sender told', async () => {
+  describe('reports how much of a body has arrived', () => {
+    it('with the total, if the server sent it', async () => {
       const bytes = gzipSync(JSON.stringify(Array.from({ length: 5_000 }, (_, i) => i)));
       const server = await start(sending(bytes, { 'content-length': String(bytes.length) }));
       const document = await openDocument(server.url());
@@ -395,7 +395,7 @@ describe('upstream', () => {
       expect(document.arrival()).to.deep.equal({ bytes: bytes.length, of: bytes.length });
     });
 
-    it('of nobody knows how many, where it is sent in chunks', async () => {
+    it('without the total, for chunks', async () => {
       const server = await start((response) => response.write('[1]', () => response.end()));
       const document = await openDocument(server.url());
       await textOf(document);
@@ -404,7 +404,7 @@ describe('upstream', () => {
   });
 
   describe('reads a body', () => {
-    it('that is compressed, whatever its headers say', async () => {
+    it('with gzip, whatever its headers say', async () => {
       const plain = await start(sending(gzipSync(LIST)));
       expect(await read(plain.url())).to.equal(LIST);
       const declared = await start(sending(gzipSync(LIST), { 'content-encoding': 'gzip' }));
@@ -413,7 +413,7 @@ describe('upstream', () => {
       expect(await read(liar.url('/list.json.gz'))).to.equal(LIST);
     });
 
-    it('that is compressed twice, and not a third time', async () => {
+    it('with gzip twice, and not three times', async () => {
       const twice = await start(sending(gzipSync(gzipSync(LIST)), { 'content-encoding': 'gzip' }));
       expect(await read(twice.url())).to.equal(LIST);
       const thrice = gzipSync(LIST);
@@ -422,14 +422,14 @@ describe('upstream', () => {
       expect(Buffer.concat(await chunksOf(document)).equals(thrice)).to.equal(true);
     });
 
-    it('that is several gzip members in a row', async () => {
+    it('of several gzip members', async () => {
       const server = await start(
         sending(Buffer.concat([gzipSync(LIST.slice(0, 9)), gzipSync(LIST.slice(9))])),
       );
       expect(await read(server.url())).to.equal(LIST);
     });
 
-    it('to its end, or says that it is truncated', async () => {
+    it('to its end, or reports that it is truncated', async () => {
       const bodies = [LIST, gzipSync(LIST), gzipSync(gzipSync(LIST))].map((body) => Buffer.from(body));
       for (const body of bodies) {
         for (const length of [0, 1, 2, 3, 12, body.length - 9, body.length - 1]) {
@@ -442,7 +442,7 @@ describe('upstream', () => {
       }
     });
 
-    it('unless zero bytes follow its gzip data, which zlib passes over with all that comes after them', async () => {
+    it('unless zero bytes follow its gzip data, after which zlib ignores everything', async () => {
       const member = gzipSync(LIST);
       for (const rest of [
         [Buffer.alloc(1)],
@@ -466,7 +466,7 @@ describe('upstream', () => {
       }
     });
 
-    it('of a document whose end nothing announces, however slowly it is read', async () => {
+    it('without an announced end, however slowly it is read', async () => {
       const body = `[${'{"a":1},'.repeat(100_000)}{}]`;
       const server = await start(({ socket }) => {
         socket?.end(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n${body}`);
@@ -483,14 +483,14 @@ describe('upstream', () => {
       expect(text === body).to.equal(true);
     });
 
-    it('unless nothing announces the end of its lines', async () => {
+    it('unless it is JSON Lines without an announced end', async () => {
       const server = await start(({ socket }) => {
         socket?.end(`HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n${LIST}\n`);
       });
       expect(await reasonOf(server.url())).to.contain('without Content-Length or chunks');
     });
 
-    it('as slowly as its reader wants', async () => {
+    it('as slowly as its reader', async () => {
       const body = 'x'.repeat(3_000_000);
       const server = await start(sending(body));
       const document = await openDocument(server.url(), {
@@ -504,7 +504,7 @@ describe('upstream', () => {
       expect(size).to.equal(body.length);
     });
 
-    it('unless it is too large once decoded', async () => {
+    it('unless it exceeds the limit when decoded', async () => {
       const server = await start(sending(gzipSync(' '.repeat(200_000))));
       expect(await reasonOf(server.url(), { limits: { bodyBytes: 199_999 } })).to.contain(
         'larger than 199999 bytes',
@@ -512,7 +512,7 @@ describe('upstream', () => {
       expect((await read(server.url(), { limits: { bodyBytes: 200_000 } })).length).to.equal(200_000);
     });
 
-    it('and cuts the connection when it is closed early', async () => {
+    it('and closes the connection if closed early', async () => {
       let closed: () => void;
       const isClosed = new Promise<void>((resolve) => {
         closed = resolve;
@@ -531,7 +531,7 @@ describe('upstream', () => {
     });
   });
 
-  describe('knows JSON Lines', () => {
+  describe('detects JSON Lines', () => {
     for (const path of ['/a.jsonl', '/a.ndjson', '/a.JSONL.gz', '/a.ndjson.gz?b=c.json']) {
       it(`by the path ${path}`, async () => {
         const server = await start(sending(LIST));
@@ -554,7 +554,7 @@ describe('upstream', () => {
       });
     }
 
-    it('from a list in one document', async () => {
+    it('in contrast to one document', async () => {
       const server = await start(sending(LIST, { 'content-type': 'application/json; profile=x-ndjson' }));
       expect((await openDocument(server.url('/jsonl/a.jsonl.json'))).lines).to.equal(false);
     });
@@ -582,7 +582,7 @@ describe('upstream', () => {
       document.close();
     });
 
-    it('and says what is wrong with them', async () => {
+    it('and reports their problems', async () => {
       expect(await reasonOf(pathToFileURL(join(folder, 'none.json')))).to.match(
         /none\.json does not exist\. Check/,
       );
@@ -620,7 +620,7 @@ describe('upstream', () => {
       return textOf(next);
     }
 
-    it('in its folder, and in folders and by links within it', async () => {
+    it('in its folder, subfolders and links inside it', async () => {
       await symlink('more/3.json', join(folder, 'lists/linked.json'));
       for (const href of ['2.json', 'more/3.json', 'more/../2.json', '..4.json', 'linked.json'])
         expect(await openAfterFirst(href), href).to.equal(LIST);
@@ -628,7 +628,7 @@ describe('upstream', () => {
       expect(await openAfterFirst('2.json', pathToFileURL(join(folder, 'current/1.json')))).to.equal(LIST);
     });
 
-    it('and none outside it, whether by its path or by a link, nor says what is there', async () => {
+    it('and none outside, by path or link, without revealing what exists', async () => {
       await symlink('../outside.json', join(folder, 'lists/leak.json'));
       await symlink('..', join(folder, 'lists/up'));
       for (const href of [
@@ -665,7 +665,7 @@ describe('upstream', () => {
       expect(performance.now() - began).to.be.below(5_000);
     }
 
-    it('before anything is asked', async () => {
+    it('before a request', async () => {
       const server = await start(sending(LIST));
       expect(await failureOf(read(server.url(), { signal: AbortSignal.abort(reason) }))).to.equal(reason);
       expect(server.requests.length).to.equal(0);

@@ -22,7 +22,7 @@ describe('a connection to a database that the server does not have', () => {
   const server = useRedis();
   const url = () => `${server().url}/99`;
 
-  it('asks nothing of another database: for serving, commands fail, and it never gets ready', async () => {
+  it('never uses another database: for serving, commands fail and it never becomes ready', async () => {
     const redis = connectForServing(url());
     try {
       let isReady = false;
@@ -40,13 +40,13 @@ describe('a connection to a database that the server does not have', () => {
     }
   });
 
-  it('cannot be had for writing', async () => {
+  it('fails for writing', async () => {
     const failure = await connectForWriting(url()).catch((error: Error) => error);
     expect(failure).to.be.instanceOf(RedisUnavailableError);
     expect((failure as Error).message).to.match(/^Redis at 127\.0\.0\.1:\d+ cannot be used: .*\.$/);
   });
 
-  it('has left nothing in any database', async () => {
+  it('leaves nothing in any database', async () => {
     const listener = connectForListening(url());
     await sleep(200);
     listener.disconnect();
@@ -55,7 +55,7 @@ describe('a connection to a database that the server does not have', () => {
     redis.disconnect();
   });
 
-  it('is served again once the server has the database', async () => {
+  it('works once the server has the database', async () => {
     const redis = connectForServing(`${server().url}/15`);
     await new Promise((resolve) => redis.once('ready', resolve));
     await redis.set('medref:probe', 'here');
@@ -65,8 +65,8 @@ describe('a connection to a database that the server does not have', () => {
   });
 });
 
-describe('a connection by the socket of a server', () => {
-  it('is to its user and its database', async () => {
+describe("a connection through a server's socket", () => {
+  it('uses its user and its database', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'medref-'));
     const path = join(folder, 'redis.sock');
     const server = await startPrivateRedis({ dataFolder: folder, settings: { unixsocket: path } });
@@ -92,7 +92,7 @@ describe('a connection by the socket of a server', () => {
 describe('a connection for serving', () => {
   const server = useRedis();
 
-  it('tells how long one command in eight took, and of none that is not answered', async () => {
+  it('reports how long one command in eight took, and skips commands without a reply', async () => {
     const trips: number[] = [];
     const redis = connectForServing(server().url, { onRoundTrip: (ms) => trips.push(ms) });
     const askEight = (ask: () => Promise<unknown>) =>
@@ -141,7 +141,7 @@ describe('a connection for serving, once Redis', () => {
   });
   const ready = () => new Promise((resolve) => redis.once('ready', resolve));
 
-  it('is silent, fails what it was asked and is made anew', async () => {
+  it('is silent, fails pending commands and is reopened', async () => {
     server().pause();
     try {
       expect(await redis.get('medref:x').catch((error: Error) => error)).to.satisfy(isRedisUnavailable);
@@ -152,7 +152,7 @@ describe('a connection for serving, once Redis', () => {
     expect(await redis.get('medref:x')).to.equal(null);
   });
 
-  it('has cut it, fails what it was asked and never asks it again', async () => {
+  it('has closed it, fails pending commands and never repeats them', async () => {
     const failure = await redis.incr('medref:x').catch((error: Error) => error);
     expect(failure).to.satisfy(isRedisUnavailable);
     await ready();
@@ -160,7 +160,7 @@ describe('a connection for serving, once Redis', () => {
     expect(proxy.commands.filter((name) => name === 'INCR')).to.have.length(1);
   });
 
-  it('has been away for long, is looked for each half second even so', async () => {
+  it('has been unavailable for long, is tried each half second', async () => {
     Object.assign(redis, { retryAttempts: 1_000 }); // So many tries are some minutes.
     redis.stream.destroy();
     expect(await once(redis, 'reconnecting')).to.deep.equal([500]);
@@ -171,7 +171,7 @@ describe('a connection for serving, once Redis', () => {
 describe('a connection that may wait for Redis', () => {
   const server = useRedis();
 
-  it('for writing, asks again what Redis had not answered as it went away, however often it has to be looked for', async () => {
+  it('for writing, repeats pending commands after every reconnection', async () => {
     const redis = await connectForWriting(server().url);
     try {
       await server().kill();
@@ -184,7 +184,7 @@ describe('a connection that may wait for Redis', () => {
     }
   });
 
-  it('for listening, subscribes once Redis is there, however late that is', async () => {
+  it('for listening, subscribes as soon as Redis is available', async () => {
     await server().kill();
     const listener = connectForListening(server().url);
     try {
@@ -198,7 +198,7 @@ describe('a connection that may wait for Redis', () => {
   });
 });
 
-describe('a connection to the master that a Sentinel names', () => {
+describe('a connection to the primary of a Sentinel', () => {
   const servers: TestRedis[] = [];
   const looks: Redis[] = [];
   let listener: Redis;
@@ -261,7 +261,7 @@ describe('a connection to the master that a Sentinel names', () => {
     };
   }
 
-  it('ends where it is told to, also while it asks', async () => {
+  it('ends when closed, even during a query', async () => {
     const goOn = await cut();
     const written = redis.set('medref:probe', 'not').catch(({ message }: Error) => message);
     redis.disconnect();
@@ -271,7 +271,7 @@ describe('a connection to the master that a Sentinel names', () => {
     expect(redis.status).to.equal('end');
   });
 
-  it('finds the next one, where it is told of a failover while it asks', async () => {
+  it('finds the next primary when a failover happens during a query', async () => {
     const goOn = await cut();
     const written = redis.set('medref:probe', 'here').catch(({ message }: Error) => message);
     await listener.subscribe('+switch-master');

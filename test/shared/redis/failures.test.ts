@@ -23,25 +23,25 @@ describe('a refusal of Redis', () => {
     return [refusalKind(error), isRedisUnavailable(error)];
   };
 
-  it('is of rights, where a user may not do what is asked, or is none', async () => {
+  it('is "forbidden" if a user lacks a right or does not exist', async () => {
     expect(await kindOf('AUTH', 'nobody', 'x')).to.deep.equal(['forbidden', false]);
     await redis.call('ACL', 'SETUSER', 'default', '-hget');
     expect(await kindOf('HGET', 'a', 'b')).to.deep.equal(['forbidden', false]);
     await redis.call('ACL', 'SETUSER', 'default', '+hget');
   });
 
-  it('is of room, where memory is full', async () => {
+  it('is "full" at the memory limit', async () => {
     await redis.config('SET', 'maxmemory', '1');
     expect(await kindOf('SET', 'a', 'b')).to.deep.equal(['full', false]);
     await redis.config('SET', 'maxmemory', '0');
   });
 
-  it('is of what is asked, where Redis does not know that', async () => {
+  it('is "refused" if Redis does not know the command', async () => {
     expect(await kindOf('NOSUCH')).to.deep.equal(['refused', false]);
     expect(await kindOf('HGET', 'a')).to.deep.equal(['refused', false]);
   });
 
-  it('passes, where it is a replica until it is none', async () => {
+  it('is temporary on a replica until it is promoted', async () => {
     await redis.replicaof('127.0.0.1', 1);
     expect(await kindOf('SET', 'a', 'b')).to.deep.equal([null, true]);
     await redis.config('SET', 'replica-serve-stale-data', 'no');
@@ -49,7 +49,7 @@ describe('a refusal of Redis', () => {
     await redis.call('REPLICAOF', 'NO', 'ONE');
   });
 
-  it('passes, where a Cluster or a failover is on its way', () => {
+  it('is temporary during a failover or a move in a Cluster', () => {
     const replies = [
       ...[
         'MOVED 1 h:1',
@@ -72,7 +72,7 @@ describe('a refusal of Redis', () => {
     expect(kinds).to.deep.equal(replies.map(() => [null, true]));
   });
 
-  it('tells what to do, where it is of a node of a Cluster, or has lost its master or its replicas', () => {
+  it('says what to do on a node of a Cluster, and without a primary or replicas', () => {
     const told = (message: string) => plainReason(Object.assign(new Error(message), { name: 'ReplyError' }));
     expect(told('MOVED 1 h:1')).to.match(/node of a Cluster\. Set REDIS_URL to redis\+cluster:/);
     expect(told('CLUSTERDOWN Hash slot not served')).to.match(
@@ -82,7 +82,7 @@ describe('a refusal of Redis', () => {
     expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than min-replicas-to-write\. Restore/);
   });
 
-  it('is found behind the words that Redis 6.2 puts before it in a script', () => {
+  it('is found after the prefix that Redis 6.2 adds in scripts', () => {
     const inScript = (reply: string) =>
       Object.assign(
         new Error(`ERR Error running script (call to f_9f36): @user_script:35: @user_script: 35: -${reply}`),
@@ -97,7 +97,7 @@ describe('a refusal of Redis', () => {
     expect([refusalKind(ours), isRedisUnavailable(ours)]).to.deep.equal(['refused', false]);
   });
 
-  it('names the limit of open files, also in the words of what could not connect', () => {
+  it('names the limit of open files, also for failed connections', () => {
     const limit =
       'This process has reached its limit of open files (EMFILE). Raise it with "ulimit -n", or LimitNOFILE= of its systemd unit.';
     for (const message of [
@@ -114,7 +114,7 @@ describe('a refusal of Redis', () => {
     expect(plainReason(new Error(list)), 'what names it already').to.equal(list);
   });
 
-  it('is none, where the connection failed', () => {
+  it('is no refusal if the connection failed', () => {
     const gone = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' });
     expect([refusalKind(gone), isRedisUnavailable(gone)]).to.deep.equal([null, true]);
     expect([refusalKind(new TypeError('x')), isRedisUnavailable(new TypeError('x'))]).to.deep.equal([

@@ -46,7 +46,7 @@ describe('a client of Redis', () => {
     leadsTo = servers[1]().port;
   };
 
-  it('that writes finds the next master at the same address, and loses nothing that it was asked', async () => {
+  it('for writing, finds the next primary at the same address and loses no command', async () => {
     const writing = await connectForWriting(url());
     try {
       await failOver();
@@ -57,7 +57,7 @@ describe('a client of Redis', () => {
     }
   });
 
-  it('that serves fails at once by what the master of before refuses, and finds the next one', async () => {
+  it('for serving, fails at once when a demoted primary refuses, and finds the next one', async () => {
     const serving = connectForServing(url());
     try {
       await once(serving, 'ready');
@@ -71,7 +71,7 @@ describe('a client of Redis', () => {
     }
   });
 
-  it('does not connect anew for each write that a replica refuses', async () => {
+  it('does not reconnect for each write that a replica refuses', async () => {
     const serving = connectForServing(url());
     let connections = 0;
     serving.on('ready', () => {
@@ -95,7 +95,7 @@ describe('a client of Redis', () => {
     }
   });
 
-  it('that listens goes on where it may not subscribe again', async () => {
+  it('for listening, continues if it may not subscribe again', async () => {
     await former().call('ACL', 'SETUSER', 'listener', 'on', '>word', 'allkeys', 'allcommands', 'allchannels');
     const listener = connectForListening(servers[0]().url.replace('//', '//listener:word@'));
     try {
@@ -110,7 +110,7 @@ describe('a client of Redis', () => {
     }
   });
 
-  it('that is given up before it is there leaves nothing at the signal that it might have been ended by', async () => {
+  it('that is given up before it is ready removes its listener from the signal', async () => {
     const { signal } = new AbortController();
     const failure = await connectForWriting(`redis://127.0.0.1:${await closedPort()}`, { signal }).catch(
       (error: Error) => error,
@@ -119,7 +119,7 @@ describe('a client of Redis', () => {
     expect(getEventListeners(signal, 'abort')).to.deep.equal([]);
   });
 
-  it('of Sentinels that are away tells so, asks them again, and ends when it is told to', async () => {
+  it('of unreachable Sentinels reports that, retries, and ends when closed', async () => {
     const serving = connectForServing(`redis+sentinel://127.0.0.1:${await closedPort()}/medref-master`);
     const told: string[] = [];
     serving.on('error', ({ message }: Error) => told.push(message));

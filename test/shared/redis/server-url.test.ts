@@ -21,7 +21,7 @@ describe('a REDIS_URL', () => {
     });
   });
 
-  it('names Sentinels and the master that they know', () => {
+  it('names Sentinels and their primary', () => {
     expect(parseServers('redis+sentinel://a:1,b.c,10.0.0.1:3/mymaster')).to.deep.equal({
       ...{ kind: 'sentinel', ...none, master: 'mymaster' },
       hosts: [
@@ -32,7 +32,7 @@ describe('a REDIS_URL', () => {
     });
   });
 
-  it('names nodes of a Cluster, IPv6 addresses in brackets among them', () => {
+  it('names nodes of a Cluster, including IPv6 addresses in brackets', () => {
     const hosts = [
       { host: '::1', port: 7_000 },
       { host: 'fe80::2', port: 6_379 },
@@ -48,7 +48,7 @@ describe('a REDIS_URL', () => {
     });
   });
 
-  it('has credentials, percent-encoded where they must be, and TLS', () => {
+  it('may have percent-encoded credentials, and TLS', () => {
     const facts = { hasTls: true, username: 'us:er', password: 'p@s/s:w' };
     expect(parseServers('rediss+cluster://us%3Aer:p@s%2Fs:w@h')).to.deep.include(facts);
     expect(parseServers('REDISS+Sentinel://:secret@h/m')).to.deep.include({
@@ -66,12 +66,12 @@ describe('a REDIS_URL', () => {
     ...['redis+proxy://h', 'redis://h,g', 'http://h', 'h:1', 'redis://h?'],
   ];
   for (const url of refused) {
-    it(`is not ${url}`, () => {
+    it(`rejects ${url}`, () => {
       expect(() => parseServers(url)).to.throw();
     });
   }
 
-  it('is described without its credentials, and without a space', () => {
+  it('is described without credentials and spaces', () => {
     expect(describeServer('redis://user:p@ss@h:1/2')).to.equal('h:1');
     expect(describeServer('rediss+sentinel://u:secret@h,[::1]:2/mymaster')).to.equal(
       'h:26379,[::1]:2/mymaster',

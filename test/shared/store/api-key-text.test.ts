@@ -9,7 +9,7 @@ const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 describe('the text of an API key', () => {
   const keys = Array.from({ length: 200 }, makeKeyText);
 
-  it('is medref_, 43 random characters of base 62, and 6 that are their CRC-32', () => {
+  it('is medref_, 43 random characters of base 62, and their CRC-32 in 6', () => {
     expect(new Set(keys).size).to.equal(keys.length);
     for (const key of keys) {
       const [, secret = '', check = ''] = /^medref_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(key) ?? [];
@@ -18,7 +18,7 @@ describe('the text of an API key', () => {
     }
   });
 
-  it('has each character of base 62 as often as any other', () => {
+  it('uses each character of base 62 equally often', () => {
     const counts = new Map<string, number>();
     const drawn = keys.flatMap((key) => [...key.slice(7, 50)]);
     for (const character of drawn) counts.set(character, (counts.get(character) ?? 0) + 1);
@@ -27,7 +27,7 @@ describe('the text of an API key', () => {
     for (const count of counts.values()) expect(count).to.be.within(usual / 2, usual * 2);
   });
 
-  it('is found by the rule for scanners in docs/SECURITY.md, of either release, and nothing else is', () => {
+  it('matches the scanner rule of docs/SECURITY.md in each release, and nothing else matches', () => {
     const page = readFileSync(new URL('../../../docs/SECURITY.md', import.meta.url), 'utf8');
     const [, regex = ''] = /regex = '''(.+)'''/.exec(page) ?? [];
     const keywords = /keywords = \["(.+)"\]/.exec(page)?.[1] ?? '';

@@ -25,11 +25,11 @@ describe('a block', () => {
     expect(slices).to.deep.equal(texts);
   }
 
-  it('gives back the records that were put into it, all of them and each by its place', async () => {
+  it('returns its records, all and one by one', async () => {
     await fc.assert(fc.asyncProperty(records, async (texts) => expectRecords(await packed(texts), texts)));
   });
 
-  it('gives them back by quarters', async () => {
+  it('returns them by quarters', async () => {
     for (const count of [1, 49, 50, 51, 100, 149, 150, 151, 199, 200]) {
       const texts = Array.from({ length: count }, (_, n) => JSON.stringify({ n, text: 'ğ'.repeat(n % 70) }));
       const quarters = quartersOf(await packed(texts));
@@ -39,7 +39,7 @@ describe('a block', () => {
     }
   });
 
-  it('takes records of every length that needs one byte more to be told', async () => {
+  it('stores records at every length that needs one more byte', async () => {
     const texts = [1, 127, 128, 129, 16_383, 16_384, 16_385].map((length) => 'x'.repeat(length));
     expectRecords(await packed(texts), texts);
   });

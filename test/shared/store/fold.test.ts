@@ -17,17 +17,17 @@ describe('folding', () => {
     'aspirin plus': ['aspirin plus', 'ASPİRİN PLUS', 'Aspırın Plus', ' \t aspirin\r\n plus\u00a0'],
   };
   for (const [folded, texts] of Object.entries(same)) {
-    it(`makes one of all that is ${folded}`, () => {
+    it(`maps all variants to ${folded}`, () => {
       for (const text of texts) expect(fold(text), JSON.stringify(text)).to.equal(folded);
     });
   }
 
-  it('leaves letters that do not decompose as they are, but for their case', () => {
+  it('only lowers letters that do not decompose', () => {
     expect(fold('ß æ ø ł ™')).to.equal('ß æ ø ł ™');
     expect(fold('ẞ Æ Ø Ł ½ ﬁ ①')).to.equal('ß æ ø ł ½ ﬁ ①');
   });
 
-  it('makes every run of white space one space, and none at the edges', () => {
+  it('replaces each run of white space with one space, and trims', () => {
     for (const space of [
       ' ',
       '\n',
@@ -64,7 +64,7 @@ describe('folding', () => {
     fc.string({ unit: codePoint, maxLength: 20 }),
   );
 
-  it('of the beginning of a text is the beginning of its folding, wherever it is cut between characters', () => {
+  it('keeps prefixes: the fold of a prefix is a prefix of the fold', () => {
     fc.assert(
       fc.property(text, fc.nat(20), (whole, cut) => {
         const beginning = [...whole].slice(0, cut).join('');
@@ -74,7 +74,7 @@ describe('folding', () => {
     );
   });
 
-  it('of a folding is that folding, and does not depend on how a text is composed', () => {
+  it('is idempotent and independent of Unicode composition', () => {
     fc.assert(
       fc.property(text, (it) => {
         expect(fold(fold(it))).to.equal(fold(it));

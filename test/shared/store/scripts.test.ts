@@ -37,7 +37,7 @@ describe('a Lua script', () => {
 
   // A Cluster runs a script only if all its keys are declared.
   for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
-    it(`touches no key that it does not declare: ${file}`, () => {
+    it(`touches only declared keys: ${file}`, () => {
       const code = readFileSync(new URL(file, folder), 'utf8').replaceAll(/--.*/g, '');
       const calls = [...code.matchAll(/redis\.p?call\(([^,)]+)(?:, *([^,)]+))?/g)];
       expect(calls).not.to.have.length(0);
@@ -51,7 +51,7 @@ describe('a Lua script', () => {
     });
   }
 
-  it('is sent again to a Redis that has forgotten it', async () => {
+  it('is sent again if Redis has forgotten it', async () => {
     for (let i = 0; i < 2; i += 1) {
       await begin(redis(), lock, { name: `dry-run-${i}`, lifetimeMs });
       await redis().script('FLUSH');
@@ -67,7 +67,7 @@ describe('begin', () => {
   /** The time as a number, in another way than the script's. */
   const timeAsNumber = (time: Date) => Number(time.toISOString().replace(/\D/g, '').slice(0, 14));
 
-  it('numbers by the time, UTC, to the second', async () => {
+  it('numbers versions by the UTC time in seconds', async () => {
     const before = timeAsNumber(new Date());
     const number = Number(await beginOnce());
     expect(number).to.be.within(before, timeAsNumber(new Date()));
@@ -76,7 +76,7 @@ describe('begin', () => {
     expect(await redis().pttl(keys.staged)).to.be.within(1, lifetimeMs);
   });
 
-  it('knows the calendar', async () => {
+  it('follows the calendar', async () => {
     const days = [
       '1970-01-01',
       '1999-12-31',
@@ -99,7 +99,7 @@ describe('begin', () => {
     }
   });
 
-  it('returns the last number + 1 if the time is not greater, whatever still has that number', async () => {
+  it('returns the last number + 1 if the time is not greater', async () => {
     const first = Number(await beginOnce());
     expect(Number(await beginOnce())).to.be.within(first + 1, first + 2);
     const ahead = 30_000_101_000_000;
@@ -119,7 +119,7 @@ describe('begin', () => {
     }
   });
 
-  it('stages under a name that takes no number', async () => {
+  it('stages under a given name without a number', async () => {
     expect(await beginOnce('dry-run-1')).to.equal('dry-run-1');
     expect(await redis().exists(keys.next)).to.equal(0);
     expect(await redis().smembers(keys.staged)).to.deep.equal(['dry-run-1']);
@@ -136,7 +136,7 @@ describe('renew, release and locked writes', () => {
   const redis = useLockedRedis();
   const other = { ...begun(1), token: 'another token' };
 
-  it('renew the lock and what is staged, only for its holder', async () => {
+  it('renew the lock and staged keys only for its holder', async () => {
     await stage(redis(), 1);
     const staged = [keys.staged, ...contentKeys(keys, 1)];
     for (const key of staged) await redis().pexpire(key, 5_000);
@@ -146,21 +146,21 @@ describe('renew, release and locked writes', () => {
     await expectError(renew(redis(), other, 9_000), LockLostError);
   });
 
-  it('renew nothing that was published: it stays for good', async () => {
+  it('do not renew a published version, which stays', async () => {
     await stage(redis(), 1);
     await publishOne(redis(), 1);
     await renew(redis(), begun(1), 9_000);
     for (const key of contentKeys(keys, 1)) expect(await redis().pttl(key), key).to.equal(-1);
   });
 
-  it('release the lock, only for its holder', async () => {
+  it('release the lock only for its holder', async () => {
     await release(redis(), other);
     expect(await redis().exists(keys.lock)).to.equal(1);
     await release(redis(), lock);
     expect(await redis().exists(keys.lock)).to.equal(0);
   });
 
-  it('write in one step, only for the holder', async () => {
+  it('write in one step only for the holder', async () => {
     const writes = [
       ['SET', keys.next, 7],
       ['HSET', keys.damaged, 1, 'It is "damaged".'],
@@ -172,7 +172,7 @@ describe('renew, release and locked writes', () => {
     expect(await redis().hgetall(keys.damaged)).to.deep.equal({ 1: 'It is "damaged".' });
   });
 
-  it('delete kept versions and let what only they hold expire, only for the holder', async () => {
+  it('delete kept versions and let their data expire, only for the holder', async () => {
     await stage(redis(), 1);
     await publishOne(redis(), 1);
     await stage(redis(), 2);
@@ -201,7 +201,7 @@ describe('conclude', () => {
       { report: `{"outcome":"failed","name":${name}}`, historyCap: 3, rejects: ['{"total":1}', 'one'] },
     );
 
-  it('deletes what was staged, keeps the history and the rejects', async () => {
+  it('deletes staged keys, stores the history and the rejects', async () => {
     await stage(redis(), 1);
     await redis().hset(keys.changeSet(1), '1', '- x');
     await end(1);
@@ -209,7 +209,7 @@ describe('conclude', () => {
     expect(await redis().lrange(keys.rejects, 0, -1)).to.deep.equal(['{"total":1}', 'one']);
   });
 
-  it('stores, keeps or deletes the validators, and when upstream was checked', async () => {
+  it('stores, keeps or deletes the validators and the time of the check', async () => {
     const stored = () => redis().mget(keys.checked, keys.validators);
     await end(1, { checkedAt: 'today', validators: { kind: 'set', text: '{"etag":"x"}' } });
     expect(await stored()).to.deep.equal(['today', '{"etag":"x"}']);
@@ -219,13 +219,13 @@ describe('conclude', () => {
     expect(await stored()).to.deep.equal(['today', null]);
   });
 
-  it('keeps the latest of the history, as many as it is given', async () => {
+  it('limits the history to the given length', async () => {
     for (const number of [1, 2, 3, 4, 5]) await end(number);
     const history = await redis().xrange(keys.imports, '-', '+');
     expect(history.map(([, [, report = '']]) => JSON.parse(report).name)).to.deep.equal([3, 4, 5]);
   });
 
-  it('does nothing if it is repeated, or if the version was published and only the reply was lost', async () => {
+  it('does nothing when repeated, or if the version was published and only the reply was lost', async () => {
     await stage(redis(), 1);
     expect(await end(1)).to.equal('dropped');
     expect(await end(1)).to.equal('dropped');
@@ -238,7 +238,7 @@ describe('conclude', () => {
     expect(await readKeySpace(redis())).to.deep.equal(before);
   });
 
-  it('writes nothing once the lock is lost, and only the history for an import that never held it', async () => {
+  it('writes nothing after the lock is lost; an import without a lock only enters the history', async () => {
     await stage(redis(), 1);
     await redis().set(keys.lock, 'another token');
     await expectError(end(1), LockLostError);
@@ -254,7 +254,7 @@ describe('conclude', () => {
     expect(await redis().exists(keys.rejects)).to.equal(0);
   });
 
-  it('leaves no trace of what is discarded, only for the holder of the lock', async () => {
+  it('discards staged keys without a trace, only for the holder of the lock', async () => {
     const before = await readKeySpace(redis());
     for (const name of ['dry-run-1', 2]) await stage(redis(), name);
     await expectError(discard(redis(), { ...lock, token: 'another' }, 2), LockLostError);
@@ -267,7 +267,7 @@ describe('conclude', () => {
 describe('publish', () => {
   const redis = useLockedRedis();
 
-  it('moves the pointer, keeps the content for good, drops what was needed to stage it, writes the history and the rejects', async () => {
+  it('moves the pointer, keeps the content, deletes staging data, writes history and rejects', async () => {
     await stage(redis(), 1);
     for (const { changeSet } of keys.parts) await redis().hset(changeSet(1), '1', '- x');
     for (const { changeSet } of keys.parts) await redis().pexpire(changeSet(1), 1_000);
@@ -300,7 +300,7 @@ describe('publish', () => {
     listener.disconnect();
   });
 
-  it('may be repeated when a reply was lost, even after the lock has gone', async () => {
+  it('may be repeated after a lost reply, even without the lock', async () => {
     await stage(redis(), 1);
     await publishOne(redis(), 1);
     await redis().del(keys.lock);
@@ -308,7 +308,7 @@ describe('publish', () => {
     expect(await redis().xlen(keys.imports)).to.equal(1);
   });
 
-  it('announces it again when it is repeated: replicas and the disk are waited for by what a connection wrote', async () => {
+  it('announces again when repeated: replicas and disk confirm only what a connection wrote', async () => {
     await stage(redis(), 1);
     await publishOne(redis(), 1);
     const listener = oneServer(redis()).duplicate();
@@ -319,7 +319,7 @@ describe('publish', () => {
     listener.disconnect();
   });
 
-  it('gives what leaves the kept versions a grace period and forgets its documents', async () => {
+  it('lets old contents expire after a grace period and deletes their documents', async () => {
     await stage(redis(), 1);
     await publishOne(redis(), 1);
     await stage(redis(), 2);
@@ -338,7 +338,7 @@ describe('publish', () => {
     for (const key of contentKeys(keys, 2)) expect(await redis().pttl(key), key).to.equal(-1);
   });
 
-  it('publishes a kept content again, holds, remembers what is undone, and leaves the rejects alone', async () => {
+  it('publishes a kept content again, pauses, remembers the rollback, and keeps the rejects', async () => {
     await stage(redis(), 1);
     await publishOne(redis(), 1);
     await stage(redis(), 2);
@@ -355,7 +355,7 @@ describe('publish', () => {
     expect(await redis().exists(keys.pause)).to.equal(0);
   });
 
-  it('sees to it that its number is not given out again by a Redis that has lost that it was', async () => {
+  it('never uses a number again, even if Redis has lost its last writes', async () => {
     await redis().set(keys.next, 2);
     for (const [number, next] of [
       [1, '2'],
@@ -415,7 +415,7 @@ describe('replaceKey', () => {
     expect(await redis().hgetall(hash)).to.deep.equal({ a: 'new', b: 'made', '#': '7' });
   });
 
-  it('does nothing if somebody else has changed or deleted the value', async () => {
+  it('does nothing if the value has changed or is gone', async () => {
     expect(await replaceKey(redis(), hash, replaced)).to.equal(false);
     await redis().hset(hash, 'a', 'changed');
     expect(await replaceKey(redis(), hash, replaced)).to.equal(false);

@@ -51,7 +51,7 @@ describe('the dashboard', function () {
     return plainOf(text);
   };
 
-  it('has every page under a policy that lets in nothing but its style sheet, and is kept nowhere', async () => {
+  it('sends every page with a strict content security policy, and uncached', async () => {
     const id = /id=([\d-]+)/.exec((await ask('/imports')).text)?.[1];
     const pages = ['', 'imports', `import?id=${id}`, 'versions', `diff?from=${data.first}&to=${data.second}`];
     for (const page of [...pages, 'browse', 'record?id=7', 'rejects', 'keys', 'nothing', 'browse?page=x']) {
@@ -84,7 +84,7 @@ describe('the dashboard', function () {
     expect((await ask('/style.css', { headers: { 'if-none-match': etag } })).status).to.equal(304);
   });
 
-  it('says on the overview what is wrong first, what to run next, and what stands of each collection', async () => {
+  it('shows on the overview problems first, then commands, then each collection', async () => {
     const text = await read('/');
     expect(text).to.match(
       /Problems products : The last import was refused: .*absent.* medref rejects products medref import products --dry-run/,
@@ -95,7 +95,7 @@ describe('the dashboard', function () {
     expect(text).to.include('Lock free Pause no Damage none known');
   });
 
-  it('shows imports with their figures, and one with its reason and what to do next', async () => {
+  it('shows imports with their counts, and one import with its reason and next steps', async () => {
     const text = await read('/imports');
     expect(text).to.match(/refused – 23 3 0 5 40 .*published \d+ 63 3 2 5 2 .*published \d+ 60 0 60 0 0/);
     const [latest, before] = [...(await ask('/imports')).text.matchAll(/id=([\d-]+)"/g)].map(([, id]) => id);
@@ -108,7 +108,7 @@ describe('the dashboard', function () {
     expect(published).to.include(`diff?collection=products&amp;from=${data.first}&amp;to=${data.second}`);
   });
 
-  it('shows two versions in either order: how many records, which members, and each record before and after', async () => {
+  it('compares two versions in either order: counts, fields, and each record before and after', async () => {
     const [{ first, second }, diff] = [data, `/diff?from=${data.first}&to=${data.second}`];
     expect(await read(diff)).to.match(
       /2 added 5 changed 2 removed .*product\.name 5 .*61 DRUG 61.*62 DRUG 62/,
@@ -123,7 +123,7 @@ describe('the dashboard', function () {
     expect(await read(`/diff?from=${second}&to=${second}`)).to.include('0 added 0 changed 0 removed');
   });
 
-  it('finds records by id, by the beginning of a name, by barcode, in any kept version', async () => {
+  it('finds records by id, name prefix and barcode, in any kept version', async () => {
     expect(await read('/browse')).to.match(/60 of 60 records .*Page 1 of 2/);
     expect(await read('/browse?id=7&name=&barcode=')).to.match(/1 of 60 records .*7 DRUG 7 10 MG/);
     expect(await read('/browse?name=drug+2')).to.match(/10 of 60 records .*20 DRUG 20 .*29 DRUG 29/);
@@ -145,7 +145,7 @@ describe('the dashboard', function () {
     expect((await ask('/browse?collection=companies')).text).not.to.match(/name="(barcode|drug)"/);
   });
 
-  it('shows a record in words, as JSON that is the same to who reads it, and which versions changed it', async () => {
+  it('shows a record as fields and as JSON, with the versions that changed it', async () => {
     const { text } = await ask('/record?id=3');
     const json = /<pre><code>([\s\S]*?)<\/code>/.exec(text)?.[1] ?? '';
     expect(JSON.parse(unescaped(json))).to.deep.equal(
@@ -162,7 +162,7 @@ describe('the dashboard', function () {
     expect(await read('/record?id=61')).to.match(/Import started Change \d+ .* added/);
   });
 
-  it('shows rejects by path and reason, and marks what was wrong in the text around it', async () => {
+  it('shows rejects by path and reason, and marks the fault in its text', async () => {
     const text = await read('/rejects');
     expect(text).to.match(/rejected 3 records\. Outcome: refused : 40 of the 60/);
     expect(text).to.match(/\$\.barcodes\[\*\]\.barcode must be a string of 12 or 13 digits 1 /);
@@ -174,7 +174,7 @@ describe('the dashboard', function () {
     expect(await read('/rejects?collection=companies')).to.include('rejected 0 records');
   });
 
-  it('shows whom keys were issued to, and no secret', async () => {
+  it('shows the clients of keys, and no secret', async () => {
     const { key, id } = await createApiKey(redis, 'medref', { client: 'Depot', expiresAt: null, rate: null });
     const { text } = await ask('/keys');
     expect(plainOf(text))
@@ -185,7 +185,7 @@ describe('the dashboard', function () {
       if (digest !== 'generation') expect(text).not.to.include(digest);
   });
 
-  it('shows what keys are for, and which are still used after they were rotated', async () => {
+  it('shows the collections of keys, and rotated keys that are still used', async () => {
     const terms = { client: 'Ward 3', expiresAt: null, rate: null, collections: ['drugs'] };
     const { id } = await createApiKey(redis, 'medref', terms);
     const rotation = await rotateApiKey(redis, 'medref', { id, overlapS: 60 });
@@ -198,7 +198,7 @@ describe('the dashboard', function () {
     expect(text).not.to.include(made.key);
   });
 
-  it('shows hostile names as text, and their length where they are long', async () => {
+  it('shows hostile names as text, with their length if long', async () => {
     for (const path of [
       '/browse',
       `/diff?from=${data.first}&to=${data.second}&kind=changed`,
@@ -214,7 +214,7 @@ describe('the dashboard', function () {
     expect(text.length).to.be.below(40_000);
   });
 
-  it('answers what it does not know with a page that says so', async () => {
+  it('responds with an error page to unknown paths and parameters', async () => {
     for (const [path, status, said] of [
       ['/nothing', 404, 'There is no such page.'],
       ['/constructor', 404, 'There is no such page.'],
@@ -247,7 +247,7 @@ describe('the dashboard', function () {
     }
   });
 
-  it('gives a bounded page of a diff of any size, and counts the members of the first records', async () => {
+  it('limits the page of a diff of any size, and counts fields of the first records', async () => {
     const other = await startDashboard({ redisUrl: server().url, most: 3 });
     try {
       const { body } = await sendWithoutKey(other, `/diff?from=${data.first}&to=${data.second}`);
@@ -276,7 +276,7 @@ describe('the dashboard', function () {
     );
   });
 
-  it('shows what is damaged as such, and hides nothing else for it', async () => {
+  it('shows damage without hiding anything else', async () => {
     const document = await redis.dumpBuffer(keys.live);
     await redis.set(keys.live, 'not a document');
     try {
@@ -298,7 +298,7 @@ describe('the dashboard', function () {
     }
   });
 
-  it('says of versions whose content has gone while they were looked at that they have', async () => {
+  it('reports that a version expired while it was viewed', async () => {
     const list = products(30);
     await redis.flushall();
     const options = { redisUrl: server().url, force: true };
@@ -311,7 +311,7 @@ describe('the dashboard', function () {
     expect((await ask(`/record?id=7&version=${other.version}`)).status).to.equal(200);
   });
 
-  it('says before any import what to run', async () => {
+  it('shows before any import what to run', async () => {
     await redis.flushall();
     expect(await read('/')).to.match(
       /products : No live version: PRODUCTS_URL was never imported\. .*medref import products/,
@@ -333,7 +333,7 @@ describe('the dashboard', function () {
     expect(await read('/')).to.include('No problems');
   });
 
-  it('says of a collection that upstream was not found as it is live for longer than the schedule allows', async () => {
+  it('shows a check of upstream that is older than the schedule allows', async () => {
     const checked = (hours: number) =>
       redis.set(keys.checked, new Date(Date.now() - hours * 3_600_000).toISOString());
     await checked(24.9);
@@ -345,7 +345,7 @@ describe('the dashboard', function () {
     await checked(0);
   });
 
-  it('shows all imports of the history, and keys page by page', async () => {
+  it('shows the whole history of imports, and keys page by page', async () => {
     for (let n = 0; n < 24; n += 1) {
       const report = { endedAt: new Date().toISOString(), outcome: 'unchanged', durationMs: n, warnings: [] };
       const figures = { read: 0, rejected: 0, added: 0, changed: 0, removed: 0, version: null };
@@ -374,7 +374,7 @@ describe('the dashboard', function () {
       .and.not.include('client 99;');
   });
 
-  it('gives a page up that is not made in time', async () => {
+  it('gives up a page that takes too long', async () => {
     const proxy = await startRedisProxy(server().port, ({ name }) =>
       name === 'XREVRANGE' ? { moment: 'after', act: () => sleep(300) } : undefined,
     );
@@ -391,7 +391,7 @@ describe('the dashboard', function () {
     }
   });
 
-  it('says within 2 s that Redis is away, on every page, and comes back with it', async () => {
+  it('reports within 2 s on every page that Redis is unavailable, and recovers with it', async () => {
     server().pause();
     const start = Date.now();
     try {

@@ -68,7 +68,7 @@ describe('the pages of the dashboard in Chromium', function () {
     ...['a record with a long name', 'a record that is not there', 'rejects', 'keys'],
     ...['a page that there is not', 'a wrong parameter', 'an id of very many digits'],
   ]) {
-    it(`show ${name} so that axe finds nothing, by light and by dark, and no wider than a phone`, async () => {
+    it(`show ${name} without findings of axe, light and dark, within the width of a phone`, async () => {
       const url = `${dashboard.origin}/${pages.get(name)}`;
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.emulateMedia({ colorScheme: 'light' });
@@ -86,7 +86,7 @@ describe('the pages of the dashboard in Chromium', function () {
     });
   }
 
-  it('keep what a card tells within it, at any width', async () => {
+  it('keep the content of a card inside it at any width', async () => {
     for (const width of [320, 700, 1_120, 1_500]) {
       await page.setViewportSize({ width, height: 640 });
       await page.goto(dashboard.origin);
@@ -96,7 +96,7 @@ describe('the pages of the dashboard in Chromium', function () {
     }
   });
 
-  it('keep names that turn the direction of a line within their own place', async () => {
+  it('isolate names with another text direction', async () => {
     await page.goto(`${dashboard.origin}/browse`);
     const places = (await page.evaluate(`[...document.querySelectorAll('tbody tr')].slice(0, 3).map((row) =>
       [...row.children].map((cell) => cell.getBoundingClientRect().left))`)) as number[][];
@@ -107,7 +107,7 @@ describe('the pages of the dashboard in Chromium', function () {
     );
   });
 
-  it('lead by the keyboard past the navigation, to a record by its name, and from there to its versions', async () => {
+  it('lead by keyboard past the navigation to a record by its name, and to its versions', async () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.goto(`${dashboard.origin}/browse`);
     await page.keyboard.press('Tab');
