@@ -44,7 +44,7 @@ export const definitions = {
   readFrom: {
     name: 'READ_FROM',
     default: 'master',
-    help: 'Where the API reads contents: the primary, or one replica per process. Only with Sentinel or Cluster.',
+    help: 'Where the API reads contents: `master` (the primary) or `replica` (one per process; with Sentinel or Cluster).',
     accepts: 'one of master, replica',
     parse: oneOf('master', 'replica'),
   },
@@ -184,14 +184,14 @@ export const definitions = {
   logLevel: {
     name: 'LOG_LEVEL',
     default: 'info',
-    help: 'Lowest level of the JSON logs on stderr.',
+    help: 'Lowest level of the JSON logs on stderr: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`.',
     accepts: 'one of trace, debug, info, warn, error, fatal, silent',
     parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
   },
   accessLog: {
     name: 'ACCESS_LOG',
     default: 'errors',
-    help: 'Requests to log: none, those with a 4xx or 5xx response, or all.',
+    help: 'Requests to log: `off`, `errors` (responses of 4xx and 5xx) or `all`.',
     accepts: 'one of off, errors, all',
     parse: oneOf('off', 'errors', 'all'),
   },

@@ -124,6 +124,22 @@ describe('the documentation', () => {
     expect(documented.sort()).to.deep.equal(built.sort());
   });
 
+  it('lists only messages that the program has', () => {
+    const sources = ['api', 'bin', 'config', 'importer', 'shared'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true })
+        .map(String)
+        .filter((it) => it.endsWith('.ts'))
+        .map((it) => read(join(folder, it))),
+    );
+    const rows = table(runbook, 'Messages').slice(1);
+    for (const phrase of rows.map(([cell]) => codeIn(cell)))
+      expect(
+        sources.some((source) => source.includes(phrase)),
+        phrase,
+      ).to.equal(true);
+    expect(rows.length).to.be.above(5);
+  });
+
   it('shows a real record of the demo', () => {
     const [first] = sampleProducts({ seed: 868_869, count: 1 });
     expect(readme).to.include(`\n${JSON.stringify({ data: first, success: true })}\n`);
