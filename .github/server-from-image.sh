@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# In: an image of Redis or Valkey made on Debian, not Alpine; an absolute path without a colon, of a folder to make.
-# Out: redis-server or valkey-server in that folder. It runs with the loader and the libraries of its image,
-# so that neither the C library nor the OpenSSL of this machine needs to fit it.
+# Extracts redis-server or valkey-server from a Debian image into a new folder. It runs with the loader and libraries of the
+# image, so it is independent of this machine's C library and OpenSSL. Arguments: the image, and an absolute path without a colon.
 set -euo pipefail
 
 image=$1

@@ -149,7 +149,7 @@ export class ApiKeys {
     this.#report(damage);
   }
 
-  /** Keeps the keys for a while if Redis is unavailable; else nobody may use them until they can be read again. */
+  /** Keeps the keys for a while if Redis is unavailable; after any other error, requests get 503 until the keys can be read. */
   async #fail(error: Error): Promise<void> {
     this.#failure = error;
     this.#isConfirmed = false;

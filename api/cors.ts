@@ -2,7 +2,7 @@
 
 import type { Plugin, Server } from '@hapi/hapi';
 
-/** What a page may send. `*` would not cover `Authorization`. */
+/** Methods and headers that a page may send. `*` would not cover `Authorization`. */
 const permitted = {
   'access-control-allow-methods': 'GET, HEAD',
   'access-control-allow-headers': 'Authorization, If-None-Match, If-Modified-Since, X-Request-Id',
@@ -11,7 +11,7 @@ const permitted = {
 };
 
 /**
- * Answers preflights on every path, without a key, so that a page can read the error of a wrong path.
+ * Responds to preflights on every path, without a key, so that a page can read the error of a wrong path.
  * `crossOriginFields` decides which pages may read each response.
  */
 export const preflights: Plugin<object> = {

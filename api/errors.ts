@@ -33,7 +33,7 @@ export interface ServiceError {
   readonly message: string;
   /** Seconds after which the client may ask again; `null` with 500. */
   readonly retryAfter: number | null;
-  /** The sentence for the log; `null` if it is logged where it happens. */
+  /** The sentence for the log; `null` if the error is logged elsewhere. */
   readonly reason: string | null;
 }
 
@@ -61,13 +61,13 @@ export const overloaded: ServiceError = Object.freeze({
   reason: 'Too many requests in flight.',
 });
 
-/** A mistake in the code, which is logged where it happens. */
+/** A mistake in the code, which is logged elsewhere. */
 export const fault: ServiceError = Object.freeze({
   ...{ cause: 'fault', status: 500, retryAfter: null, reason: null },
   message: 'Internal error; it has been logged.',
 });
 
-/** Returns what an error of a read means for the client; `null` for an error of the client, or a mistake in the code. */
+/** Returns the meaning of a read error for the client; `null` for an error of the client, or a mistake in the code. */
 export function serviceErrorOf(error: unknown): ServiceError | null {
   if (error instanceof TimeoutError) return late;
   if (error instanceof NotReadyError) {

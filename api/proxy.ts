@@ -54,7 +54,7 @@ export function senderOf(headers: IncomingMessage['headers'], peer: string, trus
 }
 
 /**
- * Returns what the proxies report, the nearest one last. Returns nothing if both kinds of headers are present:
+ * Returns the reports of the proxies, the nearest one last. Returns nothing if both kinds of headers are present:
  * a proxy that writes one kind passes on the other kind unchecked from the client.
  */
 function hopsOf({ forwarded, ...headers }: IncomingMessage['headers']): Hop[] {

@@ -1,4 +1,4 @@
-// The parameters of requests as joi schemas: an error names the parameter and what it accepts.
+// The parameters of requests as joi schemas. An error names the parameter and its accepted values.
 
 import Accept from '@hapi/accept';
 import Boom from '@hapi/boom';
@@ -270,7 +270,8 @@ export function badParameter(name: string, what: string, accepts: string): Boom.
 /** Returns the 400 for `ids` together with a search, if the request has both. */
 export function requireNoSearch(collection: Collection, values: Readonly<Record<string, unknown>>): void {
   const search = Object.keys(searchParameters(collection)).find((name) => values[name] !== undefined);
-  if (search) throw badParameter('ids', `stands beside ${search}`, acceptsOf(otherListParameters.ids));
+  if (search)
+    throw badParameter('ids', `cannot be combined with ${search}`, acceptsOf(otherListParameters.ids));
 }
 
 /** Returns an id without leading zeros; `null` if the text has other characters than digits, or is zero. */

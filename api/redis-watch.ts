@@ -1,4 +1,4 @@
-// Watches Redis while a process serves: logs when it becomes available or unavailable, and what is wrong with its set-up.
+// Watches Redis during serving: logs when it becomes available or unavailable, and problems of its settings.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -17,7 +17,7 @@ const firstConnectionMs = 2_000;
 export interface RedisWatch {
   /** Returns why Redis is unavailable, as a sentence without addresses, since any client may ask; `null` if it is available. */
   readonly whyUnavailable: () => string | null;
-  /** Returns what is wrong with the set-up of Redis, as sentences. */
+  /** Returns problems of the settings of Redis, as sentences. */
   readonly setupWarnings: () => readonly string[];
   /** Waits until Redis is available or known to be unavailable, so that the first request does not fail for no reason. */
   firstConnection(): Promise<void>;

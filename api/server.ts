@@ -26,7 +26,7 @@ import { listRoute } from './routes/list.ts';
 import { readOnlyRoutes } from './routes/methods.ts';
 import { recordRoute } from './routes/record.ts';
 
-/** What the server needs. */
+/** The dependencies of the server. */
 export interface ServerDependencies {
   readonly collections: readonly ServedCollection[];
   readonly readModel: ReadModel;

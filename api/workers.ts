@@ -1,4 +1,4 @@
-// Several API processes on one port (node:cluster): the primary starts them, restarts those that end, and stops them.
+// Several API processes on one port (node:cluster): the primary starts, restarts and stops them.
 
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
@@ -155,14 +155,14 @@ function tell(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => undefined);
 }
 
-/** Returns whether this process is a worker of another one. */
+/** Returns whether this process is a worker. */
 export function isWorker(): boolean {
   return cluster.isWorker;
 }
 
 /** The process that started this worker. If it dies, Node ends this one at once. */
 export interface Primary {
-  /** Is aborted when the primary tells this process to stop. */
+  /** Is aborted when the primary asks this process to stop. */
   readonly signal: AbortSignal;
   report(report: Report): Promise<void>;
   /** Disconnects from it, so that this process can end. */

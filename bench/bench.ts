@@ -60,7 +60,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** @returns a sentence that says what is wrong */
+/** @returns the parsed options, or a sentence about wrong ones */
 function readOptions(args: readonly string[]): { only: string[]; rounds: number; quick: boolean } | string {
   try {
     const { values } = parseArgs({
@@ -76,7 +76,7 @@ function readOptions(args: readonly string[]): { only: string[]; rounds: number;
     if (unknown !== undefined) return `Unknown group ${JSON.stringify(unknown)}. ${usage}`;
     if (!/^[1-9][0-9]?$/.test(values.rounds)) return `Wrong number of rounds. ${usage}`;
     if (!wrkIsThere()) return 'The bench needs wrk and curl. Install them: apt-get install wrk curl.';
-    if (!existsSync(realProducts)) return 'The bench needs the real list: shared/data beside the project.';
+    if (!existsSync(realProducts)) return 'The bench needs the real list in ../shared/data.';
     return { only, rounds: values.quick ? 1 : Number(values.rounds), quick: values.quick };
   } catch (error) {
     return `${(error as Error).message} ${usage}`;

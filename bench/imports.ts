@@ -1,4 +1,4 @@
-// The groups `import`, `memory`, `size` and `latency`: imports of lists, their cost, and what readers notice of them.
+// The groups `import`, `memory`, `size` and `latency`: imports of lists, their cost, and the effect on readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fsync } from '../demo/private-redis.ts';
@@ -10,7 +10,7 @@ import { builtProgram, realProducts } from './project.ts';
 import { pagePaths, readProducts } from './requests.ts';
 import { steadyLoad } from './steady-load.ts';
 
-/** One import, or what a user would run instead. */
+/** One import, by medref or by the plain script. */
 interface Pass {
   readonly recordsPerSecond: number;
   /** Of the importer and of Redis, in s. */
@@ -20,7 +20,7 @@ interface Pass {
   readonly peakMemory: number;
 }
 
-/** Measures an import beside a plain script: JSON.parse of the whole file, joi, HSET by pipelines. */
+/** Measures an import against a plain script: JSON.parse of the whole file, joi, HSET in pipelines. */
 export async function measureImport(run: Run): Promise<Table[]> {
   const list = await writeGeneratedList(run.workspace, run.quick ? 5_000 : 200_000);
   const samples = await inRounds(run.rounds, {
@@ -44,7 +44,7 @@ export async function measureSize(run: Run): Promise<Table[]> {
   return [passTable('Imports of lists of different lengths, once each.', found)];
 }
 
-/** Measures how much memory Redis takes for the real list. */
+/** Measures the memory of Redis for the real list. */
 export async function measureMemory(run: Run): Promise<Table[]> {
   const redis = await run.workspace.startRedis();
   const memory = async () =>
@@ -61,7 +61,7 @@ export async function measureMemory(run: Run): Promise<Table[]> {
   const json = readProducts(realProducts).reduce((sum, it) => sum + Buffer.byteLength(JSON.stringify(it)), 0);
   return [
     {
-      text: 'What one version of the real list, with its drugs and search index, takes in Redis.',
+      text: 'Memory of Redis for one version of the real list, with drugs and search index.',
       head: ['JSON, MB', 'Redis, MB', 'Times the JSON'],
       rows: [[shown(json / 1e6), shown(used / 1e6), shown(used / json)]],
     },

@@ -1,12 +1,12 @@
-// In: the name of a program. Out: where it is, if it is installed.
+// Finds programs on the PATH.
 
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Servers are here on many systems, for root's PATH alone. */
+/** Many systems have servers here, on the PATH of root only. */
 const alsoHere = ['/usr/sbin', '/usr/local/sbin'];
 
-/** The path of an executable, or undefined. */
+/** Returns the path of an executable, or `undefined`. */
 export function onPath(program: string): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter).filter(Boolean), ...alsoHere];
   return folders.map((folder) => join(folder, program)).find(isExecutable);

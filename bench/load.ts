@@ -1,4 +1,4 @@
-// In: requests to send in turn, and to whom. Out: requests/s that were answered well, and the CPU time they took.
+// Puts load on a server with wrk. Returns successful requests per second and their CPU time.
 
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -13,13 +13,13 @@ export interface LoadRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Who is asked, and what: the requests are sent in turn, so that no cache of a single answer helps anyone. */
+/** A server and its requests, which are sent in turn, so that caching a single response does not help. */
 export interface LoadTarget {
   readonly origin: string;
   readonly requests: readonly LoadRequest[];
-  /** The server's process; those that it started count as its own. */
+  /** The server's process; its child processes count, too. */
   readonly serverPid: number;
-  /** The process of what it stores its data in. */
+  /** The process of its database. */
   readonly storePid: number | null;
 }
 
@@ -30,16 +30,16 @@ export interface LoadSample {
   readonly storeMicros: number | null;
 }
 
-/** How long each contender is asked, in whole seconds; wrk knows no others. */
+/** How long each server is measured, in whole seconds as wrk requires. */
 export interface LoadTimes {
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
 
-/** As many as the figures of the design were taken with; one thread, since one core is for the server. */
+/** The number of connections; one thread, since the server needs the other core. */
 export const connections = 32;
 
-/** Whether there is a wrk on the PATH. */
+/** Returns whether wrk is on the PATH. */
 export function wrkIsThere(): boolean {
   return spawnSync('wrk', ['-v']).error === undefined;
 }
@@ -52,7 +52,7 @@ export async function loadOn(
 ): Promise<() => Promise<LoadSample>> {
   const file = workspace.path('requests');
   await writeFile(file, target.requests.map(requestLine).join(''));
-  // Each run begins where the one before ended, or near it.
+  // Each run continues near the end of the previous one.
   let offset = 0;
   const runFor = async (duration: number) => {
     const run = await runWrk(workspace, { origin: target.origin, file, duration, offset });
@@ -80,13 +80,13 @@ function cpuOf({ serverPid, storePid }: LoadTarget) {
   return { server: cpuMicros(serverPid) ?? 0, store: (storePid && cpuMicros(storePid)) ?? 0 };
 }
 
-/** What the script of the bench prints at the end. */
+/** The output of the wrk script. */
 interface WrkRun {
   readonly requests: number;
   readonly micros: number;
-  /** Answers with a status of 400 or more. */
+  /** Responses with a status of 400 or more. */
   readonly refused: number;
-  /** Connections that could not be made, read or written. */
+  /** Connections that failed. */
   readonly broken: number;
   readonly late: number;
 }
@@ -99,12 +99,12 @@ async function runWrk(
   const load = ['-t', '1', '-c', String(connections), '-d', `${duration}s`, '--timeout', '10s'];
   const stdout = await workspace.run('wrk', [...load, '-s', script, origin, '--', file, String(offset)]);
   const line = stdout.split('\n').find((text) => text.startsWith('{"requests":'));
-  if (line === undefined) throw new Error(`wrk said nothing that is understood: ${stdout}`);
+  if (line === undefined) throw new Error(`Unexpected output of wrk: ${stdout}`);
   const run = JSON.parse(line) as WrkRun;
   const { requests, refused, broken, late } = run;
   if (requests === 0 || refused + broken + late > 0) {
     throw new Error(
-      `of ${requests} answers ${refused} had a status of 400 or more, ${broken} connections broke, ${late} requests were not answered in time`,
+      `of ${requests} responses ${refused} had a status of 400 or more, ${broken} connections broke, ${late} requests timed out`,
     );
   }
   return run;

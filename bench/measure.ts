@@ -1,4 +1,4 @@
-// Measures in rounds: the sides of a comparison take turns in another order each round, so that a disturbance meets all.
+// Measures in rounds: the sides of a comparison take turns in a new order each round, so that a disturbance affects all.
 
 import type { Workspace } from './workspace.ts';
 
@@ -6,7 +6,7 @@ import type { Workspace } from './workspace.ts';
 export interface Run {
   readonly workspace: Workspace;
   readonly rounds: number;
-  /** Whether it only shows that it works. */
+  /** Whether to check only that everything works. */
   readonly quick: boolean;
   say(progress: string): void;
 }
@@ -32,12 +32,12 @@ export function median(values: readonly number[]): number {
   return ((sorted[(sorted.length - 1) >> 1] as number) + (sorted[sorted.length >> 1] as number)) / 2;
 }
 
-/** Returns the value below which this share of the sorted values lies (nearest rank). */
+/** Returns the value below which a share of the sorted values lies (nearest rank). */
 export function percentile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(1, Math.ceil(share * sorted.length)) - 1] as number;
 }
 
-/** Writes a median and, if there are several values, the least and the most. */
+/** Writes a median and, if there are several values, the minimum and maximum. */
 export function spread(values: readonly number[]): string {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return values.length === 1
@@ -45,7 +45,7 @@ export function spread(values: readonly number[]): string {
     : `**${shown(median(values))}** (${shown(least)} to ${shown(most)})`;
 }
 
-/** Writes a number with three digits that mean something. */
+/** Writes a number with three significant digits. */
 export function shown(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en');
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);

@@ -8,7 +8,7 @@ import type { Ready, Workspace } from './workspace.ts';
 
 const entry = join(project, 'dist', 'bin', 'medref.js');
 
-/** What `medref import --json` reports of one import. */
+/** The report of one import by `medref import --json`. */
 export interface ImportReport {
   readonly outcome: string;
   readonly read: number;
@@ -76,7 +76,7 @@ function readReport({ output }: Child): ImportReport {
 }
 
 function environment(redisUrl: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
-  // A port of 0 is one that the system has free.
+  // Port 0 takes a free port.
   const ports = { API_PORT: '0', ADMIN_PORT: '0' };
   return { PATH: process.env['PATH'], REDIS_URL: redisUrl, LOG_LEVEL: 'warn', ...ports, ...more };
 }

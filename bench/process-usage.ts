@@ -1,13 +1,13 @@
-// In: the id of a process. Out: the CPU time and the peak memory that Linux counts for it and what it started.
+// Reads CPU time and peak memory of a process and its children from Linux.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { setInterval as every } from 'node:timers/promises';
 
-/** Linux counts CPU time for programs in hundredths of a second (USER_HZ), on every machine. */
+/** Linux counts CPU time in hundredths of a second (USER_HZ) on every machine. */
 const microsPerTick = 10_000;
 const pollMs = 20;
 
-/** CPU time so far of a process and of all that descend from it, also of those that have ended, in µs; `null` where there is no /proc. */
+/** Returns the CPU time so far of a process and all its descendants, including ended ones, in µs; `null` without /proc. */
 export function cpuMicros(pid: number): number | null {
   const processes = allProcesses();
   if (!processes.has(pid)) return null;
@@ -20,13 +20,13 @@ export function cpuMicros(pid: number): number | null {
   return ticks * microsPerTick;
 }
 
-/** The most memory that a process has held so far (resident set), in bytes; `null` where nothing tells. */
+/** Returns the peak memory of a process so far (resident set), in bytes; `null` if unknown. */
 export function peakMemory(pid: number): number | null {
   const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))?.[1];
   return kibibytes === undefined ? null : Number(kibibytes) * 1024;
 }
 
-/** The peak so far, asked again and again until the process has ended and cannot be asked any more. */
+/** Polls the peak memory until the process has ended. */
 export async function peakMemoryUntil(pid: number, ended: Promise<unknown>): Promise<number | null> {
   const over = new AbortController();
   void ended.catch(() => undefined).finally(() => over.abort());
@@ -36,7 +36,7 @@ export async function peakMemoryUntil(pid: number, ended: Promise<unknown>): Pro
       peak = Math.max(peak ?? 0, peakMemory(pid) ?? 0) || null;
     }
   } catch {
-    // The end of the import, or of the watch.
+    // The import or the watch has ended.
   }
   return peak;
 }
@@ -51,10 +51,10 @@ function allProcesses(): Map<number, ProcessStat> {
   const stats = new Map<number, ProcessStat>();
   for (const name of namesIn('/proc').filter((it) => /^\d+$/.test(it))) {
     const text = readProc(`${name}/stat`);
-    // The command's name, which may hold anything, is in brackets; the fields after it are numbered from 3.
+    // The command's name, which may contain anything, is in parentheses; the fields after it start at number 3.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     const parent = Number(fields[1]);
-    // Its own by program and by system, then the same of children that it has waited for.
+    // User and system time of the process, then of its ended children.
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     if (fields.length < 15) continue;
     stats.set(Number(name), { id: Number(name), parent, ticks });
@@ -70,7 +70,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Nothing for a process that has gone. */
+/** Returns an empty text if the process has ended. */
 function readProc(path: string): string {
   try {
     return readFileSync(`/proc/${path}`, 'utf8');

@@ -1,4 +1,4 @@
-// Where things are: the project, from its sources as from their build, and the real list beside it.
+// Paths of the project, from its sources or from its build, and of the real list.
 
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url';
 /** The project's folder. */
 export const project = projectFolder(dirname(fileURLToPath(import.meta.url)));
 
-/** The real list of products, which lies beside the project and is read from there. */
+/** The real list of products in ../shared/data; it is never copied into the project. */
 export const realProducts = join(project, '..', 'shared', 'data', 'products.json.gz');
 
-/** A program as the build left it, such as `bench/peers/plain.js`. */
+/** Returns the path of a built program, such as `bench/peers/plain.js`. */
 export function builtProgram(path: string): string {
   return join(project, 'dist', path);
 }

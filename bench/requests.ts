@@ -19,7 +19,7 @@ export const kinds = [
 ] as const;
 export type Kind = (typeof kinds)[number];
 
-/** How the page calls each kind. */
+/** The names of the kinds in the tables. */
 export const kindNames: Readonly<Record<Kind, string>> = {
   page: 'page of 200, gzip',
   identity: 'page of 200, identity',

@@ -1,4 +1,4 @@
-// The groups `serving`, `share` and `workers`: requests by wrk, with the CPU time that each takes.
+// The groups `serving`, `share` and `workers`: requests by wrk, with the CPU time of each.
 
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import type { Constant } from './peers/constant.ts';
 import { builtProgram, realProducts } from './project.ts';
 import { type Kind, kindNames, kinds, pagePaths, readProducts, requestsOf } from './requests.ts';
 
-/** Who is asked. */
+/** A server under load. */
 interface Side {
   readonly origin: string;
   readonly pid: number;
@@ -17,7 +17,7 @@ interface Side {
   requests(kind: Kind): readonly LoadRequest[];
 }
 
-/** Measures every kind of request, beside the plain way to serve a page. */
+/** Measures every kind of request against the plain way to serve a page. */
 export async function measureServing(run: Run): Promise<Table[]> {
   const { side, service } = await startMedref(run);
   const program = [builtProgram('bench/peers/plain.js'), service.redisUrl, realProducts];
@@ -48,7 +48,7 @@ export async function measureServing(run: Run): Promise<Table[]> {
   ];
 }
 
-/** Measures the CPU time of a request as a multiple of that of a constant response with the same bytes. */
+/** Measures the CPU time of a request as a multiple of a constant response with the same bytes. */
 export async function measureShare(run: Run): Promise<Table[]> {
   const { side, service } = await startMedref(run);
   const constant = await startConstant(run, side, service.key);
@@ -107,7 +107,7 @@ async function startMedref(run: Run, settings = {}): Promise<{ side: Side; servi
   return { service, side: { origin, pid, redisPid, requests: (kind) => requests[kind] } };
 }
 
-/** Starts the baseline, with responses of middling size that medref gave. */
+/** Starts the baseline with responses of medium size from medref. */
 async function startConstant(run: Run, medref: Side, key: string): Promise<Side & { stop(): Promise<void> }> {
   const constants: Record<string, Constant> = {};
   for (const kind of kinds) constants[kind] = await typicalResponse(run, medref, kind);

@@ -1,5 +1,5 @@
-// In: requests, a rate, and when to stop. Out: how long each answer took, counted from when its request was due and not
-// from when it was sent: a server that stalls is charged for all who would have asked meanwhile (no coordinated omission).
+// Sends requests at a steady rate. Latency counts from when each request was due, not from when it was sent: a stalled server
+// is charged for all requests that were due meanwhile (no coordinated omission).
 
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,7 @@ export interface SteadyLoad {
 
 /** Sends requests at a steady rate until a promise resolves. @returns the latencies in ms, sorted */
 export async function steadyLoad(load: SteadyLoad, until: Promise<unknown>): Promise<Float64Array> {
-  // Open loop: as many connections as it takes, none of which is waited for.
+  // Open loop: as many connections as necessary, without waiting for any.
   const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
   const latencies: number[] = [];
   const failures: Error[] = [];
@@ -45,7 +45,7 @@ export async function steadyLoad(load: SteadyLoad, until: Promise<unknown>): Pro
   return Float64Array.from(latencies).sort();
 }
 
-/** How many requests are due so many ms after the start; the first at once. */
+/** Returns how many requests are due after some ms; the first one at once. */
 export function dueBy(ms: number, perSecond: number): number {
   return Math.floor((ms * perSecond) / 1000) + 1;
 }
@@ -54,14 +54,14 @@ async function answer(origin: string, { path, headers }: LoadRequest, agent: Age
   const ask = () =>
     new Promise<IncomingMessage | 'closed'>((resolve, reject) => {
       const request = get(`${origin}${path}`, { headers, agent, timeout: 30_000 }, resolve);
-      request.on('timeout', () => request.destroy(new Error(`${path} was not answered within 30 s`)));
+      request.on('timeout', () => request.destroy(new Error(`${path} got no response within 30 s`)));
       request.on('error', (error: NodeJS.ErrnoException) =>
-        // A server may close a connection that nobody has used for a while, as a request is on its way (RFC 9112, 9.3.1).
+        // A server may close an idle connection while a request is on its way (RFC 9112, section 9.3.1).
         error.code === 'ECONNRESET' && request.reusedSocket ? resolve('closed') : reject(error),
       );
     });
   let response = await ask();
   while (response === 'closed') response = await ask();
-  if (response.statusCode !== 200) throw new Error(`${path} was answered with ${response.statusCode}`);
+  if (response.statusCode !== 200) throw new Error(`${path} got status ${response.statusCode}`);
   for await (const _chunk of response);
 }

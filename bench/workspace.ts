@@ -1,5 +1,5 @@
-// In: commands to run. Out: their processes and a temporary folder; all of it is gone when the workspace is closed,
-// in the reverse order of its making, whether the bench ended, failed or was interrupted.
+// The processes and the temporary folder of a run. Closing the workspace removes everything in reverse order, also after a
+// failure or an interruption.
 
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type Child, startChild } from '../demo/child.ts';
 import { advisedFsync, type Fsync, type PrivateRedis, startPrivateRedis } from '../demo/private-redis.ts';
 
-/** What a program prints when it is ready, as JSON in a line. */
+/** The JSON line that a program prints when it is ready. */
 export interface Ready {
   readonly address: string;
 }
@@ -26,22 +26,22 @@ export class Workspace {
 
   static async open(): Promise<Workspace> {
     const folder = await mkdtemp(join(tmpdir(), 'medref-bench-'));
-    // nginx and PostgreSQL read in it as users of their own.
+    // nginx and PostgreSQL read it as their own users.
     await chmod(folder, 0o755);
     return new Workspace(folder);
   }
 
-  /** Where everything is. */
+  /** The temporary folder. */
   get folder(): string {
     return this.#folder;
   }
 
-  /** A path in the temporary folder that nothing else has. */
+  /** Returns an unused path in the temporary folder. */
   path(name: string): string {
     return join(this.#folder, `${++this.#files}-${name}`);
   }
 
-  /** Starts a command that {@link close} will stop, unless it was stopped before. */
+  /** Starts a command, which {@link close} stops. */
   async start(
     command: string,
     args: readonly string[],
@@ -52,7 +52,7 @@ export class Workspace {
     return this.#own(child);
   }
 
-  /** Starts a program that prints a JSON document with its address when it is ready. */
+  /** Starts a program that prints a JSON document with its address. */
   async startServer(
     command: string,
     args: readonly string[],
@@ -63,7 +63,7 @@ export class Workspace {
     return { ...child, address };
   }
 
-  /** Runs a command to its end. @returns its stdout; rejects when it fails */
+  /** Runs a command to its end. @returns its stdout. @throws if it fails */
   async run(
     command: string,
     args: readonly string[],
@@ -78,8 +78,7 @@ export class Workspace {
   }
 
   /**
-   * Starts a Redis server of the bench's own, which keeps an append-only file as docs/REDIS.md advises for its version,
-   * or as it is said.
+   * Starts a private Redis server with an append-only file. By default, it flushes as docs/REDIS.md recommends for its version.
    */
   async startRedis(appendfsync: Fsync = advisedFsync()): Promise<PrivateRedis> {
     this.#ending.signal.throwIfAborted();
@@ -87,17 +86,17 @@ export class Workspace {
     return this.#own(await startPrivateRedis({ dataFolder: this.path('redis'), appendOnly: true, settings }));
   }
 
-  /** Has something done when the workspace is closed. */
+  /** Calls a function when the workspace is closed. */
   onClose(stop: () => Promise<unknown>): void {
     this.#stops.push(stop);
   }
 
-  /** Lets nothing more be started: what runs on fails. */
+  /** Refuses new processes and fails running ones. */
   abort(reason: Error): void {
     this.#ending.abort(reason);
   }
 
-  /** @throws the reason of {@link abort}, once that was called */
+  /** @throws the reason of {@link abort} */
   throwIfAborted(): void {
     this.#ending.signal.throwIfAborted();
   }
@@ -139,7 +138,7 @@ async function whenReady(child: Child, command: string): Promise<Ready> {
     const printed = new Promise((resolve) => child.process.stdout?.once('data', resolve));
     const outcome = await Promise.race([printed, child.ended, timeout]);
     if (outcome === 'late' || child.process.exitCode !== null || child.process.signalCode !== null) {
-      throw new Error(`${command} did not get ready: ${child.output.stderr.trim()}`);
+      throw new Error(`${command} did not become ready: ${child.output.stderr.trim()}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Parsers of arguments and options. Each returns the value of a text, or throws an error that names what it accepts.
+// Parsers of arguments and options. Each returns the value of a text, or throws an error with the accepted values.
 
 import { closestMatch } from 'leven';
 import { servedCollections } from '../shared/collections/collections.ts';

@@ -15,7 +15,7 @@ import {
 } from './arguments.ts';
 import { type CliContext, type CommandContext, exitCodes, LockedError, UsageError } from './context.ts';
 
-/** An example for the help: a command line, and what it is for. */
+/** An example for the help: a command line and its purpose. */
 type Example = readonly [line: string, what: string];
 
 /**
@@ -59,7 +59,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       'after',
       examplesText([
         ['medref import', 'import every collection that has a URL'],
-        ['medref status', 'see what is live, and what to do next'],
+        ['medref status', 'see live versions, problems and next steps'],
         ['medref keys create --client "Pharmacy 7"', 'give a client access'],
       ]),
     )
@@ -97,7 +97,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
 
   command('import', 'import now; without names, all collections that have a URL', [
     ['medref import products', 'import one collection'],
-    ['medref import --dry-run', 'see what an import would do, and publish nothing'],
+    ['medref import --dry-run', 'see the result of an import without publishing'],
     ['medref import products --force', 'publish in spite of the checks'],
   ])
     .argument('[collection...]', 'collections to import')
@@ -110,7 +110,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     );
 
   command('status', 'show live versions, their age, the last imports, and what to do next', [
-    ['medref status', 'see what is live, and what to do next'],
+    ['medref status', 'see live versions, problems and next steps'],
     ['medref status --max-age 36h', 'exit 1 if a list is too old, for monitoring'],
     ['medref status --json | jq .collections[].stale', 'read it with a program'],
   ])
@@ -146,7 +146,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     );
 
   command('rollback', 'publish the content of an earlier version again, and pause scheduled imports', [
-    ['medref rollback products --dry-run', 'see what a rollback would change'],
+    ['medref rollback products --dry-run', 'see the changes of a rollback'],
     ['medref rollback products', 'go back to the content before the current one'],
     ['medref rollback products --to 20261122030000', 'go back to a version'],
   ])

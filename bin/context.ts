@@ -16,13 +16,13 @@ export interface CliContext {
   stopSignal(): AbortSignal;
   /** Lowers the priority of this process. */
   lowerPriority(): void;
-  /** Keeps the process running when nobody reads its output. */
+  /** Keeps the process running when its output is closed. */
   stayUp(): void;
   /** Reports write errors of stdout to the command. @throws Error if stdout is closed or /dev/null */
   mindResults(): void;
 }
 
-/** What a command needs. */
+/** The context of a command. */
 export interface CommandContext extends Omit<CliContext, 'env'> {
   readonly settings: Settings;
 }

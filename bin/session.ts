@@ -1,4 +1,4 @@
-// What a running command needs: a Redis connection, a logger, and the operator's name.
+// The Redis connection, the logger, and the operator's name of a running command.
 
 import { hostname, userInfo } from 'node:os';
 import { type Logger, pino } from 'pino';

@@ -242,7 +242,7 @@ export interface Versioned<Item> extends AsyncIterable<Item> {
   readonly digest: Digest | undefined;
 }
 
-/** What is known about the read version. */
+/** The known facts of a read version. */
 export interface ReadVersion {
   version: number | undefined;
   digest: Digest | undefined;

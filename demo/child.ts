@@ -1,5 +1,5 @@
-// Starts a child process that ends gracefully, does not receive Ctrl-C from the terminal, and does not outlive this process:
-// a shell reads from a pipe that only this process holds open, and ends the children when the pipe is closed.
+// Starts child processes that end gracefully, ignore Ctrl-C of the terminal, and never outlive this process: a shell reads from
+// a pipe of this process, and ends the children when the pipe closes.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,24 +9,24 @@ import type { Socket } from 'node:net';
 export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** Resolves when the process has ended and all its output is here, with its exit code or the name of the signal that ended it. */
+  /** Resolves when the process has ended, after all its output, with its exit code or signal. */
   readonly ended: Promise<number | string>;
-  /** What it wrote so far; of very much, the end. */
+  /** Its output so far; very long output is cut at the start. */
   readonly output: { stdout: string; stderr: string };
-  /** Asks it to end (SIGTERM), insists after five seconds (SIGKILL), and resolves when it is gone. */
+  /** Sends SIGTERM, then SIGKILL after five seconds. Resolves when the process has ended. */
   stop(): Promise<void>;
 }
 
 const PATIENCE_MS = 5_000;
 const REMEMBERED_CHARACTERS = 100_000;
 
-/** Starts a command; rejects with the system's error when it can't be started (ENOENT: no such command). */
+/** Starts a command. @throws the system's error if it cannot start (ENOENT: no such command) */
 export async function startChild(
   command: string,
   args: readonly string[],
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Child> {
-  // A process group of its own: Ctrl-C reaches this process alone, which then stops its children in order.
+  // A separate process group: Ctrl-C reaches only this process, which then stops its children.
   const child = spawn(command, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<number | string>((resolve) => {
     child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown'));
@@ -49,7 +49,7 @@ export async function startChild(
     output,
     async stop() {
       child.kill('SIGTERM');
-      child.kill('SIGCONT'); // a paused process would hear nothing
+      child.kill('SIGCONT'); // a paused process would ignore it
       const insist = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
       await ended;
       clearTimeout(insist);
@@ -57,7 +57,7 @@ export async function startChild(
   };
 }
 
-/** Lines of `start <pid>` and `end <pid>`, and then no more: those that have not ended are asked to end, and made to. */
+/** Reads lines of `start <pid>` and `end <pid>`. At the end of input, it ends the remaining processes. */
 const script = `pids=
   while read -r change pid; do
     case $change in
@@ -73,10 +73,10 @@ const script = `pids=
   done
   for it in $pids; do kill -KILL "$it"; done`;
 
-/** The pipe to the one shell of this process. To start a process takes longer the more memory this one has. */
+/** The pipe to the only shell of this process: starting a process is slow if this one uses much memory. */
 let pipe: Socket | undefined;
 
-/** Guards a child process. @returns what ends that: to be called when the child has ended */
+/** Guards a child process. @returns a function to call when the child has ended */
 function guard(pid: number): () => void {
   pipe ??= startShell();
   pipe.write(`start ${pid}\n`);
@@ -85,7 +85,7 @@ function guard(pid: number): () => void {
 
 function startShell(): Socket {
   const shell = spawn('sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
-  shell.on('error', () => {}); // without a shell there is no guard, and the children work all the same
+  shell.on('error', () => {}); // without a shell the children work unguarded
   shell.once('exit', () => {
     pipe = undefined;
   });

@@ -1,5 +1,5 @@
-// Runs the service with the sample catalogue until Ctrl-C. REDIS_URL is a server to use instead of a private one, API_PORT the
-// first port to try, DEMO_FOLDER where its data is kept (.demo).
+// Runs the service with the sample catalogue until Ctrl-C. REDIS_URL: a server instead of a private one. API_PORT: the first
+// port to try. DEMO_FOLDER: the folder of its data (.demo).
 
 import { once } from 'node:events';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -21,16 +21,16 @@ const FIRST_PORT = 3_000;
 const READY_TIMEOUT_MS = 30_000;
 const REMEMBERED_CHARACTERS = 100_000;
 
-/** Settings that the commands of the demo get. */
+/** Settings of the demo's commands. */
 type Environment = Record<string, string>;
 
 const project = fileURLToPath(new URL('..', import.meta.url));
 const folder = resolve(project, process.env['DEMO_FOLDER'] || '.demo');
 
-/** Aborted when the demo is to end: with ASKED, or with the error that ends it. */
+/** Aborted at the end of the demo, with ASKED or the error that ended it. */
 const ending = new AbortController();
 const ASKED = 'asked to end';
-/** How to stop what was started, in the order of starting. */
+/** Functions that stop what was started, in order of start. */
 const stops: (() => Promise<void>)[] = [];
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => ending.abort(ASKED));
@@ -47,7 +47,7 @@ try {
   for (const stop of stops.reverse()) await stop();
 }
 
-/** The whole demo; it ends by throwing, when something fails or when it is asked to end. */
+/** Runs the demo. It ends by throwing, after an error or on request. */
 async function demo(): Promise<never> {
   stops.push(await occupyFolder(folder));
   const environment = {
@@ -66,14 +66,14 @@ async function startRedis(): Promise<string> {
   const redis = await startPrivateRedis({ dataFolder: join(folder, 'redis'), appendOnly: true });
   stops.push(redis.stop);
   redis.ended.then((code) => {
-    ending.abort(new Error(`The private Redis of the demo ended by itself (${code}), so the demo ends too.`));
+    ending.abort(new Error(`The private Redis of the demo has ended (${code}), so the demo ends, too.`));
   });
   return redis.url;
 }
 
 /**
- * Imports the sample catalogue over HTTP, with the command that imports real lists. What there is to see of companies was
- * not always so: the first time, an earlier list comes before it, and one that is refused behind it.
+ * Imports the sample catalogue over HTTP, as real lists are imported. On first start, companies also get a history: an earlier
+ * list before the current one, and a refused one after it.
  */
 async function importSample(environment: Environment): Promise<void> {
   say(`importing ${SAMPLE.products} products and ${SAMPLE.companies} companies over HTTP`);
@@ -81,25 +81,26 @@ async function importSample(environment: Environment): Promise<void> {
   stops.push(upstream.stop);
   const { productsUrl: PRODUCTS_URL, companiesUrl, formerCompaniesUrl, shrunkenCompaniesUrl } = upstream;
   const isFirst = await nothingIsLive(environment);
+  // A later start may find the sample of another release.
+  const force = isFirst ? [] : ['--force'];
   const importCompanies = (COMPANIES_URL: string, ...options: string[]) =>
     importList({ ...environment, COMPANIES_URL }, ['companies', ...options]);
-  // Forced: that an earlier release left another sample here is no reason to refuse this one.
   const importHistory = async () => {
-    if (isFirst) await importCompanies(formerCompaniesUrl, '--force');
-    await importCompanies(companiesUrl, '--force');
+    if (isFirst) await importCompanies(formerCompaniesUrl);
+    await importCompanies(companiesUrl, ...force);
     if (isFirst) await importCompanies(shrunkenCompaniesUrl);
   };
-  // Side by side, since each publication waits until the second of its number is over.
-  await Promise.all([importList({ ...environment, PRODUCTS_URL }, ['products', '--force']), importHistory()]);
+  // In parallel, since each publication waits until the second of its number is over.
+  await Promise.all([importList({ ...environment, PRODUCTS_URL }, ['products', ...force]), importHistory()]);
 }
 
-/** Imports one list, and says how that ended. */
+/** Imports one list, and prints the outcome. */
 async function importList(environment: Environment, args: readonly string[]): Promise<void> {
   const { imports } = (await medref(['import', ...args], environment, [0, REFUSED])) as {
     imports: { collection: string; outcome: string; version: number | null }[];
   };
   for (const { collection, outcome, version } of imports) {
-    const what = version === null ? 'since the list had shrunk' : `version ${version}`;
+    const what = version === null ? 'because the list had shrunk' : `version ${version}`;
     say(`${collection}: ${outcome}, ${what}`);
   }
 }
@@ -109,7 +110,7 @@ async function nothingIsLive(environment: Environment): Promise<boolean> {
   return collections.every(({ live }) => live === null);
 }
 
-/** Makes a key, and revokes those of earlier demos: each was shown once, to who ended that demo. */
+/** Creates a key, and revokes the keys of earlier demos, which were shown only once. */
 async function makeKey(environment: Environment): Promise<string> {
   const { keys } = (await medref(['keys', 'list'], environment)) as {
     keys: { id: string; client: string }[];
@@ -119,14 +120,14 @@ async function makeKey(environment: Environment): Promise<string> {
   return key;
 }
 
-/** Where the API answers, and where its admin listener does. */
+/** The addresses of the API and the admin listener. */
 interface Addresses {
   readonly address: string;
-  /** `null` where it could not listen. */
+  /** `null` if it could not listen. */
   readonly admin: string | null;
 }
 
-/** Starts the API on the first port that is free; resolves with its addresses when it is ready. */
+/** Starts the API on the first free port; resolves with its addresses when it is ready. */
 async function startApi(environment: Environment): Promise<Addresses> {
   say('starting the API');
   for (let port = Number(process.env['API_PORT']) || FIRST_PORT; ; port++) {
@@ -139,11 +140,11 @@ async function startApi(environment: Environment): Promise<Addresses> {
     }
     const takenMeanwhile = api.said.stderr.includes('EADDRINUSE');
     if (!takenMeanwhile)
-      throw new Error(`The API did not get ready on ${address}. It said:\n${api.said.stderr}`);
+      throw new Error(`The API did not become ready on ${address}. Its output:\n${api.said.stderr}`);
   }
 }
 
-/** Whether the API answers from what is live; `false` when it has ended, or takes too long. */
+/** Returns whether the API becomes ready; `false` if it ends or takes too long. */
 async function getsReady(api: Command, address: string): Promise<boolean> {
   let isOver = false;
   api.ended.then(() => {
@@ -160,12 +161,12 @@ async function getsReady(api: Command, address: string): Promise<boolean> {
   return false;
 }
 
-/** The address of the admin listener, as the log of an API that is ready tells it. */
+/** Returns the address of the admin listener from the log of a ready API. */
 function adminOf({ said }: Command): string | null {
   return /"address":"([^"]+)","msg":"The admin listener is ready/.exec(said.stderr)?.[1] ?? null;
 }
 
-/** Whether nobody listens on this loopback port. */
+/** Returns whether a loopback port is free. */
 async function isFree(port: number): Promise<boolean> {
   const listener = createServer();
   try {
@@ -180,15 +181,15 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** A command of medref, within this process. */
+/** A medref command inside this process. */
 interface Command {
-  /** What it wrote so far; of very much, the end. */
+  /** Its output so far; very long output is cut at the start. */
   readonly said: { stdout: string; stderr: string };
   /** Resolves with its exit code. */
   readonly ended: Promise<number>;
 }
 
-/** Starts a command; it is asked to end when the demo ends. */
+/** Starts a command, which is stopped at the end of the demo. */
 async function startCommand(args: readonly string[], environment: Environment): Promise<Command> {
   ending.signal.throwIfAborted();
   const { commandLine } = await import('../bin/command-line.ts');
@@ -213,7 +214,7 @@ async function startCommand(args: readonly string[], environment: Environment): 
   return { said, ended };
 }
 
-/** Runs a command to its end, and resolves with its answer. */
+/** Runs a command to its end. @returns its JSON output */
 async function medref(
   args: readonly string[],
   environment: Environment,
@@ -223,17 +224,17 @@ async function medref(
   const code = await ended;
   ending.signal.throwIfAborted();
   if (expected.includes(code)) return JSON.parse(said.stdout);
-  throw new Error(`"medref ${args.join(' ')}" failed (${code}). It said:\n${said.stderr.trimEnd()}`);
+  throw new Error(`"medref ${args.join(' ')}" failed (${code}). Output:\n${said.stderr.trimEnd()}`);
 }
 
-/** These settings and no others of this process but the port, which the commands check. */
+/** Returns the settings of a command: only these, and the port of this process's environment, which commands check. */
 function settingsOf(environment: Environment): Record<string, string | undefined> {
   const env = { ...process.env };
   for (const { name } of settingDefinitions) if (name !== 'API_PORT') delete env[name];
   return { ...env, ...environment };
 }
 
-/** Rejects when the demo is to end. */
+/** Rejects at the end of the demo. */
 async function untilEnding(): Promise<never> {
   if (!ending.signal.aborted) await once(ending.signal, 'abort');
   throw ending.signal.reason;
@@ -264,19 +265,19 @@ function say(line: string): void {
   process.stderr.write(`demo: ${line}\n`);
 }
 
-/** Makes the folder and takes it; rejects while another demo has it. Returns how to give it back. */
+/** Creates the folder and locks it. @throws if another demo uses it @returns a function that unlocks it */
 async function occupyFolder(folder: string): Promise<() => Promise<void>> {
   const note = join(folder, 'running');
   await mkdir(folder, { recursive: true });
   const owner = await readOwner(note);
   if (owner !== undefined && isAlive(owner)) {
     throw new Error(
-      `A demo is running already on ${folder} (process ${owner}): use that one, or stop it, or set DEMO_FOLDER to another folder. ` +
+      `A demo is already running in ${folder} (process ${owner}). Use it, stop it, or set DEMO_FOLDER to a different folder. ` +
         `If that process is no demo, delete ${note}.`,
     );
   }
   await rm(note, { force: true });
-  // Fails where another demo came in between.
+  // Fails if another demo was faster.
   await writeFile(note, String(process.pid), { flag: 'wx' });
   return () => rm(note, { force: true });
 }

@@ -1,4 +1,4 @@
-// In: a data folder. Out: a Redis or Valkey server of one's own on a loopback port, answering, and its end.
+// Runs a private Redis or Valkey server on a loopback port, with its data in a folder.
 
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -9,9 +9,9 @@ import { findRedisServer } from '../bin/setup.mjs';
 import { type Child, startChild } from './child.ts';
 
 export interface PrivateRedisOptions {
-  /** Where the server keeps its files; made when missing. */
+  /** The folder of the server's files; created if missing. */
   dataFolder: string;
-  /** Every write is on disk before it is answered, so that a restart finds the data; without it nothing is written. */
+  /** Writes are on disk before the reply, so that a restart finds the data. By default nothing is written. */
   appendOnly?: boolean;
   /** This port and no other; without it, any free one. */
   port?: number;
@@ -21,29 +21,29 @@ export interface PrivateRedisOptions {
   login?: { readonly user: string; readonly password: string };
 }
 
-/** A server that is up and answers. */
+/** A running server. */
 export interface PrivateRedis extends Child {
   readonly url: string;
   readonly port: number;
 }
 
 const NO_SERVER =
-  'There is no Redis 6.2 or newer, nor Valkey, on the PATH: run "node bin/setup.mjs", which installs one.';
-// Below the range that systems give to outgoing connections: a client that reconnects while the server
-// is down could otherwise be given the server's own port, and be connected to itself.
+  'The PATH has no Redis 6.2 or newer, and no Valkey. Run "node bin/setup.mjs", which installs one.';
+// Below the system's range for outgoing connections: otherwise a reconnecting client could get the server's own port and
+// connect to itself.
 const PORTS = { from: 20_000, to: 30_000 };
 const TRIES = 20;
 const START_TIMEOUT_MS = 20_000;
 
-/** The server's command, once it was found. */
+/** The server's command, once found. */
 let command: string | undefined;
 
 /** When Redis flushes its append-only file: before each reply, or each second. */
 export type Fsync = 'always' | 'everysec';
 
 /**
- * When the server that is found here is to flush its append-only file, by docs/REDIS.md: each second where it can tell that a
- * write is on the disk (WAITAOF, Redis 7.2 and Valkey).
+ * Returns how the installed server flushes its append-only file by docs/REDIS.md: every second if it can confirm writes (WAITAOF,
+ * Redis 7.2 and Valkey).
  */
 export function advisedFsync(): Fsync {
   command ??= findRedisServer();
@@ -53,7 +53,7 @@ export function advisedFsync(): Fsync {
   return major > 7 || (major === 7 && minor >= 2) ? 'everysec' : 'always';
 }
 
-/** Starts a private server and resolves when it has loaded its data and answers. */
+/** Starts a private server; resolves when it has loaded its data. */
 export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateRedis> {
   command ??= findRedisServer();
   if (command === undefined) throw new Error(NO_SERVER);
@@ -68,7 +68,7 @@ export async function startPrivateRedis(options: PrivateRedisOptions): Promise<P
     const portTaken = /Address already in use/i.test(child.output.stdout);
     if (portTaken && options.port === undefined && attempt < TRIES) continue;
     throw new Error(
-      `The private Redis server did not start on port ${port}. It said: ${child.output.stdout}`,
+      `The private Redis server did not start on port ${port}. Its output: ${child.output.stdout}`,
     );
   }
 }
@@ -84,7 +84,7 @@ function serverArguments(
     daemonize: 'no',
     dir: dataFolder,
     appendonly: appendOnly ? 'yes' : 'no',
-    appendfsync: 'always', // Else the last writes before a crash may be lost.
+    appendfsync: 'always', // Otherwise a crash may lose the last writes.
     save: '',
     'maxmemory-policy': 'noeviction',
     'lazyfree-lazy-expire': 'yes',
@@ -93,7 +93,7 @@ function serverArguments(
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-/** Resolves when this process, not another server on its port, answers and has loaded its data; or once it has ended. */
+/** Resolves when this process, not another server on its port, has loaded its data; or when it has ended. */
 async function answers(
   port: number,
   { pid, process: server }: Child,
@@ -109,13 +109,13 @@ async function answers(
   return 'silent';
 }
 
-/** The server's answer to INFO, or what came of it within a second; nothing when there is no server. */
+/** Returns the server's reply to INFO, or what arrives within a second; an empty text without a server. */
 function askInfo(port: number, login: PrivateRedisOptions['login']): Promise<string> {
   return new Promise((resolve) => {
     let answer = '';
     const socket = connect({ host: '127.0.0.1', port });
     socket.setEncoding('utf8').setTimeout(1_000, () => socket.destroy());
-    // QUIT makes the server close the connection after its answer, so that the end needs no parsing.
+    // After QUIT the server closes the connection, so the end needs no parsing.
     const auth = login ? `AUTH ${login.user} ${login.password}\r\n` : '';
     socket.on('connect', () => socket.write(`${auth}INFO\r\nQUIT\r\n`));
     socket.on('data', (text: string) => {

@@ -1,5 +1,5 @@
-// Invents products and companies that look like a real market, from a seed: each is computed from the seed and its position
-// alone, so that millions cost no memory.
+// Invents products and companies that resemble a real market. Each record depends only on the seed and its position, so millions
+// need no memory.
 
 import type { Company } from '../shared/collections/companies.ts';
 import type { Product } from '../shared/collections/products.ts';
@@ -17,13 +17,13 @@ import {
 import { chance, pick, type Random, randomFor, repeated, shuffled } from './seeded-random.ts';
 
 export interface SampleOptions {
-  /** Any integer; another seed is another market. */
+  /** Any integer; each seed is a different market. */
   seed: number;
-  /** How many records; a smaller sample is the beginning of a larger one. */
+  /** The number of records; a smaller sample is the start of a larger one. */
   count: number;
 }
 
-/** Invented products, in the order of an upstream list: those of one drug stand together. */
+/** Yields invented products in the order of an upstream list: products of one drug are adjacent. */
 export function* sampleProducts({ seed, count }: SampleOptions): Generator<Product, void, undefined> {
   let index = 0;
   for (const drug of drugs(seed)) {
@@ -34,12 +34,12 @@ export function* sampleProducts({ seed, count }: SampleOptions): Generator<Produ
   }
 }
 
-/** Invented companies, in the order of an upstream list. */
+/** Yields invented companies in the order of an upstream list. */
 export function* sampleCompanies({ seed, count }: SampleOptions): Generator<Company, void, undefined> {
   for (let index = 0; index < count; index++) yield company(seed, index);
 }
 
-/** The text of the document `{"data":[…]}`, in pieces that are made as they are asked for. */
+/** Yields the text of the document `{"data":[…]}` in pieces. */
 export function* catalogueDocument(records: Iterable<unknown>): Generator<string, void, undefined> {
   let piece = '{"data":[';
   let separator = '';
@@ -56,15 +56,15 @@ export function* catalogueDocument(records: Iterable<unknown>): Generator<string
 
 const PIECE_LENGTH = 32_768;
 
-/** What a stream of random numbers is for. */
+/** The purposes of random streams. */
 const FOR = { shelf: 1, drug: 2, product: 3, company: 4, drugNames: 5, companyNames: 6, barcodes: 7 };
 
 /** Turkish capitals in lists without Turkish letters. */
 const PLAIN: Record<string, string> = { Ç: 'C', Ğ: 'G', İ: 'I', Ö: 'O', Ş: 'S', Ü: 'U' };
 
-// ---- drugs: a shelf of 100 products after the other, each with the same numbers of small and large drugs
+// ---- drugs: shelves of 100 products, each with the same mix of small and large drugs
 
-/** How many drugs of a shelf have so many products: as in a real list, most have one or two. */
+/** How many drugs of a shelf have how many products: as in a real list, most have one or two. */
 const SHELF = repeated([
   [1, 15],
   [2, 9],
@@ -79,7 +79,7 @@ const SHELF = repeated([
 interface Drug {
   id: number;
   name: string;
-  /** The form most of its products have, and the form of the others. */
+  /** The form of most of its products, and of the others. */
   forms: readonly [Form, Form];
   size: number;
 }
@@ -109,7 +109,7 @@ function drug(seed: number, number: number, size: number): Drug {
 function product(at: { seed: number; index: number; drug: Drug; nth: number }): Product {
   const random = randomFor(at.seed, FOR.product, at.index);
   const form = at.drug.forms[at.nth % 5 === 3 ? 1 : 0];
-  // Packages change first, then strengths, from a start of the drug's own: products of a drug differ.
+  // Packages vary first, then strengths, from a different start per drug: products of a drug differ.
   const variant = at.drug.id + at.nth;
   const pack = form.packages[variant % form.packages.length];
   const drugform = form.drugforms[
@@ -122,14 +122,14 @@ function product(at: { seed: number; index: number; drug: Drug; nth: number }): 
     drugform: { ...drugform },
     barcodes: Array.from({ length: pick(BARCODE_COUNTS, random) }, (_, place) => ({
       barcode: barcode(at.seed, at.index * MOST_BARCODES + place),
-      // What a product had before its present barcode is out of use.
+      // Earlier barcodes of a product are out of use.
       skrsStatus: pick(place > 0 ? OLD_STATUSES : published ? STATUSES : UNPUBLISHED_STATUSES, random),
     })),
     published,
   };
 }
 
-/** Shares in thousandths: most have one barcode, some none, some kept their earlier ones. */
+/** Shares in thousandths: most products have one barcode, some none, some also earlier ones. */
 const BARCODE_COUNTS = repeated([
   [0, 6],
   [1, 954],
@@ -154,12 +154,12 @@ const OLD_STATUSES = repeated<string | null>([
   [null, 5],
 ]);
 
-/** Four of five Turkish barcodes begin with 869, the others with 868: these are a billion and a quarter of that. */
+/** Four in five Turkish barcodes start with 869, the others with 868: these are 1.25 billion of them. */
 const BARCODE_BODIES = { first: 868_750_000_000, count: 1_250_000_000 };
-/** A prime that does not divide the count, so that steps of it visit every body once before any twice. */
+/** A prime that does not divide the count, so that its multiples visit each number once. */
 const BARCODE_STEP = 7_368_787;
 
-/** The n-th EAN-13 barcode of a market; all are different. */
+/** Returns the n-th EAN-13 barcode of a market; all are different. */
 function barcode(seed: number, n: number): string {
   const start = Math.floor(randomFor(seed, FOR.barcodes, 0)() * BARCODE_BODIES.count);
   const body = String(BARCODE_BODIES.first + ((start + n * BARCODE_STEP) % BARCODE_BODIES.count));
@@ -182,7 +182,7 @@ function company(seed: number, index: number): Company {
   const officialName = `${name}${name === word ? ' ilaç' : ''} ${pick(LEGAL_FORMS, random)}`;
   const [city, district, code] = pick(PLACES, random);
   const host = `${spell(word, 'plain').toLowerCase()}.example`;
-  // Of some firms nothing but the name is known; of the others any part may be missing.
+  // Some firms have only a name; in others any field may be empty.
   const known = chance(0.6, random);
   const orNull = (share: number, value: string) => (known && chance(share, random) ? value : null);
   return {
@@ -202,7 +202,7 @@ function company(seed: number, index: number): Company {
   };
 }
 
-/** No subscriber's number begins with a zero: nobody's telephone rings. */
+/** Real subscriber numbers never start with a zero, so no telephone rings. */
 function phoneNumber(code: string, random: Random): string {
   const digits = String(Math.floor(random() * 10_000)).padStart(4, '0');
   return `+90 ${code} 000 ${digits.slice(0, 2)} ${digits.slice(2)}`;
@@ -223,7 +223,7 @@ const COMPANY_SPELLINGS = repeated<Spelling>([
   ['plain', 10],
 ]);
 
-/** A dosage form in one spelling: with each of its strengths, and its packages as they end a product's name. */
+/** A dosage form in one spelling, with its strengths and the packages at the end of product names. */
 interface Form {
   drugforms: readonly Named[];
   packages: readonly string[];
@@ -244,29 +244,29 @@ function spelledForms(spelling: Spelling, ending: (pack: string) => string): For
   return repeated(forms);
 }
 
-/** Some are spelled alike with and without Turkish letters: those are the same. */
+/** Some forms have the same spelling with and without Turkish letters: these are equal. */
 function drugform(name: string): Named {
   const id = drugformIds.get(name) ?? drugformIds.size + 1;
   drugformIds.set(name, id);
   return { id, name };
 }
 
-/** Ids grow with the position, and leave out some numbers, as those of a list that lost records do. */
+/** Ids increase with the position and skip some numbers, as in a list that lost records. */
 function idWithGaps(position: number, random: Random): number {
   return 3 * position + 1 + Math.floor(random() * 3);
 }
 
 // ---- names
 
-/** As lists really spell: capitals without Turkish letters, capitals with them, and mixed case. */
+/** Real spellings: capitals without Turkish letters, with them, and mixed case. */
 type Spelling = 'plain' | 'turkish' | 'mixed';
 
-/** A prime, so that steps of it visit every name of two syllables once before any twice. */
+/** A prime, so that its multiples visit each two-syllable name once. */
 const STEP = 724_313;
 
 /**
- * The name with this number: two syllables and an ending, and one more syllable each time all are used up.
- * `start`, from 0 up to 1, says where among the names the numbering begins.
+ * Returns the name with a number: two syllables and an ending, then one more syllable when all are used.
+ * `start`, from 0 up to 1, is the position of the first name.
  */
 export function inventedName(of: { number: number; start: number; endings: readonly string[] }): string {
   const names = SYLLABLES.length ** 2 * of.endings.length;
@@ -281,7 +281,7 @@ export function inventedName(of: { number: number; start: number; endings: reado
   return name;
 }
 
-/** Spells a Turkish text that is in lower case (but for units and abbreviations that never are). */
+/** Spells a Turkish text in lower case, except units and abbreviations. */
 function spell(text: string, spelling: Spelling): string {
   if (spelling === 'mixed') return text.replace(/\p{L}{4,}/gu, capitalized);
   const upper = text.toLocaleUpperCase('tr');

@@ -1,5 +1,5 @@
-// In: a seed and sizes. Out: a loopback HTTP server with the sample catalogue, one JSON document per
-// collection, written as it is read: no list is ever whole in memory.
+// A loopback HTTP server with the sample catalogue: one JSON document per collection, written as the client reads it, so no
+// list is completely in memory.
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,31 +13,31 @@ import { catalogueDocument, sampleCompanies, sampleProducts } from './sample-cat
 
 export interface SampleUpstreamOptions {
   seed: number;
-  /** How many products it lists. */
+  /** The number of products. */
   products: number;
-  /** How many companies it lists. */
+  /** The number of companies. */
   companies: number;
 }
 
-/** The server, listening. */
+/** The running server. */
 export interface SampleUpstream {
   readonly productsUrl: string;
   readonly companiesUrl: string;
-  /** The companies as they were before: some were not there yet, some were others, some have gone since. */
+  /** An earlier list of companies: some were added, changed or removed since. */
   readonly formerCompaniesUrl: string;
-  /** A list that has lost most of the companies, as a fault of upstream would send it. */
+  /** A list without most companies, as a faulty upstream would send it. */
   readonly shrunkenCompaniesUrl: string;
-  /** Ends it, and every answer that is under way. */
+  /** Stops it with all responses in progress. */
   stop(): Promise<void>;
 }
 
-/** One document: how to write it, and what tells it from another. */
+/** A document: how to write it, and its tag. */
 interface Document {
   pieces(): Iterable<string>;
   etag: string;
 }
 
-/** Starts the upstream on a free loopback port. */
+/** Starts the server on a free loopback port. */
 export async function startSampleUpstream(options: SampleUpstreamOptions): Promise<SampleUpstream> {
   const { seed } = options;
   const documents = new Map([
@@ -72,12 +72,12 @@ export async function startSampleUpstream(options: SampleUpstreamOptions): Promi
   };
 }
 
-/** How many companies came since, how many went, and every how many of the others changed. */
+/** How many companies were added and removed since, and one in how many others changed. */
 const CAME = 5;
 const WENT = 4;
 const CHANGED_EVERY = 25;
 
-/** The list before the one that is sent now. */
+/** Yields the earlier list. */
 function* formerCompanies(seed: number, count: number): Generator<Company, void> {
   let index = 0;
   for (const company of sampleCompanies({ seed, count: count + WENT })) {
@@ -88,7 +88,7 @@ function* formerCompanies(seed: number, count: number): Generator<Company, void>
   }
 }
 
-/** A list with two records that are rejected: so few that the others are published. */
+/** Yields a list with two invalid records: too few for a refusal. */
 function* withFlaws(companies: Iterable<Company>): Generator<unknown, void> {
   let first: Company | undefined;
   for (const company of companies) {
@@ -99,11 +99,11 @@ function* withFlaws(companies: Iterable<Company>): Generator<unknown, void> {
   yield { ...first, id: '9000002' };
 }
 
-/** A change of the generator shows in its first records: the tag is made of these and the count. */
+/** Builds a document. Its tag covers the first records and the count, which change with the generator. */
 function documentOf(sample: (count: number) => Iterable<unknown>, count: number): Document {
   const hash = createHash('sha256');
   for (const piece of catalogueDocument(sample(Math.min(count, 500)))) hash.update(piece);
-  // Weak: the same for gzip and identity.
+  // Weak, because gzip and identity share it.
   return {
     pieces: () => catalogueDocument(sample(count)),
     etag: `W/"${count}-${hash.digest('hex').slice(0, 16)}"`,
@@ -116,7 +116,7 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   if (document === undefined)
-    return void response.writeHead(404).end('There are /products and /companies here.\n');
+    return void response.writeHead(404).end('Available: /products and /companies.\n');
   if (request.method !== 'GET') return void response.writeHead(405, { Allow: 'GET' }).end();
 
   response.setHeader('ETag', document.etag);
@@ -127,6 +127,6 @@ async function answer(
   const pieces = Readable.from(document.pieces());
   if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return pipeline(pieces, response);
   response.setHeader('Content-Encoding', 'gzip');
-  // Over loopback, time is worth more than size.
+  // On loopback, speed matters more than size.
   return pipeline(pieces, createGzip({ level: constants.Z_BEST_SPEED }), response);
 }

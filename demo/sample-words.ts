@@ -6,15 +6,15 @@ function list(text: string): string[] {
   return text.trim().split(/\s*\|\s*/);
 }
 
-/** Open syllables, no two alike when accents and dots are dropped: names stay distinct in any spelling. */
+/** Open syllables that differ even without accents and dots, so that names differ in any spelling. */
 export const SYLLABLES =
   `ba be bı bo ca ce ci çu da de di dö fa fe fi fu ga ge gı go ka ke ki kü la le li lo ma me mı mu
    na ne ni nö pa pe pi po ra re ri ru sa se şi so ta te tı tü va ve vi vo ya ye yi yu za ze zi zö`.split(
     /\s+/,
   );
 
-// Every ending begins with two consonants, which no syllable does: so no two sequences of syllables and an
-// ending spell the same name. The pairs are ones that trade names hardly use.
+// Every ending starts with two consonants, and no syllable does, so no two combinations spell the same name. Trade names hardly
+// use these pairs.
 export const DRUG_ENDINGS = list(
   'lv | rv | zm | rn | lm | vr | mz | nv | zd | rz | nz | vl | mr | zn | vn | lz',
 ).flatMap((pair) =>
@@ -26,11 +26,11 @@ export const COMPANY_ENDINGS = list(`
   rvad | lvok | nzet | rmesa | zdar | lnova | mrek | vlan | rnek | zmira | ntova | lgar | rşan |
   ngül | zger | lday`);
 
-/** What stands behind the name of a drug that comes in several strengths of release or dose. */
+/** Suffixes of drugs with several strengths or release forms. */
 export const NAME_SUFFIXES = list(`
   fort | plus | sr | xr | mr | retard | rapid | akut | duo | kombi | pediatrik | D3 | B12`);
 
-/** What a drug comes as: its strengths, the name of the form, its packages, and its share of the market. */
+/** A dosage form: strengths, name, packages, and market share. */
 export interface DrugForm {
   name: string;
   strengths: readonly string[];
@@ -109,7 +109,7 @@ export const DRUG_FORMS: readonly DrugForm[] = [
   },
 ];
 
-/** What firms of this trade call their trade. */
+/** Kinds of firms in this trade. */
 export const FIRM_KINDS = list(`
   ilaç | ilaç | ilaç | farma | medikal | biyoteknoloji | sağlık ürünleri | kimya | laboratuvarları |
   ecza deposu`);

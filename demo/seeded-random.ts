@@ -1,9 +1,9 @@
-// In: a seed, a purpose and a number. Out: a stream of random numbers that depends on these alone.
+// Returns streams of random numbers that depend only on a seed, a purpose and a number.
 
-/** The next number of a stream, from 0 up to but not including 1. */
+/** Returns the next number of a stream, from 0 up to but not including 1. */
 export type Random = () => number;
 
-/** The stream for the n-th thing of a kind: streams of other seeds, kinds and numbers have nothing in common with it. */
+/** Returns the stream for the n-th thing of a kind; streams of other seeds, kinds and numbers are independent. */
 export function randomFor(seed: number, kind: number, n: number): Random {
   let state = mix(mix(mix(seed) ^ kind) ^ n);
   // mulberry32, by Tommy Ettinger (public domain).
@@ -15,22 +15,22 @@ export function randomFor(seed: number, kind: number, n: number): Random {
   };
 }
 
-/** Whether something with this probability happens. */
+/** Returns whether an event with this probability happens. */
 export function chance(probability: number, random: Random): boolean {
   return random() < probability;
 }
 
-/** One of the items, each as likely as the others. */
+/** Returns one of the items, each with the same probability. */
 export function pick<T>(items: readonly T[], random: Random): T {
   return items[Math.floor(random() * items.length)] as T;
 }
 
-/** Each item as often as the number beside it says, to pick from with those odds. */
+/** Repeats each item by the number after it, to pick with these odds. */
 export function repeated<T>(items: readonly (readonly [T, number])[]): T[] {
   return items.flatMap(([item, times]) => Array<T>(times).fill(item));
 }
 
-/** The items in another order. */
+/** Returns the items in a random order. */
 export function shuffled<T>(items: readonly T[], random: Random): T[] {
   const result = [...items];
   for (let last = result.length - 1; last > 0; last--) {

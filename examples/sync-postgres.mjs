@@ -1,5 +1,5 @@
-// sync-postgres.mjs: makes the table product the same as the products of the service. Run it once a day. It needs pg.
-// In: MEDREF_URL, MEDREF_KEY, and PGHOST and the others of libpq. Out: the table, and the version and digest of all in it.
+// sync-postgres.mjs: keeps a copy of the products in the table product, with its version and digest. Run it once a day.
+// It needs pg. Settings: MEDREF_URL, MEDREF_KEY, and PGHOST and the others of libpq.
 
 import { createClient, SetDigest } from 'medref/client';
 import pg from 'pg';
@@ -8,10 +8,10 @@ const { products } = createClient({ baseUrl: process.env.MEDREF_URL, key: proces
 const database = new pg.Client();
 await database.connect();
 
-// The type json keeps a record as it came; jsonb would not, and the digest would be another one.
+// The type json keeps the text of a record; jsonb would change it, and the digest.
 await database.query(`CREATE TABLE IF NOT EXISTS product (id bigint PRIMARY KEY, record json NOT NULL);
   CREATE TABLE IF NOT EXISTS copy (version bigint NOT NULL, digest text)`);
-// All of it is one transaction: where this program dies, the copy stays as it was. Others may read meanwhile.
+// One transaction: if this program dies, the copy stays unchanged. Others may read meanwhile.
 await database.query('BEGIN; LOCK TABLE copy IN EXCLUSIVE MODE');
 const held = (await database.query('SELECT version FROM copy')).rows[0];
 const changes = held && (await applyChanges(Number(held.version)));
@@ -23,7 +23,7 @@ const { rows } = await database.query('SELECT count(*) FROM product');
 console.log(`version ${version}: ${done}, ${rows[0].count} records`);
 await database.end();
 
-/** What changed since a version; nothing where that is not known any more, or does not lead to what the service has. */
+/** Applies the changes since a version; undefined if they are no longer kept, or do not match the digest. */
 async function applyChanges(since) {
   const changes = products.changes({ since });
   let count = 0;
@@ -59,7 +59,7 @@ async function put(records) {
   );
 }
 
-/** Whether the copy is what a digest is of, also where somebody has changed it. */
+/** Returns whether the copy matches a digest; it does not if a record was altered. */
 async function isProven(digest) {
   const ofCopy = new SetDigest();
   const { rows } = await database.query('SELECT record FROM product');

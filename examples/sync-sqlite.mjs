@@ -1,5 +1,5 @@
-// sync-sqlite.mjs: makes products.db the same as the products of the service. Run it once a day, with Node 22.13 or newer.
-// In: MEDREF_URL and MEDREF_KEY. Out: the table product, and the version and digest of all that is in it.
+// sync-sqlite.mjs: keeps a copy of the products in products.db, with its version and digest. Run it once a day.
+// It needs Node 22.13 or newer. Settings: MEDREF_URL and MEDREF_KEY.
 
 import { createClient, SetDigest } from 'medref/client';
 
@@ -9,7 +9,7 @@ const { DatabaseSync } = await import('node:sqlite').catch(() => {
 const { products } = createClient({ baseUrl: process.env.MEDREF_URL, key: process.env.MEDREF_KEY });
 const database = new DatabaseSync('products.db');
 
-// All of it is one transaction: where this program dies, the copy stays as it was.
+// One transaction: if this program dies, the copy stays unchanged.
 database.exec(`BEGIN IMMEDIATE;
   CREATE TABLE IF NOT EXISTS product (id INTEGER PRIMARY KEY, record TEXT NOT NULL CHECK (json_valid(record)));
   CREATE TABLE IF NOT EXISTS copy (version INTEGER NOT NULL, digest TEXT)`);
@@ -25,7 +25,7 @@ database.exec('COMMIT');
 const { count } = database.prepare('SELECT count(*) AS count FROM product').get();
 console.log(`version ${version}: ${done}, ${count} records`);
 
-/** What changed since a version; nothing where that is not known any more, or does not lead to what the service has. */
+/** Applies the changes since a version; undefined if they are no longer kept, or do not match the digest. */
 async function applyChanges(since) {
   const changes = products.changes({ since });
   let count = 0;
@@ -52,7 +52,7 @@ async function readWholeList() {
   return { version, digest, done: 'whole list' };
 }
 
-/** Whether the copy is what a digest is of, also where somebody has changed it. */
+/** Returns whether the copy matches a digest; it does not if a record was altered. */
 function isProven(digest) {
   const ofCopy = new SetDigest();
   for (const { record } of database.prepare('SELECT record FROM product').iterate())

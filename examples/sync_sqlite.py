@@ -1,17 +1,17 @@
-# sync_sqlite.py: makes products.db the same as the products of the service. Run it once a day, with Python 3.8 or newer.
-# In: MEDREF_URL and MEDREF_KEY. Out: the table product, and the version and digest of all that is in it.
+# sync_sqlite.py: keeps a copy of the products in products.db, with its version and digest. Run it once a day.
+# It needs Python 3.8 or newer. Settings: MEDREF_URL and MEDREF_KEY.
 
 import base64, gzip, hashlib, json, os, re, sqlite3, time
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 class Staying(HTTPRedirectHandler):
-    """Goes to no other address: the key would go with it."""
+    """Follows no redirect, because it would receive the key."""
     def redirect_request(self, *_):
         return None
 
 def get(path, accept='application/json'):
-    """An answer of the service; asks again where the service says when. Raises HTTPError."""
+    """Returns a response; retries if the service says when. Raises HTTPError."""
     headers = {'Authorization': 'Bearer ' + os.environ['MEDREF_KEY'], 'Accept': accept, 'Accept-Encoding': 'gzip'}
     for tries in range(1, 6):
         try:
@@ -25,7 +25,7 @@ def body(response):
     return gzip.open(response) if response.headers['Content-Encoding'] == 'gzip' else response
 
 def text_of(record):
-    """A record as the service writes it: the digest is of these bytes."""
+    """Returns the bytes of a record as the service writes them; the digest covers them."""
     text = json.dumps(record, ensure_ascii=False, separators=(',', ':'))
     return re.sub('[\ud800-\udfff]', lambda lone: f'\\u{ord(lone[0]):04x}', text)
 
@@ -34,18 +34,18 @@ def put(records):
     database.executemany('INSERT OR REPLACE INTO product VALUES (?, ?)', rows)
 
 def is_proven(digest):
-    """Whether the copy is what a digest is of, also where somebody has changed it."""
+    """Returns whether the copy matches a digest; it does not if a record was altered."""
     total = 0
     for (record,) in database.execute('SELECT record FROM product'):
         total += int.from_bytes(hashlib.sha256(record.encode()).digest(), 'big')
     return base64.b64encode((total % 2**256).to_bytes(32, 'big')).decode() == digest
 
 def stated(response):
-    """The version and the digest that an answer names."""
+    """Returns the version and the digest in a response."""
     return int(response.headers['Medref-Version']), response.headers['Medref-Digest'].split('set=:')[1].rstrip(':')
 
 def apply_changes(since):
-    """What changed since a version; None where that is not known any more, or does not lead to what the service has."""
+    """Applies the changes since a version; None if they are no longer kept, or do not match the digest."""
     count, page, pinned = 0, 1, ''
     while page:
         try:
@@ -74,7 +74,7 @@ def read_whole_list():
     return version, digest, 'whole list'
 
 database = sqlite3.connect('products.db', isolation_level=None)
-# All of it is one transaction: where this program dies, the copy stays as it was.
+# One transaction: if this program dies, the copy stays unchanged.
 database.execute('BEGIN IMMEDIATE')
 database.execute('CREATE TABLE IF NOT EXISTS product (id INTEGER PRIMARY KEY, record TEXT NOT NULL)')
 database.execute('CREATE TABLE IF NOT EXISTS copy (version INTEGER NOT NULL, digest TEXT)')

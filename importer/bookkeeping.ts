@@ -54,7 +54,7 @@ export async function requireIntactKeys(
 /**
  * Repairs damaged bookkeeping keys. The version of the pointer becomes live or, if the pointer is stale or unreadable, the
  * latest kept version. A version whose document is lost is deleted.
- * @returns what was repaired, as sentences; none if everything was intact
+ * @returns the repairs, as sentences; none if everything was intact
  * @throws LockLostError
  */
 export async function repairKeys(redis: Redis, lock: Lock): Promise<string[]> {

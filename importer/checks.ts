@@ -5,7 +5,7 @@ import { counted } from '../shared/text.ts';
 import type { DiffCounts } from './diff.ts';
 import type { StagedVersion } from './stage.ts';
 
-/** What the checks evaluate. */
+/** The input of the checks. */
 export interface Candidate {
   readonly staged: StagedVersion;
   readonly live: LiveVersion | null;

@@ -8,7 +8,7 @@ import type { ContentKeys } from '../shared/store/keys.ts';
 import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
 import type { ContentFacts } from '../shared/store/versions.ts';
 
-/** Where a content is staged. */
+/** The place of a staged content. */
 export interface Staging {
   readonly redis: Redis;
   /** How long staged keys live after each write or renewal, in ms. */

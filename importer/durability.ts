@@ -129,7 +129,7 @@ async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
 function tooOld(flushes: Flushes): string {
   return (
     `This Redis is set to appendfsync ${flushes} and cannot report its writes to disk, as Redis 7.2 can: ` +
-    'a crash of its machine may lose what was reported. Set appendfsync to always, or use a newer Redis.'
+    'a crash of its machine may lose reported data. Set appendfsync to always, or use a newer Redis.'
   );
 }
 

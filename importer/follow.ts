@@ -5,7 +5,7 @@ import type { SeenVersion } from './report.ts';
 import type { RunEnd } from './schedule.ts';
 import { type PublicationWatch, type Watched, watchPublications } from './upstream/watch.ts';
 
-/** What a follower reads from the import history. */
+/** The parts of the import history that a follower reads. */
 export interface FollowedHistory {
   /** Returns the last version of upstream that an import read; `null` if there is none. */
   seen(): Promise<SeenVersion | null>;
@@ -25,7 +25,7 @@ export const usualPauses: Pauses = Object.freeze({ firstMs: 1_000, longestMs: 30
 /** A reply or publication that comes sooner than this is followed by a pause, in ms. */
 const shortMs = 10_000;
 
-/** What a follower needs. */
+/** The options of a follower. */
 export interface FollowOptions {
   readonly upstream: { readonly url: URL; readonly token: string | undefined };
   readonly history: FollowedHistory;
@@ -57,7 +57,7 @@ export class Follower {
   #announced: Announced | null = null;
   /** Failures in a row. */
   #troubles = 0;
-  #told: string | null = null;
+  #reported: string | null = null;
 
   constructor(options: FollowOptions) {
     this.#options = options;
@@ -85,7 +85,7 @@ export class Follower {
         await this.#step();
       } catch (error) {
         if (signal.aborted) break;
-        this.#tell((error as Error).message, onServiceError);
+        this.#report((error as Error).message, onServiceError);
         await this.#pause();
       }
     }
@@ -119,12 +119,12 @@ export class Follower {
     const { onServiceError, signal } = this.#options;
     switch (watched.kind) {
       case 'nothing':
-        this.#told = null;
+        this.#reported = null;
         if (watched.waitedMs < shortMs) await this.#pause();
         else this.#troubles = 0;
         return;
       case 'published': {
-        this.#told = null;
+        this.#reported = null;
         // Two publications within a short time: two services behind one address may respond in turn.
         if (this.#announced && Date.now() - this.#announced.at.getTime() < shortMs) await this.#pause();
         else this.#troubles = 0;
@@ -135,10 +135,10 @@ export class Follower {
         this.#troubles += 1;
         return signal.aborted ? undefined : this.#import(null);
       case 'unable':
-        this.#tell(watched.reason, (reason) => onServiceError(reason, true));
+        this.#report(watched.reason, (reason) => onServiceError(reason, true));
         return this.#nextEnd();
       case 'failed':
-        this.#tell(watched.reason, (reason) => onServiceError(reason, false));
+        this.#report(watched.reason, (reason) => onServiceError(reason, false));
         return this.#pause(watched.retryAfterMs);
     }
   }
@@ -150,9 +150,9 @@ export class Follower {
     importNow();
   }
 
-  #tell(reason: string, tell: (reason: string, isLeftToSchedule: boolean) => void): void {
-    if (this.#told !== reason) tell(reason, false);
-    this.#told = reason;
+  #report(reason: string, report: (reason: string, isLeftToSchedule: boolean) => void): void {
+    if (this.#reported !== reason) report(reason, false);
+    this.#reported = reason;
   }
 
   /** Waits twice as long each time, minus a random part: many clients may follow one upstream. */

@@ -32,7 +32,7 @@ import type { UpstreamLimits } from './upstream/access.ts';
 import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
 import { createUpstream, readValidators, storedValidators } from './upstream/upstream.ts';
 
-/** What an import needs. */
+/** The options of an import. */
 export interface ImportOptions {
   readonly redis: Redis;
   readonly keyPrefix: string;
@@ -321,7 +321,7 @@ class Attempt {
     await this.#writer?.settle();
   }
 
-  /** Returns what the import adds to the history. An import that read nothing keeps the earlier rejects. */
+  /** Returns the history entry of an import. An import that read nothing keeps the earlier rejects. */
   #conclusion(report: ImportReport): Conclusion {
     return conclusionOf(report, {
       startedAt: this.#startedAt,

@@ -103,7 +103,7 @@ export async function retainVersions(redis: Redis, lock: Lock, keepVersions: num
 }
 
 /**
- * Returns what is deleted when one more version is published. The limit counts contents, not version numbers: the contents
+ * Returns the versions and contents to delete at a publication. The limit counts contents, not version numbers: the contents
  * that were live last stay, so a rollback deletes no other content. A version stays as long as its content.
  * @param kept versions kept so far, oldest first
  * @param keep how many contents may stay, including the new version's

@@ -80,7 +80,7 @@ export interface ConclusionFacts {
   readonly upstreamVersion?: string | null | undefined;
 }
 
-/** Returns what an import adds to the history: its report, and its rejects after a header with their total. */
+/** Returns the history entry of an import: its report, and its rejects after a header with their total. */
 export function conclusionOf(
   report: ImportReport,
   { startedAt, forced, rejects, validators, upstreamVersion }: ConclusionFacts,
@@ -102,7 +102,7 @@ export function conclusionOf(
 }
 
 /**
- * Returns the last import of a collection that started at this time or later and learned what upstream has; `null` without
+ * Returns the last import of a collection that started at this time or later and read upstream; `null` without
  * one. Imports that failed or found the lock taken, and rollbacks, do not count.
  */
 export async function readLastImportSince(

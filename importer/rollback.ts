@@ -15,7 +15,7 @@ import { Lease } from './lease.ts';
 import { maxNumberWaitMs, publishVersion } from './publish.ts';
 import { conclusionOf, type ImportReport, startReport } from './report.ts';
 
-/** What a rollback needs. */
+/** The options of a rollback. */
 export interface RollbackContext {
   readonly redis: Redis;
   readonly keyPrefix: string;
@@ -33,7 +33,7 @@ export class RollbackError extends Error {}
 /** The rollback must name its version, because an earlier rollback has paused the collection. A repeated command changes nothing. */
 export class VersionRequiredError extends RollbackError {}
 
-/** What a rollback changes, or would change. */
+/** The changes of a rollback. */
 export interface RolledBack {
   /** A dry run has the outcome `dry-run` and no version. */
   readonly report: ImportReport;
@@ -86,7 +86,7 @@ async function publishAgain(
   const comparable = (await knownDamage(redis, keys, live)) === null;
   const isLive = target.content === live.content || (comparable && target.checksum === live.checksum);
   if (isLive) return { outcome: 'unchanged', version: live.version };
-  // Reads the whole content: it must equal what was published.
+  // Reads the whole content: it must equal the published one.
   for await (const damage of contentDamage(redis, keys, { collection, content: target }))
     throw new RollbackError(
       `Version ${target.version} is damaged in Redis. Choose a different version with --to, or run "medref verify --repair". ${damage}`,

@@ -68,7 +68,7 @@ export class VersionWriter {
     return this.#rejects;
   }
 
-  /** Validates records and stages those that are valid. */
+  /** Validates records and stages the valid ones. */
   async write(records: readonly SourceRecord[]): Promise<void> {
     for (const source of records) {
       this.#take(source);

@@ -150,7 +150,7 @@ export type RepairResult =
   | { readonly found: Verification; readonly left: Verification; readonly done: readonly string[] }
   | { readonly outcome: 'locked'; readonly lock: LockHolder };
 
-/** What a repair needs. */
+/** The options of a repair. */
 interface Repair {
   readonly redis: Redis;
   readonly lease: Lease;
@@ -160,7 +160,7 @@ interface Repair {
 /** The stored records of a version are lost, or differ from the published ones. */
 class UnrepairableError extends Error {}
 
-/** Verifies a collection under its lock, repairs what it can, and verifies it again. */
+/** Verifies a collection under its lock, repairs damage, and verifies it again. */
 export async function repair(
   collection: Collection,
   { redis, keyPrefix }: { redis: Redis; keyPrefix: string },
@@ -184,7 +184,7 @@ export async function repair(
   }
 }
 
-/** Rebuilds a content from its stored records, or deletes it if it is not live. @returns what was done, as a sentence */
+/** Rebuilds a content from its stored records, or deletes it if it is not live. @returns the action, as a sentence */
 async function repairContent(its: Repair, { versions }: DamagedContent): Promise<string> {
   const { redis, lease } = its;
   const { keys } = lease;
@@ -225,7 +225,7 @@ async function replaceContent(
   await redis.publish(keys.announcements, String(versions[0]?.version));
 }
 
-/** Where a range's records are read first; either may be complete and yet belong to another content. */
+/** The source of a range's records; either may be complete and yet belong to another content. */
 type Source = 'blocks' | 'records';
 
 /** Imports the stored records of a version again. @throws UnrepairableError, with nothing left staged */

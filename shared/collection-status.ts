@@ -1,4 +1,4 @@
-// The status of collections: what Redis holds, problems, and commands that fix them.
+// The status of collections: data in Redis, problems, and commands that fix them.
 
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
@@ -147,11 +147,11 @@ export interface Advice {
   readonly run: readonly string[];
 }
 
-/** What an operator expects of a collection. */
+/** An operator's expectations of a collection. */
 export interface Expectations {
   /** The highest age of the last successful upstream check, in seconds; `null`: any age. */
   readonly maxAgeSeconds: number | null;
-  /** Where that limit comes from; `--max-age` by default. */
+  /** The source of that limit; `--max-age` by default. */
   readonly maxAgeOf?: string;
   /** Whether the settings name an upstream of the collection. */
   readonly isImported: boolean;

@@ -197,7 +197,7 @@ export class WorkerMetrics implements Pick<Registry, 'contentType' | 'metrics'> 
   }
 }
 
-/** The lag of event loops is that of the slowest process: idle processes would hide it in a mean. */
+/** The event-loop lag is the slowest process's: idle processes would hide it in a mean. */
 function withSlowestLag(values: MetricValues): MetricValues {
   return values.map((it) =>
     it.name.startsWith('nodejs_eventloop_lag_') ? { ...it, aggregator: 'max' as const } : it,

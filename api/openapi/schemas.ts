@@ -126,7 +126,7 @@ export const sharedSchemas: Readonly<Record<string, JsonSchema>> = {
     success: { const: false },
     data: objectOf({
       name: { type: 'string', description: 'The reason phrase of the status.' },
-      message: { type: 'string', description: 'One plain sentence: what is wrong, and what is accepted.' },
+      message: { type: 'string', description: 'One plain sentence: the error, and the accepted values.' },
       code: { const: 0 },
       status: { type: 'integer', minimum: 400, maximum: 599 },
     }),
@@ -355,7 +355,7 @@ const errors = {
   410: {
     name: 'Gone',
     description:
-      '`version` or `since` is no longer kept, or was never published. The message says what is kept.',
+      '`version` or `since` is no longer kept, or was never published. The message lists the kept versions.',
     message: 'Version 20261101030000 of products is not kept. Kept versions: 20261122030000, 20261121030000.',
   },
   429: {

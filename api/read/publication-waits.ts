@@ -7,7 +7,7 @@ import type { LiveVersions } from './live-versions.ts';
 /** How many requests may wait at once. */
 export const usuallyMaxWaiting = 10_000;
 
-/** How many of them are answered in one turn of the event loop, so that other readers get their turn. */
+/** How many of them get a response in one turn of the event loop, so that other readers get their turn. */
 const inOneTurn = 50;
 
 /** The limit of waiting requests is reached; more would take memory that responses need. */
@@ -41,7 +41,7 @@ export class PublicationWaits {
   /** Waiting requests in order of arrival, by collection. */
   readonly #waiting = new Map<string, Set<(why: WaitEnd) => void>>();
   #count = 0;
-  /** Whether a publication still has requests to answer, and the sockets to read from after that. */
+  /** Whether a publication still has responses to send, and the sockets to read from after that. */
   #isEnding = false;
   readonly #paused: Socket[] = [];
   #isOver = false;
@@ -88,7 +88,7 @@ export class PublicationWaits {
     this.#endSome([...(this.#waiting.get(source.name) ?? [])]);
   }
 
-  /** Stops reading from an answered client until all are answered: reading its next request takes as long as a response. */
+  /** Stops reading from a client after its response until all have theirs: reading its next request takes as long as a response. */
   readOnLater(socket: Socket): void {
     if (!this.#isEnding) return;
     socket.pause();

@@ -49,7 +49,7 @@ export interface ChangeRange {
   readonly changes: readonly Change[];
 }
 
-/** What a read model reads from, and its limits. */
+/** The connections of a read model, and its limits. */
 export interface ReadModelOptions {
   readonly redis: Redis;
   readonly live: LiveVersions;

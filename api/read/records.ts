@@ -18,7 +18,7 @@ export interface Span {
   readonly count: number;
 }
 
-/** Reads records. Methods throw MissingPartError, or what the connection throws. */
+/** Reads records. Methods throw MissingPartError, or the errors of the connection. */
 export class Records {
   readonly #hashes: HmgetBatcher;
   readonly #cache: ContentCache;

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { server as hapiServer } from '@hapi/hapi';
 
-/** A response as it was on the wire. */
+/** A response on the wire. */
 export interface Constant {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

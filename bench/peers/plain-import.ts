@@ -1,5 +1,5 @@
-// A program, the plain way to import a list: the whole file parsed at once, judged by joi's own rules, written by pipelines
-// of HSET, and renamed to what readers read. In: the URL of a Redis, and the file. Out: how many records and how long, as JSON.
+// The plain way to import a list: parses the whole file at once, validates with joi, writes by HSET in pipelines, and renames.
+// Arguments: the URL of a Redis, and the file. Prints the number of records and the time as JSON.
 
 import { readFileSync } from 'node:fs';
 import Joi from 'joi';

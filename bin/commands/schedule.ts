@@ -165,7 +165,10 @@ class DueImports {
     if (lock) {
       const { holder, since } = lock;
       if (this.#lockedSince.get(name) !== since)
-        logger.info({ collection: name, holder, since }, 'An import is due; waiting for another one to end.');
+        logger.info(
+          { collection: name, holder, since },
+          'An import is due; waiting for the current one to end.',
+        );
       this.#lockedSince.set(name, since);
       return 'locked';
     }

@@ -105,7 +105,7 @@ function tellAddress(context: CommandContext, address: string, options: OutputOp
   print(context, { address }, options, () => `The API listens at ${address}`);
 }
 
-/** What the admin listener needs. */
+/** The dependencies of the admin listener. */
 interface AdminNeeds {
   readonly reads: Reads;
   readonly watchers: Watchers;

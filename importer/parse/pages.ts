@@ -59,7 +59,7 @@ export interface ReadOptions {
   readonly limits?: Partial<ReaderLimits> | undefined;
 }
 
-/** What is known after all pages are read. */
+/** The result of reading all pages. */
 export interface Walk {
   /** Upstream reported that nothing has changed; there are no records. */
   readonly notModified: boolean;

@@ -52,7 +52,7 @@ export class ValueBuilder {
   /**
    * Reads tokens until a value is complete or there are no more.
    * @param from index of the first token, which must exist
-   * @returns the index after the last token read; {@link isOpen} tells whether the value continues in the next batch
+   * @returns the index after the last token read; {@link isOpen} is `true` if the value continues in the next batch
    */
   read(tokens: readonly Token[], from: number): number {
     if (!this.isOpen) {

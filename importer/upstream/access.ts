@@ -1,4 +1,4 @@
-// What an import may request from upstream: limits and refused addresses; and the error that names a failure.
+// The limits of requests to upstream, refused addresses, and the error that names a failure.
 
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 import { truncate } from '../../shared/text.ts';

@@ -6,7 +6,7 @@ import { createGunzip } from 'node:zlib';
 import type { UpstreamLimits } from './access.ts';
 import { codeOf, seconds, slowAdvice, UpstreamError, urlText } from './access.ts';
 
-/** What a later import needs to ask whether a document has changed. */
+/** Values for a later conditional request. */
 export interface Validators {
   readonly etag: string | null;
   readonly lastModified: string | null;

@@ -84,7 +84,7 @@ export function createFileClient({ limits, signal }: Access): FileClient {
   };
 }
 
-/** Returns where a file is: inside the folder, if there is one, both by name and after symbolic links. */
+/** Returns the path of a file: inside the folder, if there is one, both by name and after symbolic links. */
 async function pathOf(url: URL, folder: string | null): Promise<{ named: string; real: string }> {
   const named = resolve(fileURLToPath(url));
   if (folder === null) return { named, real: await realpath(named) };

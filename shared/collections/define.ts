@@ -24,7 +24,7 @@ export interface ExactSearch<R = unknown> {
   readonly describe: string;
 }
 
-/** What the parameter of an exact search accepts. */
+/** The values of an exact search's parameter. */
 export interface ExactType {
   /** Continues a sentence: "the parameter drug accepts …". */
   readonly accepts: string;

@@ -59,7 +59,8 @@ export const products = defineCollection<Product>({
     barcode: {
       type: 'barcode',
       valuesOf: ({ barcodes }) => barcodes.map(({ barcode }) => barcode),
-      describe: 'Only products that have or had this barcode; of 14 digits, that of the last 13.',
+      describe:
+        'Products that have or had this barcode. A GTIN-14 that starts with 0 counts as its last 13 digits.',
     },
     drug: {
       type: 'id',

@@ -46,12 +46,12 @@ export const name = rule<StringSchema>(
  * took as long as the rest of an import.
  * @param messages by code
  * @param judge returns the code of a value's error, or `null`
- * @param told the rule as JSON Schema
+ * @param json the rule as JSON Schema
  */
 export function rule<Schema extends AnySchema>(
   messages: Readonly<Record<string, string>>,
   judge: (value: unknown) => string | null,
-  told: JsonSchema,
+  json: JsonSchema,
 ): Schema {
   const validate = (value: unknown, helpers: CustomHelpers) => {
     const code = judge(value);
@@ -63,7 +63,7 @@ export function rule<Schema extends AnySchema>(
     base: Joi.any(),
     messages: { ...messages },
     validate,
-    jsonSchema: () => ({ ...told }),
+    jsonSchema: () => ({ ...json }),
   };
   return Joi.extend(extension)[type]();
 }

@@ -331,7 +331,7 @@ function connect(servers: Servers, behaviour: Behaviour): Redis {
 }
 
 /**
- * Reconnects after a refused write: the server may have been demoted, and its address may now lead to another one. Limited in
+ * Reconnects after a refused write: the server may have been demoted, and its address may now lead to a new primary. Limited in
  * time, for operators who configured the address of a replica.
  */
 function notToReplica(isResent: boolean): NonNullable<RedisOptions['reconnectOnError']> {

@@ -211,7 +211,7 @@ function newGeneration(): string {
   return randomBytes(9).toString('base64url');
 }
 
-/** Replaces a stored key and sets another one. @returns `false` if the key has changed meanwhile */
+/** Replaces a stored key and sets a second one. @returns `false` if the key has changed meanwhile */
 function replace(redis: Redis, keys: string, { also, ...replaced }: KeyReplacement): Promise<boolean> {
   return replaceKey(redis, keys, { ...replaced, also: [...also, generationField, newGeneration()] });
 }

@@ -78,7 +78,7 @@ export async function writeLocked(
   heldReply(await run(redis, 'locked', touched, [token, ...commands]));
 }
 
-/** What is deleted when versions are no longer kept. */
+/** The data to delete when versions are no longer kept. */
 export interface Leaving {
   readonly versions: readonly number[];
   /** Contents that no kept version uses. */

@@ -128,7 +128,7 @@ describe('The demo', function () {
       const another = startDemo(settings);
       expect(await another.ended).to.equal(1);
       expect(another.output.stderr).to.include(
-        `A demo is running already on ${settings['DEMO_FOLDER']} (process ${demo.pid}): use that one, or stop it, or set DEMO_FOLDER`,
+        `A demo is already running in ${settings['DEMO_FOLDER']} (process ${demo.pid}). Use it, stop it, or set DEMO_FOLDER`,
       );
       expect(another.output.stderr.trim().split('\n')).to.have.length(1);
       expect(await statusOf(address, key)).to.equal(200);
@@ -195,7 +195,7 @@ describe('The demo', function () {
     it('prints the output of a failed command', async () => {
       const demo = startDemo({ ...settings, API_PORT: 'seven' });
       expect(await demo.ended).to.equal(1);
-      expect(demo.output.stderr).to.match(/"medref status" failed \(2\)\. It said:\nAPI_PORT .*seven/);
+      expect(demo.output.stderr).to.match(/"medref status" failed \(2\)\. Output:\nAPI_PORT .*seven/);
     });
   });
 

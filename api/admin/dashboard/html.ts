@@ -150,7 +150,7 @@ ${link(1, 'First', page > 1)} ${link(Math.min(page - 1, last), 'Previous', page 
 ${link(page + 1, 'Next', page < last)} ${link(last, 'Last', page < last)}</nav>`;
 }
 
-/** What the layout puts around the body of a page. */
+/** The layout around the body of a page. */
 export interface LayoutOptions {
   readonly title: string;
   readonly body: Html;

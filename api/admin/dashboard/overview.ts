@@ -73,7 +73,7 @@ ${run.length > 0 ? html`<p class="next">Run next:</p>` : ''}${commands(run)}
 /** The word and the colour of a badge. */
 const badges: Readonly<Record<LiveStatus, readonly [word: string, kind: string]>> = {
   ok: ['live', 'published'],
-  missing: ['nothing live', 'otherwise'],
+  missing: ['no version', 'otherwise'],
   incomplete: ['incomplete', 'failed'],
   damaged: ['damaged', 'failed'],
   'unknown format': ['unknown format', 'failed'],
@@ -83,7 +83,7 @@ function card(status: CollectionStatus, next: Date): Html {
   const { collection, derivedFrom, live, liveStatus } = status;
   const [word, kind] = badges[liveStatus];
   const version = live
-    ? html`<a href="${pageLink('versions', { collection })}">${live.version}</a>${live.forced ? ' (with --force)' : ''}`
+    ? html`<a href="${pageLink('versions', { collection })}">${live.version}</a>${live.forced ? html` <span class="badge otherwise">forced</span>` : ''}`
     : none;
   return html`<article class="card" aria-labelledby="collection-${collection}">
 <h3 id="collection-${collection}">${collection} <span class="badge ${kind}">${word}</span></h3>
@@ -101,7 +101,7 @@ function importFacts(
   next: Date,
 ): (readonly [string, unknown])[] {
   return [
-    ['Upstream checked', checkedAt === null ? none : shownTime(checkedAt)],
+    ['Last upstream check', checkedAt === null ? none : shownTime(checkedAt)],
     ['Last import', last ? html`${outcomeBadge(last.outcome)} ${shownTime(last.endedAt)}` : none],
     ['Next import', pause === null ? shownTime(next) : 'paused'],
     ['Lock', lock === null ? 'free' : html`${shownText(lock.holder)} since ${shownTime(lock.since)}`],

@@ -1,4 +1,4 @@
-// What a page of the dashboard is, and how it reads its parameters.
+// The definition of a dashboard page, and its parameters.
 
 import type { ServedCollection } from '../../../shared/collections/define.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
@@ -7,7 +7,7 @@ import type { VersionComparison } from '../../read/compared-versions.ts';
 import type { ReadModel } from '../../read/read-model.ts';
 import type { Html } from './html.ts';
 
-/** What the dashboard reads from, and the settings that it shows. */
+/** The sources of the dashboard, and the settings that it shows. */
 export interface DashboardSources {
   /** Borrowed. */
   readonly redis: Redis;

@@ -142,7 +142,7 @@ function markedFault(raw: string, path: string): Html {
 /** A step of a JSON path: `.name`, `[3]`, or `["the name"]`. */
 const step = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y;
 
-/** Returns where a JSON path leads in a record, which may be cut off or no JSON, or `null` if it leads nowhere. */
+/** Returns the place that a JSON path leads to in a record, which may be truncated or invalid JSON; `null` if there is none. */
 export function placeOf(raw: string, path: string): { from: number; until: number } | null {
   const steps: (string | number)[] = [];
   step.lastIndex = 1;

@@ -55,7 +55,7 @@ const pageHeaders = {
   'cache-control': 'no-store',
 };
 
-/** What the dashboard needs. */
+/** The options of the dashboard. */
 export interface DashboardOptions {
   readonly sources: DashboardSources;
   /** See {@link adminAccess}. */
@@ -150,7 +150,7 @@ async function errorFacts({ redis }: DashboardSources, error: Boom.Boom): Promis
   if (serviceError) {
     const { cause, status, message, reason, retryAfter } = serviceError;
     const sentences = [...new Set([message, reason])].filter((it) => it !== null);
-    // To retry does not help: somebody has to import.
+    // A retry does not help: an operator has to import.
     if (cause === 'nothing-published') return { status: 404, sentences };
     return { status, headers: retryAfter === null ? {} : { 'retry-after': retryAfter }, sentences };
   }
