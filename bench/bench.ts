@@ -91,14 +91,18 @@ async function writeSection(heading: string, text: string): Promise<void> {
   const inOrder = Object.values(groups).flatMap((group) => texts.get(group.heading) ?? []);
   await writeFile(
     page,
-    [start, ...inOrder.map((section) => section.trimEnd().concat('\n\n'))].join('## ').trimEnd().concat('\n'),
+    [start, ...inOrder]
+      .map((section) => section.trimEnd().concat('\n\n'))
+      .join('## ')
+      .trimEnd()
+      .concat('\n'),
   );
 }
 
 function measuredOn(rounds: number): string {
   const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as { version: string };
   const machine = `${cpus()[0]?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()}`;
-  return `Measured on ${new Date().toISOString().slice(0, 10)}, median of ${rounds} rounds: medref ${version}, Node ${process.versions.node}, Redis with \`appendfsync ${advisedFsync()}\` unless a row says otherwise, ${machine}.`;
+  return `Measured on ${new Date().toISOString().slice(0, 10)}: median of ${rounds} rounds. medref ${version}, Node ${process.versions.node}, Redis with \`appendfsync ${advisedFsync()}\` unless a row differs. Machine: ${machine}.`;
 }
 
 process.exitCode = await main(process.argv.slice(2));

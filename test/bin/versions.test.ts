@@ -309,7 +309,7 @@ describe('versions on the command line', function () {
       expect(same.json()).to.deep.equal({ from: nth(1), to: nth(3), ...nothing });
     });
 
-    it('lists the kept versions if asked for another one', async () => {
+    it('lists the kept versions if asked for a different one', async () => {
       const nothing = await medref('diff', 'products');
       expect([nothing.code, nothing.stdout]).to.deep.equal([1, '']);
       await importList(products(4));

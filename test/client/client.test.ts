@@ -170,7 +170,7 @@ describe('the client library', function () {
       }
     });
 
-    it('changes, which turn the digest of a copy into that of the new version', async () => {
+    it('changes, which turn the digest of a copy into the digest of the new version', async () => {
       const changes = client.products.changes({ since: versions[0] });
       const list: Change<Product>[] = await listed(changes);
       expect(list.map(({ change }) => change).filter((it) => it !== 'changed')).to.deep.equal([
@@ -317,7 +317,7 @@ describe('the client library', function () {
       expect(growing(1_000)).to.be.within(15, 30);
     });
 
-    it('for months if told so, which is longer than timers allow', async () => {
+    it('for months if asked, which is longer than timers allow', async () => {
       const ending = new AbortController();
       const options = { baseUrl: 'https://medref.example', key: 'key', signal: ending.signal };
       const pause = new Connection(options, usualTiming).pause(2 ** 31, {});

@@ -83,6 +83,14 @@ describe('The demo', function () {
 
   // The lives of one demo, one after the other on one folder: each begins with what the one before left.
   describe('in one folder', () => {
+    // A failed test must not leave its demo to the next one.
+    afterEach(async () => {
+      for (const demo of demos.splice(0)) {
+        if (demo.exitCode !== null || demo.signalCode !== null) continue;
+        demo.kill('SIGKILL');
+        await once(demo, 'close');
+      }
+    });
     const settings: Record<string, string> = {};
     let version = '';
     let firstKey = '';
@@ -166,7 +174,7 @@ describe('The demo', function () {
       process.kill(redis, 'SIGKILL');
       expect(await demo.ended).to.equal(1);
       expect(demo.output.stderr).to.include(
-        'The private Redis of the demo ended by itself (SIGKILL), so the demo ends too.\n',
+        'The private Redis of the demo has ended (SIGKILL), so the demo ends, too.\n',
       );
       await expectGone(children);
       expect(await isListening(port)).to.equal(false);

@@ -80,7 +80,7 @@ describe('a write to a Redis that cannot confirm its disk', () => {
   const server = useRedis({ ...everySecond, settings: { ...everySecond.settings, include } });
   const why =
     'This Redis is set to appendfsync everysec and cannot report its writes to disk, as Redis 7.2 can: a crash of its ' +
-    'machine may lose what was reported. Set appendfsync to always, or use a newer Redis.';
+    'machine may lose reported data. Set appendfsync to always, or use a newer Redis.';
   const warningOf = (what: string) => `Unknown whether ${what} is on the disk of Redis. ${why}`;
   let redis: Redis;
   before(async () => {

@@ -247,7 +247,7 @@ describe('stored data under verify and repair', () => {
     expect((await get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
-  it('is rebuilt from records if a block has other ones', async () => {
+  it('is rebuilt from records if its blocks differ', async () => {
     const before = await readAll();
     const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);

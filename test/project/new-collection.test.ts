@@ -172,7 +172,7 @@ describe('a new collection', function () {
       '/substances?barcode=8690000000001': 'is unknown; this route accepts name, code, group, ids',
       '/substances?group=x': 'The parameter group is "x"; it accepts a whole number',
       '/substances?code=%20': 'The parameter code is blank; it accepts a prefix of a code',
-      '/substances?ids=3&group=5': 'stands beside group',
+      '/substances?ids=3&group=5': 'cannot be combined with group',
     };
     for (const [path, message] of Object.entries(errors)) {
       const { data } = (await get(path)) as { data: { status: number; message: string } };

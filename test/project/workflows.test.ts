@@ -51,7 +51,7 @@ describe('the tests of a push', () => {
   const workflow = parse(read('.github/workflows/test.yml'));
   const matrix = workflow.jobs.test.strategy.matrix as Matrix;
 
-  it('run on each even Node from the oldest supported to that of the image', () => {
+  it("run on each even Node from the oldest supported to the image's", () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
     const oldest = version(engines.node);
     const [newest] = version(/^FROM node:(\d+)/m.exec(read('Dockerfile'))?.[1] ?? '');
@@ -61,7 +61,7 @@ describe('the tests of a push', () => {
       expect(nodes.map(([its]) => its)).to.include(major);
   });
 
-  it('run on the oldest supported Redis, that of the compose file, and Valkey', () => {
+  it("run on the oldest supported Redis, the compose file's, and Valkey", () => {
     const [, major, minor] = /leastRedis = \[(\d+), (\d+)\]/.exec(read('bin/setup.mjs')) ?? [];
     const servers = [...matrix.server, ...matrix.include.map(({ server }) => server)];
     expect(servers).to.include(`redis:${major}.${minor}`);

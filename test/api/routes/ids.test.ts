@@ -167,7 +167,7 @@ describe('GET /{collection} with ids', () => {
       const answer = await api().get(`/products?${query}`);
       expect(answer.status, answer.text).to.equal(400);
       expect(answer.json<{ data: { message: string } }>().data.message).to.match(
-        /^The parameter ids (is|has|stands) .*; it accepts 1 to 200 different ids, separated by commas, .*\.$/,
+        /^The parameter ids (is|has|cannot) .*; it accepts 1 to 200 different ids, separated by commas, .*\.$/,
       );
     });
   }

@@ -111,7 +111,7 @@ describe('a request that waits for a publication', () => {
     expect(api.waiting()).to.equal(0);
   });
 
-  it('has links with its own address, whoever else waits', async () => {
+  it('has links with its own address, even if other clients wait for the same', async () => {
     const hosts = ['one.example', 'other.example'];
     const waiting = [];
     for (const host of hosts) waiting.push(await begin(path(), { headers: { host } }));
