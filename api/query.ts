@@ -107,7 +107,7 @@ export const changeParameters = {
   ...paging,
 } as const;
 
-/** The most ids of a request: as many records as a page has. */
+/** The most ids of a request: one page of the largest size has them all. */
 export const maxIds = maxPerPage;
 
 /** The parameters of every list besides its searches. */

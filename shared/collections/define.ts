@@ -89,7 +89,7 @@ export interface Collection<R = unknown> extends Omit<CollectionDefinition<R>, '
   readonly prefixSearches: Readonly<Record<string, PrefixSearch>>;
   readonly exactSearches: Readonly<Record<string, ExactSearch<R>>>;
   readonly derived: readonly DerivedCollection<R>[];
-  /** A digest of everything that determines the import: if it changes, the same list is imported again. */
+  /** A digest of everything that determines an import: if it changes, an unmodified list is read again. */
   readonly revision: string;
   idOf(record: R): number;
   /** Returns the text by which a record is searched and displayed. */
