@@ -41,7 +41,7 @@ export interface Patience {
   /** Replaces {@link Timing.tries}. */
   readonly tries?: number | undefined;
   /** Called for each error that is retried. */
-  readonly onServiceError?: ((error: MedrefError) => void) | undefined;
+  readonly onError?: ((error: MedrefError) => void) | undefined;
 }
 
 /** The options of one request. */
@@ -143,7 +143,7 @@ export class Connection {
     if (!isPassing(error) || tries >= most) throw error;
     const { retryAfter } = error;
     if (retryAfter !== null && retryAfter > longest.retryAfter && most < Infinity) throw error;
-    asked.onServiceError?.(error);
+    asked.onError?.(error);
     await this.pause(retryAfter ?? growing(tries), asked);
   }
 

@@ -14,7 +14,7 @@ export interface MirrorOptions {
   /** Ends the mirror, which then throws nothing. */
   readonly signal?: AbortSignal | undefined;
   /** Called for each error that the mirror recovers from: temporary errors, and data that it has to read again. */
-  readonly onServiceError?: ((error: MedrefError) => void) | undefined;
+  readonly onError?: ((error: MedrefError) => void) | undefined;
 }
 
 /** A step of a mirror. Store `version` together with your copy: the mirror continues there, as `since`. */
@@ -80,7 +80,7 @@ class Follower<Item extends AnyRecord> {
     this.#connection = connection;
     this.#collection = collection;
     this.#every = options.every ?? 60;
-    this.#patience = { signal: options.signal, onServiceError: options.onServiceError };
+    this.#patience = { signal: options.signal, onError: options.onError };
     this.#version = options.since;
   }
 
@@ -105,7 +105,7 @@ class Follower<Item extends AnyRecord> {
         const isOther = error instanceof MedrefError && (error.status === 410 || error.name === mismatch);
         if (!isOther || tries === snapshots) throw error;
         // Nothing of it was yielded yet: its version expired meanwhile, or it was damaged in transit.
-        this.#patience.onServiceError?.(error);
+        this.#patience.onError?.(error);
         await this.#connection.pause(growing(tries), this.#patience);
       }
     }
@@ -169,7 +169,7 @@ class Follower<Item extends AnyRecord> {
   }
 
   #beginAgain(error: MedrefError): undefined {
-    this.#patience.onServiceError?.(error);
+    this.#patience.onError?.(error);
     this.#version = undefined;
     this.#proof = undefined;
     this.#digest = null;

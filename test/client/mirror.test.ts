@@ -62,7 +62,7 @@ describe('a mirror', () => {
   });
 
   const mirrorOf = (options: MirrorOptions = {}) =>
-    client.products.mirror({ onServiceError: (error) => troubles.push(error), ...options });
+    client.products.mirror({ onError: (error) => troubles.push(error), ...options });
   const asked = () => server.requests.map(({ url }) => url);
   /** What the next step is. */
   async function next(mirror: AsyncGenerator<MirrorStep<Product>, void>): Promise<MirrorStep<Product>> {
@@ -310,7 +310,7 @@ describe('a mirror', () => {
     service.spoil = (response) => response.writeHead(503, { 'retry-after': '60' }).end() === response;
     const timing = { ...quickTiming, secondMs: 1_000 };
     client = createClient({ baseUrl: server.origin, key: 'key' }, timing);
-    const mirror = mirrorOf({ signal: ending.signal, onServiceError: () => ending.abort() });
+    const mirror = mirrorOf({ signal: ending.signal, onError: () => ending.abort() });
     expect((await mirror.next()).done).to.equal(true);
     expect(Date.now() - startedAt).to.be.below(5_000);
   });

@@ -125,9 +125,9 @@ export class FollowedService {
       { ...quickTiming, tries: Number.POSITIVE_INFINITY },
     );
     const ends = [...plan.ends];
-    const onServiceError = ({ name }: MedrefError) => this.#count(`trouble: ${name}`);
+    const onError = ({ name }: MedrefError) => this.#count(`trouble: ${name}`);
     while (!signal.aborted) {
-      for await (const step of products.mirror({ since: copy.version, every: 4, signal, onServiceError })) {
+      for await (const step of products.mirror({ since: copy.version, every: 4, signal, onError })) {
         this.#count(`step: ${step.kind}`);
         copy.apply(step);
         const { set } = digestOf(copy.records.values());
