@@ -65,7 +65,9 @@ export function rule<Schema extends AnySchema>(
     validate,
     jsonSchema: () => ({ ...json }),
   };
-  return Joi.extend(extension)[type]();
+  return Joi.extend(extension)
+    [type]()
+    .meta({ accepts: (value: unknown) => judge(value) === null });
 }
 
 /** An array with at most so many elements; their number is checked before the elements. */
@@ -79,7 +81,8 @@ export function arrayOf(items: AnySchema, most: number): ArraySchema {
   };
   const jsonSchema = () => ({ type: 'array', items: jsonSchemaOf(items), maxItems: most });
   const extension = { type: 'array', base: Joi.array(), messages, validate, jsonSchema };
-  return (Joi.extend(extension).array() as ArraySchema).items(items);
+  const accepts = ({ length }: unknown[]) => length <= most;
+  return (Joi.extend(extension).array() as ArraySchema).items(items).meta({ accepts });
 }
 
 /** Returns a schema as JSON Schema. It does not say that all members are required: that is part of {@link judgement}. */

@@ -1,7 +1,9 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { createValidator, maxRecordBytes, type Verdict } from '../../importer/validate.ts';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';
+import { judgement } from '../../shared/collections/rules.ts';
 import { company, product } from '../support/records.ts';
 
 const judgeProduct = createValidator(productCollection);
@@ -226,5 +228,45 @@ describe('the record validator', () => {
       `{"__proto__":{"product":1},"constructor":2,${JSON.stringify(product(3)).slice(1)}`,
     );
     expect(judgeProduct(record)).to.deep.include({ valid: true, id: 3, json: JSON.stringify(product(3)) });
+  });
+
+  it('agrees with joi on records with any values in any place', () => {
+    const values = fc.oneof(
+      fc.jsonValue(),
+      fc.constantFrom('', ' ', null, 0, 1, 2 ** 53, [], {}, '8690000000011'),
+    );
+    const change = (record: object, paths: readonly string[]) =>
+      fc.tuple(fc.constantFrom(...paths), values).map(([path, value]) => {
+        const changed = structuredClone(record) as Record<string, unknown>;
+        const steps = path.split('.');
+        const last = steps.pop() as string;
+        const parent = steps.reduce((it, step) => it[step] as Record<string, unknown>, changed);
+        parent[last] = value;
+        return changed;
+      });
+    const productPaths = [
+      'product',
+      'product.id',
+      'product.name',
+      'drug.more',
+      'barcodes',
+      'barcodes.0',
+      'barcodes.0.barcode',
+    ];
+    const cases = fc.oneof(
+      change(product(1), [...productPaths, 'barcodes.0.skrsStatus', 'published', 'more']),
+      change(company(1), ['id', 'name', 'website', 'fax', 'more']),
+    );
+    const joi = { product: productCollection, company: companyCollection };
+    fc.assert(
+      fc.property(cases, (record) => {
+        const isProduct = 'product' in record;
+        const { error } = (isProduct ? joi.product : joi.company).schema.prefs(judgement).validate(record);
+        const { valid } = (isProduct ? judgeProduct : judgeCompany)(record);
+        // An integer barcode becomes text before joi sees it.
+        if (valid !== (error === undefined)) expect(error?.message).to.match(/barcode/);
+      }),
+      { numRuns: 3_000 },
+    );
   });
 });
