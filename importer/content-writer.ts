@@ -42,7 +42,8 @@ export class ContentWriter {
   #linesLength = 0;
   #count = 0;
   #blocks = 0;
-  #records: (string | Buffer)[] = [];
+  /** Unsent records: ids and JSON texts in turn. */
+  #records: string[] = [];
   /** Unsent members and the total count, by prefix search. */
   readonly #prefix = new Map<string, { members: (string | number)[]; count: number }>();
   #bytes = 0;
@@ -70,13 +71,12 @@ export class ContentWriter {
 
   /** Appends a record. Its id must be new. */
   add({ id, json, record }: ContentRecord): void {
-    const text = Buffer.from(json);
+    const length = Buffer.byteLength(json);
     this.#count += 1;
-    this.#set.add(hash('sha256', text, 'buffer'));
-    this.#checksum.update(text).update('\n');
-    this.#linesLength += text.length + 1;
-    this.#records.push(String(id), text);
-    this.#bytes += text.length;
+    this.#set.add(hash('sha256', json, 'buffer'));
+    this.#linesLength += length + 1;
+    this.#records.push(String(id), json);
+    this.#bytes += length;
     for (const [search, its] of prefixTexts(this.#collection, record)) {
       const known = this.#prefix.get(search) as { members: (string | number)[]; count: number };
       known.members.push(0, memberOf(its, id));
@@ -101,6 +101,8 @@ export class ContentWriter {
       if (known.members.length > 0) batch.push(['zadd', this.#keys.prefix[search] as string, known.members]);
       known.members = [];
     }
+    const texts = this.#records.filter((_, n) => n % 2 === 1);
+    this.#checksum.update(`${texts.join('\n')}\n`);
     this.#records = [];
     this.#bytes = 0;
     await this.#send(() => batch);
