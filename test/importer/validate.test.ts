@@ -230,6 +230,15 @@ describe('the record validator', () => {
     expect(judgeProduct(record)).to.deep.include({ valid: true, id: 3, json: JSON.stringify(product(3)) });
   });
 
+  it('distinguishes members with the same type by their names', () => {
+    const { drug, drugform, ...rest } = product(7);
+    const renamed = { product: rest.product, drugs: drug, drugform, barcodes: [], published: true };
+    expectReject(judgeProduct(renamed), '$.drug', 'is required');
+    const { barcodes, published, product: named } = rest;
+    const swapped = { product: named, drugform, drug, barcodes, published };
+    expect(judgeProduct(swapped)).to.deep.include({ valid: true, json: JSON.stringify(product(7)) });
+  });
+
   it('agrees with joi on records with any values in any place', () => {
     const values = fc.oneof(
       fc.jsonValue(),
