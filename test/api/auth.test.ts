@@ -1,4 +1,4 @@
-// API keys as a client meets them: what is refused, and that every refusal is the same.
+// Tests API keys from a client's view: which requests are refused, and that all refusals are the same.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -164,7 +164,7 @@ describe('bearer keys', () => {
     const [one, other] = [await makeKey(), await makeKey()];
     for (const { key } of [one, other]) expect((await ask(`Bearer ${key}`)).status).to.equal(200);
     await revokeApiKey(connection, 'medref', one.id);
-    await sleep(100); // Well before it asks Redis again by itself.
+    await sleep(100); // This is well before the API asks Redis again by itself.
     expectRefusal(await ask(`Bearer ${one.key}`));
     const digest = createHash('sha256').update(other.key).digest('hex');
     await connection.multi().hdel('medref:keys', digest).hset('medref:keys', 'generation', 'x').exec();
@@ -232,7 +232,7 @@ describe('bearer keys', () => {
     const statuses = await Promise.all(keys.map(async (key) => (await ask(`Bearer ${key}`)).status));
     expect(new Set(statuses)).to.deep.equal(new Set([401]));
     const [, calls = '0'] = /^cmdstat_hget:calls=(\d+)/m.exec(await connection.info('commandstats')) ?? [];
-    // It asks twice a second whether keys have changed, and what is live.
+    // The API asks Redis twice a second if keys or the live version have changed.
     expect(Number(calls)).to.be.at.most(10 + (Date.now() - from) / 50);
     expect((await ask(`Bearer ${api().key}`)).status).to.equal(200);
   });
@@ -290,7 +290,7 @@ describe('bearer keys', () => {
   const lastUseOf = async (id: string) =>
     (await listApiKeys(connection, 'medref')).find((key) => key.id === id)?.lastUsedAt ?? null;
 
-  /** When a key was last used, once that is noted; `null` where it is not within a second. */
+  /** Returns the noted time of a key's last use; `null` if none is noted within a second. */
   async function notedUseOf(id: string): Promise<string | null> {
     const deadline = Date.now() + 1_000;
     let used = await lastUseOf(id);
@@ -310,7 +310,7 @@ describe('bearer keys', () => {
     const [refused, accepted] = [await makeKey({ expiresAt: new Date(Date.now() - 1) }), await makeKey()];
     expectRefusal(await ask(`Bearer ${refused.key}`));
     expect((await ask(`Bearer ${accepted.key}`)).status).to.equal(200);
-    // What is noted is noted in the order of the requests.
+    // Uses are noted in the order of the requests.
     expect(await notedUseOf(accepted.id)).not.to.equal(null);
     expect(await lastUseOf(refused.id)).to.equal(null);
   });
@@ -374,7 +374,7 @@ describe('bearer keys', () => {
   });
 });
 
-/** Every Redis key with every value, as one text. */
+/** Returns every Redis key with every value, as one text. */
 async function readEverything(redis: Redis): Promise<string> {
   const parts: unknown[] = [];
   for (const key of await redis.keys('*')) {

@@ -17,7 +17,7 @@ describe('pages of other origins', () => {
     for (const api of [closed, some, all]) while ((await api().get('/products')).status !== 200);
   });
 
-  /** An answer as a browser gets it for a page. */
+  /** Returns a response as a browser receives it for a page. */
   const asked = async (
     api: typeof some,
     path: string,
@@ -94,11 +94,11 @@ describe('pages of other origins', () => {
 
   it('that are not allowed read nothing, and no cache mixes their responses', async () => {
     for (const origin of ['https://shop.example.evil', 'https://SHOP.example', 'null']) {
-      const answers = [
+      const responses = [
         await asked(some, '/products', { origin }),
         await asked(some, '/products', { origin, ...preflight }, 'OPTIONS'),
       ];
-      for (const { headers } of answers) {
+      for (const { headers } of responses) {
         expect(headers.get('access-control-allow-origin')).to.equal(null);
         expect(headers.get('vary')?.split(', ')).to.include('Origin');
       }

@@ -1,4 +1,4 @@
-// Errors: their one shape, the order of judgement, other methods, and HTTP that is none.
+// Tests errors: their one shape, the order of checks, other methods, and malformed HTTP.
 
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,14 +27,14 @@ const names: Record<number, string> = {
   503: 'Service Unavailable',
 };
 
-/** Only products are published here: companies are the collection without a version. */
+/** Only products are published here. Companies are the collection without a version. */
 describe('errors', () => {
   const redis = useRedis();
   const api = useApi(redis);
   before(() => importRecords(products(30), productCollection, { redisUrl: redis().url }));
 
-  function expectError({ headers, body, ...answer }: WireAnswer, status: number): string {
-    expect(answer.status, body.toString()).to.equal(status);
+  function expectError({ headers, body, ...response }: WireAnswer, status: number): string {
+    expect(response.status, body.toString()).to.equal(status);
     expect(headers['content-type']).to.equal('application/json');
     const error = JSON.parse(body.toString()) as { data: { message: string } };
     const { message } = error.data;
@@ -71,10 +71,10 @@ describe('errors', () => {
 
     it('without internal details', async () => {
       for (const [status, path, key, method = 'GET'] of cases) {
-        const answer = await (key ? send : sendWithoutKey)(api(), path, { method });
-        expectError(answer, status);
-        expect(answer.body.toString()).not.to.match(inside);
-        expect(answer.headers).not.to.have.any.keys('server', 'x-powered-by');
+        const response = await (key ? send : sendWithoutKey)(api(), path, { method });
+        expectError(response, status);
+        expect(response.body.toString()).not.to.match(inside);
+        expect(response.headers).not.to.have.any.keys('server', 'x-powered-by');
       }
     });
 
@@ -96,12 +96,12 @@ describe('errors', () => {
         const { port } = server.listener.address() as AddressInfo;
         const broken = { port, origin: `http://127.0.0.1:${port}`, key: 'any' };
         for (const method of ['GET', 'HEAD']) {
-          const answer = await send(broken, '/products/1', { method });
+          const response = await send(broken, '/products/1', { method });
           if (method === 'GET') {
-            expect(expectError(answer, 500)).to.equal('Internal error; it has been logged.');
-            expect(answer.body.toString()).not.to.match(inside);
+            expect(expectError(response, 500)).to.equal('Internal error; it has been logged.');
+            expect(response.body.toString()).not.to.match(inside);
           }
-          expect([answer.status, 'server' in answer.headers]).to.deep.equal([500, false]);
+          expect([response.status, 'server' in response.headers]).to.deep.equal([500, false]);
         }
       } finally {
         await server.stop();
@@ -169,10 +169,10 @@ describe('errors', () => {
       it(`is the response to ${path}, with and without a key, for any method`, async () => {
         for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
           for (const ask of [send, sendWithoutKey]) {
-            const answer = await ask(api(), path, { method });
-            if (method === 'HEAD') expect([answer.status, answer.body.length]).to.deep.equal([404, 0]);
-            else expectError(answer, 404);
-            expect(answer.headers).not.to.have.any.keys('allow', 'www-authenticate');
+            const response = await ask(api(), path, { method });
+            if (method === 'HEAD') expect([response.status, response.body.length]).to.deep.equal([404, 0]);
+            else expectError(response, 404);
+            expect(response.headers).not.to.have.any.keys('allow', 'www-authenticate');
           }
         }
       });
@@ -193,9 +193,9 @@ describe('errors', () => {
         'M-SEARCH',
       ]) {
         it(`is the response to ${method} ${path}`, async () => {
-          const answer = await send(api(), path, { method });
-          expect(expectError(answer, 405)).to.include(method);
-          expect(answer.headers.allow).to.equal('GET, HEAD');
+          const response = await send(api(), path, { method });
+          expect(expectError(response, 405)).to.include(method);
+          expect(response.headers.allow).to.equal('GET, HEAD');
         });
       }
     }
@@ -225,8 +225,8 @@ describe('errors', () => {
 
     it('does not wait for a missing body', async () => {
       const head = `POST /products HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api().key}\r\n`;
-      const [answer, ...more] = await exchange(api(), `${head}Content-Length: 1000000\r\n\r\nx`);
-      expectError(answer as WireAnswer, 405);
+      const [response, ...more] = await exchange(api(), `${head}Content-Length: 1000000\r\n\r\nx`);
+      expectError(response as WireAnswer, 405);
       expect(more).to.be.empty;
     });
 
@@ -240,21 +240,21 @@ describe('errors', () => {
         for (const body of ['Content-Length: 1000000\r\n\r\nx', 'Transfer-Encoding: chunked\r\n\r\n5\r\nx']) {
           for (const method of ['GET', 'POST']) {
             const asked = exchange(api(), `${method} ${path} HTTP/1.1\r\nHost: a\r\n${body}`);
-            const answers = await Promise.race([asked, sleep(1_500).then(() => [])]);
-            expect(answers.length, `answers to ${method} ${path}`).to.equal(1);
-            expectError(answers[0] as WireAnswer, status);
+            const responses = await Promise.race([asked, sleep(1_500).then(() => [])]);
+            expect(responses.length, `responses to ${method} ${path}`).to.equal(1);
+            expectError(responses[0] as WireAnswer, status);
           }
         }
       }
     });
 
     it('stops reading without a Host, too', async () => {
-      const [answer, ...more] = await exchange(
+      const [response, ...more] = await exchange(
         api(),
         'POST /products HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nx',
       );
-      expectError(answer as WireAnswer, 400);
-      expect(answer?.headers.connection).to.equal('close');
+      expectError(response as WireAnswer, 400);
+      expect(response?.headers.connection).to.equal('close');
       expect(more).to.be.empty;
     });
   });
@@ -310,8 +310,8 @@ describe('errors', () => {
     const get = (fields: string) =>
       `GET /products/1 HTTP/1.1\r\nHost: a\r\n${fields}Authorization: Bearer ${api().key}\r\n\r\n`;
     const bytes = get('') + get('Upgrade: h2c\r\nConnection: upgrade\r\n') + get('');
-    const answers = await exchange(api(), bytes);
-    const found = answers.map(({ status, headers }) => [status, headers['connection']]);
+    const responses = await exchange(api(), bytes);
+    const found = responses.map(({ status, headers }) => [status, headers['connection']]);
     expect(found).to.deep.equal([
       [200, 'keep-alive'],
       [200, 'close'],
@@ -439,8 +439,8 @@ describe('errors', () => {
     for (const [what, bytes, status] of cases) {
       it(`responds with ${status} once, in the usual shape, to ${what}, also if repeated, and continues`, async () => {
         for (let time = 1; time <= 2; time += 1) {
-          const [answer, ...more] = await exchange(api(), bytes());
-          expectError(answer as WireAnswer, status);
+          const [response, ...more] = await exchange(api(), bytes());
+          expectError(response as WireAnswer, status);
           expect(more).to.be.empty;
         }
         expect((await send(api(), '/products/1')).status).to.equal(200);
@@ -457,11 +457,11 @@ describe('errors', () => {
     ] as const) {
       it(`responds once, in the usual shape, to a POST with ${what}, and closes the connection`, async () => {
         const coding = what === 'an unknown coding' ? 'sandwich' : 'chunked';
-        const answers = await exchange(api(), post(`Transfer-Encoding: ${coding}\r\n`, body));
-        expect(answers).to.have.length(1);
-        const [answer] = answers as [WireAnswer];
-        expect(answer.status).to.be.oneOf([400, 405, 413]);
-        expect(JSON.parse(answer.body.toString()).data.status).to.equal(answer.status);
+        const responses = await exchange(api(), post(`Transfer-Encoding: ${coding}\r\n`, body));
+        expect(responses).to.have.length(1);
+        const [response] = responses as [WireAnswer];
+        expect(response.status).to.be.oneOf([400, 405, 413]);
+        expect(JSON.parse(response.body.toString()).data.status).to.equal(response.status);
         expect((await send(api(), '/products/1')).status).to.equal(200);
       });
     }
@@ -491,32 +491,32 @@ describe('errors', () => {
       const good = `${open}\r\n`;
       const list = `${open.replace('/products/1', '/products?per-page=2')}\r\n`;
       for (const requests of [[good], [good, good], [list, good, list, good]]) {
-        const answers = await exchange(api(), `${requests.join('')}garbage\r\n\r\n`);
-        expect(answers.map(({ status }) => status)).to.deep.equal([...requests.map(() => 200), 400]);
-        expectError(answers.at(-1) as WireAnswer, 400);
-        expect(answers.at(-1)?.headers.connection).to.equal('close');
+        const responses = await exchange(api(), `${requests.join('')}garbage\r\n\r\n`);
+        expect(responses.map(({ status }) => status)).to.deep.equal([...requests.map(() => 200), 400]);
+        expectError(responses.at(-1) as WireAnswer, 400);
+        expect(responses.at(-1)?.headers.connection).to.equal('close');
       }
     });
 
     it('responds to good requests before a CONNECT on the connection', async () => {
       const good = `${get(host).replace('Connection: close\r\n', '')}\r\n`;
-      const answers = await exchange(api(), `${good}${good}CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n`);
-      expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 400]);
+      const responses = await exchange(api(), `${good}${good}CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n`);
+      expect(responses.map(({ status }) => status)).to.deep.equal([200, 200, 400]);
     });
 
     it('responds to another protocol as to HTTP, since the parser reads it so', async () => {
-      const [answer, ...more] = await exchange(
+      const [response, ...more] = await exchange(
         api(),
         `GET /products RTSP/1.0\r\n${host}Connection: close\r\n\r\n`,
       );
-      expectError(answer as WireAnswer, 401);
+      expectError(response as WireAnswer, 401);
       expect(more).to.be.empty;
     });
 
     it('responds to good requests before one with an unknown method, which closes the connection', async () => {
       const good = `${get(host).replace('Connection: close\r\n', '')}\r\n`;
-      const answers = await exchange(api(), `${good}${good}${get(host, '/products', 'FETCH')}\r\n`);
-      expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 501]);
+      const responses = await exchange(api(), `${good}${good}${get(host, '/products', 'FETCH')}\r\n`);
+      expect(responses.map(({ status }) => status)).to.deep.equal([200, 200, 501]);
     });
 
     it('accepts rare but valid HTTP', async () => {
@@ -533,17 +533,17 @@ describe('errors', () => {
         ['a path of dots', `${get(host, '/x/../products/./1')}\r\n`],
       ];
       for (const [what, bytes] of rare) {
-        const [answer, ...more] = await exchange(api(), bytes);
-        expect([answer?.status, more.length], what).to.deep.equal([200, 0]);
+        const [response, ...more] = await exchange(api(), bytes);
+        expect([response?.status, more.length], what).to.deep.equal([200, 0]);
       }
     });
 
     it('links to its own address if HTTP/1.0 names no Host', async () => {
-      const [answer] = await exchange(
+      const [response] = await exchange(
         api(),
         `GET /products?per-page=1 HTTP/1.0\r\nAuthorization: Bearer ${api().key}\r\n\r\n`,
       );
-      expect(answer?.body.toString()).to.include(
+      expect(response?.body.toString()).to.include(
         `"self":{"href":"${api().origin}/products?page=1&per-page=1"}`,
       );
     });
@@ -581,8 +581,8 @@ describe('errors', () => {
         `${chunked}${'1\r\nx\r\n'.repeat(60_000)}ZZ`,
       ]) {
         for (let time = 1; time <= 5; time += 1) {
-          const answers = await exchange(api(), bytes);
-          expect(answers.map(({ status }) => status)).to.deep.equal([405]);
+          const responses = await exchange(api(), bytes);
+          expect(responses.map(({ status }) => status)).to.deep.equal([405]);
         }
       }
     });
@@ -598,11 +598,11 @@ describe('errors', () => {
         socket.resume().write(bytes);
         await new Promise((resolve) => socket.once('end', resolve));
         await sleep(1_300);
-        const writing = setInterval(() => socket.write('x'), 20); // Makes a server that has let go say so.
+        const writing = setInterval(() => socket.write('x'), 20); // A write reveals a connection that the server has closed.
         const open = await Promise.race([closed.then(() => false), sleep(500).then(() => true)]);
         clearInterval(writing);
         socket.destroy();
-        expect(open, 'whether the connection is still open').to.equal(false);
+        expect(open, 'the connection is still open').to.equal(false);
       }
     });
   });

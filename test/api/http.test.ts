@@ -1,4 +1,4 @@
-// Request ids, what becomes of requests, limits of connections, overload, and how a server stops.
+// Tests request ids, reports of completed requests, connection limits, overload, and how a server stops.
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { exchange, send, sendWithoutKey } from '../support/wire.ts';
 
-/** What is told of a request, as it is when that is told. */
+/** Copies the reported values of a request at once. */
 function factsOf(it: CompletedRequest): CompletedRequest {
   const { requestId, method, target, route, status, beganMs, ms, waitedMs, bytes, isWhole, client, address } =
     it;
@@ -28,7 +28,7 @@ describe('a request with a response', function () {
   this.timeout(30_000);
   const redis = useRedis();
   const logged: Record<string, unknown>[] = [];
-  const told: CompletedRequest[] = [];
+  const reported: CompletedRequest[] = [];
   const troubles: [cause: string, requestId: string][] = [];
   let api: TestApi;
   let version: number;
@@ -39,20 +39,21 @@ describe('a request with a response', function () {
     api = await startApi({
       redisUrl: redis().url,
       logger: pino({}, { write: (line: string) => void logged.push(JSON.parse(line)) }),
-      onResponse: (it) => void told.push(factsOf(it)),
+      onResponse: (it) => void reported.push(factsOf(it)),
       onServiceError: ({ cause }, requestId) => void troubles.push([cause, requestId]),
     });
   });
   after(() => api.stop());
   beforeEach(() => {
-    told.length = 0;
+    reported.length = 0;
   });
 
-  /** What is told of the only request of a test. */
+  /** Returns the report of the only request of a test. */
   async function only(): Promise<CompletedRequest> {
-    for (const deadline = Date.now() + 2_000; told.length === 0 && Date.now() < deadline; ) await sleep(5);
-    expect(told).to.have.length(1);
-    return told[0] as CompletedRequest;
+    for (const deadline = Date.now() + 2_000; reported.length === 0 && Date.now() < deadline; )
+      await sleep(5);
+    expect(reported).to.have.length(1);
+    return reported[0] as CompletedRequest;
   }
 
   const ofOurs = /^[\w-]{12}-[0-9a-z]+$/;
@@ -114,8 +115,8 @@ describe('a request with a response', function () {
     expect(one?.headers['x-request-id']).not.to.equal(other?.headers['x-request-id']);
     const twice =
       'GET /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\nX-Request-Id: b\r\nConnection: close\r\n\r\n';
-    const [answer] = await exchange(api, twice);
-    expect(answer?.headers['x-request-id']).to.match(ofOurs);
+    const [response] = await exchange(api, twice);
+    expect(response?.headers['x-request-id']).to.match(ofOurs);
   });
 
   it('has an id and is reported, even without a route', async () => {
@@ -126,16 +127,16 @@ describe('a request with a response', function () {
       ['GET /products HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n', 400, 'GET', /^mine$/],
     ];
     for (const [bytes, status, method, id] of cases) {
-      told.length = 0;
-      const answers = await exchange(api, bytes);
-      expect(answers.map((it) => it.status)).to.deep.equal([status]);
-      expect(answers[0]?.headers['x-request-id']).to.match(id);
-      expect(answers[0]?.headers).to.include(safe);
+      reported.length = 0;
+      const responses = await exchange(api, bytes);
+      expect(responses.map((it) => it.status)).to.deep.equal([status]);
+      expect(responses[0]?.headers['x-request-id']).to.match(id);
+      expect(responses[0]?.headers).to.include(safe);
       const it = await only();
       expect([it.status, it.method, it.route, it.bytes, it.address]).to.deep.equal([
-        ...[status, method, null, answers[0]?.body.length, '127.0.0.1'],
+        ...[status, method, null, responses[0]?.body.length, '127.0.0.1'],
       ]);
-      expect(it.requestId).to.equal(answers[0]?.headers['x-request-id']);
+      expect(it.requestId).to.equal(responses[0]?.headers['x-request-id']);
     }
   });
 
@@ -150,7 +151,7 @@ describe('a request with a response', function () {
       ['/products', 'POST', {}, '/products'],
     ];
     for (const [path, method, headers, route] of cases) {
-      told.length = 0;
+      reported.length = 0;
       const { status, body } = await send(api, path, { method, headers });
       const { ms, beganMs, requestId, ...facts } = await only();
       expect(facts).to.deep.equal({
@@ -166,7 +167,7 @@ describe('a request with a response', function () {
       ['/health/live', '/health/live', 200],
       ['/nothing', '/{any*}', 404],
     ] as const) {
-      told.length = 0;
+      reported.length = 0;
       await sendWithoutKey(api, path);
       const it = await only();
       expect([it.client, it.route, it.status]).to.deep.equal([null, route, status]);
@@ -174,7 +175,7 @@ describe('a request with a response', function () {
   });
 
   it('is reported as truncated if the client disconnects early', async () => {
-    redis().pause(); // So that no answer begins.
+    redis().pause(); // Redis is paused, so that no response begins.
     try {
       const met = api.requests();
       const socket = connect(api.port, '127.0.0.1');
@@ -196,7 +197,7 @@ describe('a request with a response', function () {
 
     const writing = await connectForWriting(redis().url);
     try {
-      // Of the last of three blocks, so that the stream has begun by then.
+      // These belong to the last of three blocks, so the stream has begun by then.
       await writing.hdel(productKeys.content(version).blocks, '2');
       await writing.hdel(productKeys.content(version).records, '450');
     } finally {
@@ -235,7 +236,7 @@ describe('a connection', function () {
   const requestOf = ({ key }: Api, path: string, fields = '') =>
     `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n${fields}\r\n`;
 
-  /** A client that takes nothing of what it is sent, until it is told to. */
+  /** Opens a connection that reads nothing until a test resumes it. */
   async function openUnread(asked: Api, bytes: string): Promise<Socket> {
     const socket = connect(asked.port, '127.0.0.1');
     opened.push(socket.on('error', () => undefined));
@@ -244,7 +245,7 @@ describe('a connection', function () {
     return socket;
   }
 
-  /** How long it takes until the service lets go of a connection, in ms, counted from now. */
+  /** Returns the time until the service closes a connection, in ms from now. */
   async function untilLetGo(asked: Api, socket: Socket): Promise<number> {
     const from = performance.now();
     while (asked.isOpen(socket) && performance.now() - from < 10 * stallMs) await sleep(10);
@@ -254,8 +255,8 @@ describe('a connection', function () {
   it('gets ten pipelined responses in order, and is closed beyond that', async () => {
     const requests = Array.from({ length: 9 }, (_, n) => requestOf(api(), `/products/${n + 1}`));
     requests.push(requestOf(api(), '/products/10', 'Connection: close\r\n'));
-    const answers = await exchange(api(), requests.join(''));
-    const ids = answers.map(({ body }) => JSON.parse(body.toString()).data.product.id);
+    const responses = await exchange(api(), requests.join(''));
+    const ids = responses.map(({ body }) => JSON.parse(body.toString()).data.product.id);
     expect(ids).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     const socket = await openUnread(api(), requestOf(api(), '/products/1').repeat(50));
     expect(await untilLetGo(api(), socket)).to.be.below(1_000);
@@ -275,8 +276,8 @@ describe('a connection', function () {
   });
 
   it('responds to a bad request after the good ones before it', async () => {
-    const answers = await exchange(api(), `${requestOf(api(), '/products/1').repeat(5)}garbage\r\n\r\n`);
-    expect(answers.map(({ status }) => status)).to.deep.equal([...Array(5).fill(200), 400]);
+    const responses = await exchange(api(), `${requestOf(api(), '/products/1').repeat(5)}garbage\r\n\r\n`);
+    expect(responses.map(({ status }) => status)).to.deep.equal([...Array(5).fill(200), 400]);
   });
 
   const stalled: [what: string, path: string, fields: string, times: number][] = [
@@ -287,7 +288,7 @@ describe('a connection', function () {
   ];
   for (const [what, path, fields, times] of stalled) {
     it(`is closed if its client reads nothing of ${what} for the documented time`, async function () {
-      this.retries(1); // A machine that stands still for as long as a client may would fail it.
+      this.retries(1); // The test fails if the machine itself stalls as long as a client may.
       const socket = await openUnread(impatient(), requestOf(impatient(), path, fields).repeat(times));
       expect(await untilLetGo(impatient(), socket)).to.be.within(stallMs - 100, 6 * stallMs);
     });
@@ -319,7 +320,7 @@ describe('a process with event-loop lag', () => {
   });
 });
 
-/** Long enough for a request to come, and short enough to be waited for. */
+/** Long enough for a request to arrive, and short enough for a test. */
 const quietMs = 1_500;
 
 const asked = 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n';
@@ -363,7 +364,7 @@ describe('a server that stops', () => {
       await client.ended;
     }
     await stopped;
-    expect(performance.now() - from, 'it waits for nobody').to.be.below(quietMs);
+    expect(performance.now() - from, 'it waits for no client').to.be.below(quietMs);
   });
 
   it('does so for Expect: 100-continue, too', async () => {
@@ -392,8 +393,8 @@ describe('a server that stops', () => {
 
   it('marks the response in progress as the last one', async () => {
     const client = await open();
-    redis().pause(); // It is asked for the key.
-    const answer = answerTo(
+    redis().pause(); // The API must ask Redis for the key.
+    const response = answerTo(
       client,
       `GET /products HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n\r\n`,
     );
@@ -401,7 +402,7 @@ describe('a server that stops', () => {
     const stopped = api.stop();
     await sleep(30);
     redis().resume();
-    expect(await answer).to.match(/^connection: close/im);
+    expect(await response).to.match(/^connection: close/im);
     await stopped;
   });
 });

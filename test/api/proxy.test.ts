@@ -1,4 +1,4 @@
-// Who sent a request, as proxies say: from the headers alone, and in the links, logs and limits of an API behind them.
+// Tests how the API finds the client behind proxies: from headers alone, and in the links, logs and limits of an API.
 
 import { BlockList } from 'node:net';
 import { expect } from 'chai';
@@ -21,15 +21,15 @@ function trusting(...ranges: readonly (readonly [address: string, bits: number])
 const proxies = trusting(['10.0.0.0', 8], ['fd00::', 8]);
 const own = '10.0.0.1';
 
-/** What is sent, from whom, and who is found as `address scheme host`. */
+/** The sent headers, the address of the peer, and the expected result as `address scheme host`. */
 const cases: readonly (readonly [sent: Readonly<Record<string, string>>, peer: string, found: string])[] = [
   [{}, own, `${own} http -`],
   [{ 'x-forwarded-for': '192.0.2.1' }, own, '192.0.2.1 http -'],
-  // From a peer that is not trusted, or whose connection is gone.
+  // The peer is not trusted, or its connection is closed.
   [{ 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'https' }, '192.0.2.9', '192.0.2.9 http -'],
   [{ forwarded: 'for=192.0.2.1;proto=https;host=a.example' }, '11.0.0.1', '11.0.0.1 http -'],
   [{ 'x-forwarded-for': '192.0.2.1' }, '', ' http -'],
-  // The rightmost one that is not a trusted proxy: what a client put before it is its own affair.
+  // The rightmost address that is not a trusted proxy counts. The client may have invented all addresses before it.
   [{ 'x-forwarded-for': '127.0.0.1, 192.0.2.1, 10.9.9.9' }, own, '192.0.2.1 http -'],
   [{ 'x-forwarded-for': '192.0.2.1,10.9.9.9 , 10.0.0.7' }, own, '192.0.2.1 http -'],
   [{ 'x-forwarded-for': '10.0.0.9, 10.0.0.7' }, own, '10.0.0.9 http -'],
@@ -39,7 +39,7 @@ const cases: readonly (readonly [sent: Readonly<Record<string, string>>, peer: s
   [{ 'x-forwarded-for': '[2001:db8::1]:4711, [fd00::2]' }, own, '2001:db8::1 http -'],
   [{ 'x-forwarded-for': '192.0.2.1, ::ffff:10.0.0.5' }, '::ffff:10.0.0.1', '192.0.2.1 http -'],
   [{ 'x-forwarded-for': '192.0.2.1' }, 'fd00::1%eth0', '192.0.2.1 http -'],
-  // Whoever does not say from whom it has a request stands for them.
+  // A trusted proxy that does not name its client counts as the client itself.
   ...[
     'unknown',
     '_hidden',
@@ -61,7 +61,7 @@ const cases: readonly (readonly [sent: Readonly<Record<string, string>>, peer: s
   [{ 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'HTTPS' }, own, '192.0.2.1 https -'],
   [{ 'x-forwarded-proto': 'ftp', 'x-forwarded-host': 'a b' }, own, `${own} http -`],
   [{ 'x-forwarded-proto': 'https, http' }, own, `${own} http -`],
-  // One value of many proxies: the nearest has set it. As many as proxies: each its own.
+  // If several proxies send one value, the nearest proxy has set it. If each proxy sends a value, each has set its own.
   [{ 'x-forwarded-for': '192.0.2.1, 10.0.0.7', 'x-forwarded-proto': 'https' }, own, '192.0.2.1 https -'],
   [
     { 'x-forwarded-for': '192.0.2.1, 10.0.0.7', 'x-forwarded-proto': 'https, http' },
@@ -82,7 +82,7 @@ const cases: readonly (readonly [sent: Readonly<Record<string, string>>, peer: s
   [{ forwarded: 'proto=https, for=_hidden;proto=https' }, own, `${own} https -`],
   [{ forwarded: 'for=unknown' }, own, `${own} http -`],
   [{ forwarded: '' }, own, `${own} http -`],
-  // What is malformed says nothing at all.
+  // A malformed header is ignored completely.
   ...[
     'for="192.0.2.1',
     'for',
@@ -91,7 +91,7 @@ const cases: readonly (readonly [sent: Readonly<Record<string, string>>, peer: s
     'for=192.0.2.1;FOR=9.9.9.9',
     'f r=1, for=192.0.2.1',
   ].map((it) => [{ forwarded: `proto=https, ${it}` }, own, `${own} http -`] as const),
-  // Both kinds: one of them is as its client sent it, and nobody knows which.
+  // Both kinds of headers: one of them comes unchanged from the client, and the API cannot know which.
   [{ forwarded: 'for=192.0.2.1;proto=https', 'x-forwarded-for': '192.0.2.1' }, own, `${own} http -`],
   [{ forwarded: 'for=192.0.2.1', 'x-forwarded-host': 'a.example' }, own, `${own} http -`],
 ];
@@ -147,11 +147,11 @@ describe('an API behind a trusted proxy', () => {
   };
 
   it("links to the client's scheme and host, or to the Host if the proxy reports none", async () => {
-    const told = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'a.example' };
-    expect(await selfOf(api, told)).to.equal('https://a.example');
+    const reported = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'a.example' };
+    expect(await selfOf(api, reported)).to.equal('https://a.example');
     expect(await selfOf(api, { forwarded: 'proto=https' })).to.equal('https://inner.example');
     expect(await selfOf(api, {})).to.equal('http://inner.example');
-    expect(await selfOf(untrusting, told)).to.equal('http://inner.example');
+    expect(await selfOf(untrusting, reported)).to.equal('http://inner.example');
   });
 
   it("logs the client's address, also from repeated headers", async () => {

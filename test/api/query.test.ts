@@ -1,4 +1,4 @@
-// Parameters, strictly read: what is malformed is refused, named, and told what it takes.
+// Tests strict parameters: a malformed parameter is refused, and the message names it and its accepted values.
 
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
@@ -10,7 +10,7 @@ import { exchange, send } from '../support/wire.ts';
 
 const takes = 'it accepts a whole number from 1 to 9007199254740991.';
 
-/** Values that are not written in digits 0-9 alone, zero, or over 2^53−1. */
+/** Zero, values above 2^53−1, and values with other characters than the digits 0-9. */
 const notCounts: [what: string, value: string][] = [
   ['zero', '0'],
   ['zeros', '000'],

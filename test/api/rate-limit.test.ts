@@ -1,4 +1,4 @@
-// Rate limits of keys as clients meet them, at two API processes that share a Redis.
+// Tests rate limits of keys from a client's view, with two API processes that share a Redis.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -43,10 +43,10 @@ describe('rate limits', () => {
   ): Promise<ApiAnswer> => at.get(path, { headers: { authorization: `Bearer ${key}`, ...headers } });
   const fieldsOf = ({ headers }: ApiAnswer) =>
     ['ratelimit-policy', 'ratelimit', 'retry-after'].map((name) => headers.get(name));
-  const countOf = (answers: readonly ApiAnswer[], status: number) =>
-    answers.filter((it) => it.status === status).length;
+  const countOf = (responses: readonly ApiAnswer[], status: number) =>
+    responses.filter((it) => it.status === status).length;
 
-  /** How often Redis ran a script since the last time. */
+  /** Returns how often Redis ran a script since the last call. */
   async function scriptsRun(): Promise<number> {
     const stats = await connection.info('commandstats');
     await connection.config('RESETSTAT');
@@ -68,15 +68,15 @@ describe('rate limits', () => {
     const first = await get(key);
     expect(fieldsOf(first)).to.deep.equal(['"default";q=10;w=1', '"default";r=9;t=1', null]);
     const from = performance.now();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 30 }, (_, n) =>
         get(key, { at: n % 2 ? api : other, path: '/products?per-page=1' }),
       ),
     );
     const seconds = (performance.now() - from) / 1_000;
-    expect(countOf(answers, 200)).to.be.within(9, 10 + Math.ceil(10 * seconds));
-    const refused = answers.filter(({ status }) => status === 429);
-    expect(refused.length + countOf(answers, 200)).to.equal(30);
+    expect(countOf(responses, 200)).to.be.within(9, 10 + Math.ceil(10 * seconds));
+    const refused = responses.filter(({ status }) => status === 429);
+    expect(refused.length + countOf(responses, 200)).to.equal(30);
     expect(fieldsOf(refused[0] as ApiAnswer)).to.deep.equal(['"default";q=10;w=1', '"default";r=0;t=1', '1']);
     expect(refused[0]?.text).to.include(
       '"message":"This key is limited to 10 requests per second. Try again in 1 s."',
@@ -111,8 +111,8 @@ describe('rate limits', () => {
       ['/products?page=x', 400, 3],
       ['/products?version=1', 410, 2],
     ] as const) {
-      const answer = await get(key, { path });
-      expect([answer.status, answer.headers.get('ratelimit')]).to.deep.equal([
+      const response = await get(key, { path });
+      expect([response.status, response.headers.get('ratelimit')]).to.deep.equal([
         status,
         `"default";r=${left};t=1`,
       ]);

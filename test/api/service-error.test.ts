@@ -1,4 +1,4 @@
-// Why there is no answer: 503 where asking again may help, 500 where an operator has to mend something; all are told of.
+// Tests service errors: 503 if a retry may help, 500 if an operator must repair something. All are reported.
 
 import { expect } from 'chai';
 import { type ServiceError, serviceErrorOf } from '../../api/errors.ts';
@@ -86,7 +86,7 @@ describe('a service error', function () {
     await redis.set(keys.content(version as number).records, 'x');
     expect((await api.get('/products/1')).status).to.equal(503);
     expect(met()).to.deep.equal([['damaged', 503]]);
-    expect(troubles[0]?.reason, 'which was told as it was met').to.equal(null);
+    expect(troubles[0]?.reason, 'the damage was already reported').to.equal(null);
     expect(api.damage).to.have.length(1);
   });
 

@@ -1,4 +1,4 @@
-// medref serve with several API processes on one port: responses, restarts, metrics and the end.
+// Tests medref serve with several API processes on one port: responses, restarts, metrics and shutdown.
 
 import cluster from 'node:cluster';
 import { once } from 'node:events';
@@ -55,7 +55,7 @@ describe('an API of two processes', function () {
       .filter((line) => line.endsWith('}'))
       .map((line) => JSON.parse(line));
 
-  /** Waits for a line of the log: the last of those that are meant. */
+  /** Waits until a log line matches. Returns the last such line. */
   async function logged(isMeant: (line: LogLine) => boolean): Promise<LogLine> {
     for (;;) {
       const line = lines().findLast(isMeant);
@@ -69,7 +69,7 @@ describe('an API of two processes', function () {
       .filter(({ msg }) => msg === 'The API is ready.')
       .map(({ pid }) => pid);
 
-  /** The nth that answered. None is no pid: a signal to 0 would be one to all tests. */
+  /** Returns the pid of the nth process that became ready. Throws if there is none: a signal to pid 0 would reach all tests. */
   function nth(n: number): number {
     const pid = answering()[n];
     if (pid === undefined) throw new Error(`Less than ${n + 1} have answered.`);
@@ -83,7 +83,7 @@ describe('an API of two processes', function () {
     return version as number;
   }
 
-  /** Asks on a connection of its own. @returns which process has answered, and from which version */
+  /** Sends a request on its own connection. @returns which process responded, and from which version */
   async function ask() {
     const { status, headers } = await send(asked, '/products/1');
     expect(status).to.equal(200);
@@ -105,10 +105,10 @@ describe('an API of two processes', function () {
     const deadline = Date.now() + 1_000;
     const upToDate = new Set<string>();
     while (upToDate.size < 2) {
-      const answer = await ask();
+      const response = await ask();
       requests += 1;
-      if (answer.version === version) upToDate.add(answer.by);
-      else expect(upToDate.has(answer.by), 'a process that goes back').to.equal(false);
+      if (response.version === version) upToDate.add(response.by);
+      else expect(upToDate.has(response.by), 'a process that serves an older version again').to.equal(false);
       expect(Date.now()).to.be.below(deadline);
     }
     expect(answering()).to.have.length(2);
@@ -133,7 +133,7 @@ describe('an API of two processes', function () {
     while (answering().length < 3) await sleep(10);
     await ask();
     requests += 1;
-    expect(await counted(), 'what was counted stays').to.equal(requests);
+    expect(await counted(), 'earlier counts remain').to.equal(requests);
     process.kill(nth(2), 'SIGKILL');
     await logged(({ pauseMs }) => pauseMs === 1_000);
     await ask();
@@ -145,8 +145,8 @@ describe('an API of two processes', function () {
     expect(code).to.equal(0);
     for (const pid of answering()) expect(isThere(pid), `${pid}`).to.equal(false);
     const begun = lines().filter(({ pauseMs }) => pauseMs !== undefined);
-    expect(begun, 'one for each of the two that died').to.have.length(2);
-    expect(log, 'each one ended by itself').not.to.include('killing it');
+    expect(begun, 'one line for each of the two dead processes').to.have.length(2);
+    expect(log, 'the primary kills no process').not.to.include('killing it');
   });
 
   it('does not start if the port is taken, and says so once', async () => {

@@ -1,4 +1,4 @@
-// npm run bench: wrong arguments, and a quick run of a group. Its numbers are never tested.
+// Tests npm run bench: wrong arguments, and a quick run of a group. Its numbers are never tested.
 
 import { spawnSync } from 'node:child_process';
 import { expect } from 'chai';

@@ -1,4 +1,4 @@
-// Drugs from the command line: what works for any collection, and what is left to products.
+// Tests drugs on the command line: commands that work for any collection, and commands for products alone.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
@@ -14,7 +14,7 @@ interface Versions {
   versions: { version: number; contentOf: number; totalCount: number; checksum: string; live: boolean }[];
 }
 
-/** The number of the nth version: none waits for the clock. */
+/** Returns the number of the nth version. All are ahead of the clock, so no import waits for the clock. */
 const nth = (n: number) => aheadOfClock + n;
 
 describe('drugs on the command line', function () {

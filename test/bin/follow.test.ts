@@ -1,4 +1,4 @@
-// A schedule with FOLLOW: when it imports, of an upstream that is a medref and of others, and how often it asks.
+// Tests a schedule with FOLLOW: when it imports, from a medref and from other upstreams, and how often it sends requests.
 
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
@@ -24,7 +24,7 @@ interface RunningSchedule {
   stop(): Promise<number>;
 }
 
-/** What the mirror keeps; upstream keeps its own in the same Redis, by another prefix. */
+/** The keys of the mirror. Upstream keeps its own data in the same Redis, under a different prefix. */
 const mirror = collectionKeys('mirror', productCollection);
 
 describe('a schedule with FOLLOW', () => {
@@ -62,7 +62,7 @@ describe('a schedule with FOLLOW', () => {
     return version as number;
   }
 
-  /** Starts it; it has nothing else to do than to follow, but for an import at its start where nothing is live. */
+  /** Starts a schedule that only follows. It imports at its start only if nothing is live. */
   async function start(
     url: string,
     cron = '0 3 31 12 *',
@@ -77,7 +77,7 @@ describe('a schedule with FOLLOW', () => {
     const settings = readSettings({ ...env, PRODUCTS_URL: url, UPSTREAM_TOKEN: api.key });
     const ended = scheduleCommand(
       {
-        // With a field for seconds, which settings refuse.
+        // The line has a field for seconds, which settings refuse.
         settings: { ...settings, importCron: cron },
         ...{ stdout: nowhere(), stderr: nowhere(), stopSignal: () => stop.signal },
         ...{ log: (line) => void log.push(JSON.parse(line)), lowerPriority: () => undefined },
@@ -103,7 +103,7 @@ describe('a schedule with FOLLOW', () => {
 
   const outcomes = async () =>
     (await readHistory(redis, mirror, 100)).map(({ outcome }) => outcome).reverse();
-  /** Waits until so many imports have ended, and the next publication is waited for. */
+  /** Waits until this many imports have ended, and until a request waits for the next publication. */
   async function settled(count: number): Promise<string[]> {
     while ((await outcomes()).length < count || api.waiting() === 0) await sleep(5);
     return outcomes();
@@ -130,12 +130,12 @@ describe('a schedule with FOLLOW', () => {
     expect(schedule.log.map(({ msg }) => msg)).to.include('Upstream has published; importing.');
     const from = performance.now();
     expect(await schedule.stop()).to.equal(0);
-    expect(performance.now() - from, 'it stops at once').to.be.below(2_000);
+    expect(performance.now() - from, 'it stops immediately').to.be.below(2_000);
     while (api.waiting() > 0) await sleep(5);
   });
 
   it('follows after another process made the first import', async () => {
-    // Something is live, from elsewhere, so that nothing is imported at the start.
+    // A version from elsewhere is live, so the schedule imports nothing at its start.
     await importRecords(products(3), productCollection, { redisUrl: server().url, keyPrefix: 'mirror' });
     await startOnApi();
     await sleep(200);
@@ -235,7 +235,7 @@ describe('a schedule with FOLLOW', () => {
 
   describe('with a simulated upstream', () => {
     const lines = (records: readonly unknown[]) => records.map((it) => `${JSON.stringify(it)}\n`).join('');
-    /** Answers the list as a medref does, and its changes as a test says. */
+    /** Responds with the list as a medref does, and with changes as a test defines. */
     const medrefLike =
       (
         changes: (response: ServerResponse, nth: number) => void,
@@ -259,7 +259,7 @@ describe('a schedule with FOLLOW', () => {
       return requests.length;
     };
 
-    for (const [what, answer, reason] of [
+    for (const [what, respond, reason] of [
       [
         'of an older release',
         medrefLike((response) => response.writeHead(400).end()),
@@ -272,10 +272,10 @@ describe('a schedule with FOLLOW', () => {
       ],
     ] as const)
       it(`logs once that ${what} is left to the schedule`, async () => {
-        const upstream = await startUpstream(answer);
+        const upstream = await startUpstream(respond);
         const schedule = await start(upstream.url('/products').href);
-        const [told, ...more] = await untilLogged(schedule, 'only the schedule imports it');
-        expect(told?.['reason']).to.match(reason);
+        const [reported, ...more] = await untilLogged(schedule, 'only the schedule imports it');
+        expect(reported?.['reason']).to.match(reason);
         expect([more, await afterAWhile(upstream)]).to.deep.equal([[], 2]);
       });
 
@@ -288,18 +288,18 @@ describe('a schedule with FOLLOW', () => {
     });
 
     it('polls less often after failures, 410, and responses without waiting', async () => {
-      const answers: ((response: ServerResponse) => void)[] = [
+      const responses: ((response: ServerResponse) => void)[] = [
         (response) => response.writeHead(500).end(),
         (response) => response.writeHead(410).end(),
         (response) => response.setHeader('medref-version', '7').end('{}'),
         (response) => response.setHeader('medref-version', '8').end('{}'),
       ];
-      for (const answer of answers) {
+      for (const respond of responses) {
         await redis.unlink(...(await redis.keys('*')), 'none');
-        const upstream = await startUpstream(medrefLike(answer));
+        const upstream = await startUpstream(medrefLike(respond));
         const schedule = await start(upstream.url('/products').href);
         while ((await outcomes()).length < 1) await sleep(5);
-        // 40, 80, 160, 160 ms less a half at most, and an import beside each.
+        // The pauses are 40, 80, 160 and 160 ms, each shortened by at most half. An import comes with each.
         expect(await afterAWhile(upstream)).to.be.at.most(24);
         while (upstream.requests.length < 3) await sleep(5);
         await schedule.stop();
@@ -309,7 +309,7 @@ describe('a schedule with FOLLOW', () => {
     it('keeps polling through a long outage, at most the longest pause apart', async () => {
       const upstream = await startUpstream(medrefLike((response) => response.writeHead(500).end()));
       await start(upstream.url('/products').href, undefined, { firstMs: 1, longestMs: 8 });
-      while (upstream.requests.length < 25) await sleep(5); // Twice as long each time, they would take hours.
+      while (upstream.requests.length < 25) await sleep(5); // If each pause doubled, this would take hours.
     });
 
     it('closes its connection at the end', async () => {
@@ -320,7 +320,7 @@ describe('a schedule with FOLLOW', () => {
       await untilLogged(schedule, 'Cannot follow upstream');
       expect(await upstream.openConnections()).to.be.above(0);
       await schedule.stop();
-      // Either side would end one that is idle after 4 s or 5 s by itself.
+      // Without a close, either side would end an idle connection by itself after 4 s or 5 s.
       const soon = performance.now() + 2_000;
       while ((await upstream.openConnections()) > 0 && performance.now() < soon) await sleep(5);
       expect(await upstream.openConnections()).to.equal(0);

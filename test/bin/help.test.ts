@@ -1,15 +1,15 @@
-// The help of each command, and its examples.
+// Tests the help of each command, and its examples.
 
 import { expect } from 'chai';
 import { medref } from '../support/medref.ts';
 
-/** Returns the arguments of an example, as a shell would split it, without settings and what follows a pipe. */
+/** Returns the arguments of an example as a shell would split them, without settings and without the part after a pipe. */
 function argumentsOf(line: string): string[] {
   const command = /\bmedref ([^|>)]*)/.exec(line)?.[1] ?? '';
   return [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 }
 
-/** Returns the help of a command, and the names of the commands below it. */
+/** Returns the help of a command, and the names of its subcommands. */
 async function helpOf(path: readonly string[]) {
   const { code, stdout, stderr } = await medref([...path, '--help'], {});
   expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
@@ -29,7 +29,7 @@ describe('the help', () => {
       expect(lines, path.join(' ')).not.to.be.empty;
       for (const line of examples.split('\n')) expect(line.length, line).to.be.at.most(80);
       for (const line of lines) {
-        // Settings are checked after the command line is understood, and before anything is done.
+        // The command checks settings after it has parsed the command line, and before it does anything.
         const { code, stderr } = await medref(argumentsOf(line), { KEEP_VERSIONS: '1' });
         expect(stderr, line).to.match(/^KEEP_VERSIONS is "1"; /);
         expect(code, line).to.equal(2);

@@ -1,4 +1,4 @@
-// medref keys: what operators see of keys from their making to their end.
+// Tests medref keys: how operators see keys from their creation to their end.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
@@ -125,7 +125,7 @@ describe('medref keys', () => {
   it('does not restore a key revoked during its rotation, and rotates it once', async () => {
     const [one, other] = [await create(), await create()];
     const rotate = (id: string) => rotateApiKey(redis, 'medref', { id, overlapS: 60 });
-    // What each of them asks first is asked before either goes on.
+    // Each call sends its first query before either call continues.
     const rotations = await Promise.allSettled([rotate(one.id), rotate(one.id)]);
     expect(rotations.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected']);
     const [revoked, late] = await Promise.allSettled([
@@ -146,6 +146,6 @@ describe('medref keys', () => {
     await redis.hset('medref:key-use', old.id, new Date(Date.now() + 1).toISOString());
     expect((await medref('list')).stdout).to.match(new RegExp(`Z  to ${id}, still used\n`));
     expect((await medref('revoke', old.id)).code).to.equal(0);
-    expect(await redis.hkeys('medref:key-use'), 'nothing stays of a key that is gone').to.deep.equal([]);
+    expect(await redis.hkeys('medref:key-use'), 'nothing remains of a removed key').to.deep.equal([]);
   });
 });

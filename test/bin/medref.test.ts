@@ -44,7 +44,7 @@ describe('the command line', function () {
   };
   const startProcess = (args: string[], settings: Record<string, string> = {}) =>
     startMedref(args, { REDIS_URL: server().url, ...settings });
-  /** The URL of an upstream that serves these records. */
+  /** Starts an upstream that serves these records. Returns its URL. */
   const serving = async (records: readonly unknown[]) => {
     const upstream = await startUpstream((response) => response.end(JSON.stringify({ data: records })));
     return upstream.url('/list').href;
@@ -211,9 +211,11 @@ describe('the command line', function () {
         version: null,
         read: 5,
       });
-      expect((await medref(['import', '--dry-run'], settings)).code, 'what would be refused').to.equal(3);
+      expect((await medref(['import', '--dry-run'], settings)).code, 'the import would be refused').to.equal(
+        3,
+      );
       expect((await medref(['import', '--force'], settings)).code).to.equal(0);
-      expect((await medref(['import', '--dry-run'], settings)).code, 'what would pass').to.equal(0);
+      expect((await medref(['import', '--dry-run'], settings)).code, 'the import would pass').to.equal(0);
     });
 
     it('sends the token upstream and never shows it', async () => {
@@ -291,10 +293,10 @@ describe('the command line', function () {
       });
       const command = startProcess(['import', '--json'], { PRODUCTS_URL: upstream.url().href });
       while (upstream.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-      server().pause(); // What is to be put in order cannot be.
+      server().pause(); // Redis is paused, so the import cannot clean up.
       try {
         command.process.kill('SIGINT');
-        await left; // So it has met the first one: two that wait to be met are one.
+        await left; // The process has handled the first signal: two pending signals would count as one.
         await new Promise((resolve) => setTimeout(resolve, 50));
         expect(command.process.exitCode).to.equal(null);
         command.process.kill('SIGINT');
@@ -344,7 +346,7 @@ describe('the command line', function () {
 
     for (const [what, ms, expected] of [
       ['finishes the answers under way when it is asked to stop', 400, [true]],
-      // That Redis kept it waiting for long is for the answer to say.
+      // Here the response may also be an error, because Redis kept it waiting for so long.
       ['finishes those, too, that take longer than idle connections stay open', 1_400, [true, false]],
     ] as const)
       it(what, async () => {
@@ -354,7 +356,7 @@ describe('the command line', function () {
         const [, address] = await command.line(/"address":"([^"]+)"/);
         const ask = () => fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
         expect((await ask()).status).to.equal(200);
-        server().pause(); // So that the next answer is under way for a while.
+        server().pause(); // Redis is paused, so that the next response takes a while.
         try {
           const asked = ask();
           await new Promise((resolve) => setTimeout(resolve, 100));
@@ -379,10 +381,11 @@ describe('the command line', function () {
       const asked = performance.now();
       command.process.kill('SIGINT');
       expect((await command.ended).code).to.equal(0);
-      expect(performance.now() - asked, 'not the 2 s for which a connection may be closing').to.be.below(
-        1_800,
-      );
-      expect(data.message, 'anybody may ask').to.equal('Not ready: Redis cannot be reached.');
+      expect(
+        performance.now() - asked,
+        'it does not wait the 2 s that a connection may take to close',
+      ).to.be.below(1_800);
+      expect(data.message, 'any client may ask').to.equal('Not ready: Redis cannot be reached.');
     });
 
     const refused: [what: string, path: string, prepare: string[], reason: RegExp][] = [

@@ -1,4 +1,4 @@
-// Who made and revoked keys, imported by hand, rolled back and resumed: the log has it, and no key.
+// Tests that the log says who made and revoked keys, imported manually, rolled back and resumed, and contains no key.
 
 import { hostname, userInfo } from 'node:os';
 import { expect } from 'chai';

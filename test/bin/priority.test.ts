@@ -1,4 +1,4 @@
-// The priority of an import's process, as the system has it.
+// Tests the priority of an import's process, as the system reports it.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -13,7 +13,7 @@ describe('an import', () => {
   const serve = upstreamServers();
   const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
-  /** Returns the priorities of all threads of an import that was started with some niceness. */
+  /** Returns the priorities of all threads of an import that was started with this niceness. */
   async function priorities(collection: string, niceness: number): Promise<number[]> {
     let begin = () => {};
     const begun = new Promise<void>((resolve) => {
@@ -29,7 +29,7 @@ describe('an import', () => {
       stdio: 'ignore',
     });
     await begun;
-    const threads = `/proc/${child.pid}/task`; // Linux alone has it.
+    const threads = `/proc/${child.pid}/task`; // Only Linux has this folder.
     const found = existsSync(threads)
       ? readdirSync(threads).map((it) => getPriority(Number(it)))
       : [getPriority(child.pid)];

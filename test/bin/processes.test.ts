@@ -1,4 +1,4 @@
-// The built command line as its users run it: each command once as a process of its own, and each exit code.
+// Tests the built command line as users run it: each command once as its own process, and each exit code.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -99,8 +99,8 @@ describe('the built command line', function () {
   ];
   for (const [where, redirection, line] of lost) {
     it(`revokes a key that cannot be printed ${where}`, async function () {
-      if (redirection.includes('full') && !existsSync('/dev/full')) this.skip(); // Not every system has it.
-      // Whoever reads has gone before anything is written.
+      if (redirection.includes('full') && !existsSync('/dev/full')) this.skip(); // Not every system has this file.
+      // The reader has ended before the command writes anything.
       const wait = redirection.startsWith('|') ? 'sleep 0.5; ' : '';
       const script = `{ ${wait}"$0" "$@"; echo "ended with $?" >&2; } ${redirection}`;
       const child = spawn('sh', ['-c', script, process.execPath, entry, 'keys', 'create', '--client', 'a'], {
@@ -119,7 +119,7 @@ describe('the built command line', function () {
   }
 
   it('keeps the old key if the new one cannot be printed', async function () {
-    if (!existsSync('/dev/full')) this.skip(); // Not every system has it.
+    if (!existsSync('/dev/full')) this.skip(); // Not every system has this file.
     const made = await medrefProcess(['keys', 'create', '--client', 'a', '--json'], settings);
     const before = await storedKeys();
     const { id } = made.json<{ id: string }>();
@@ -166,14 +166,14 @@ describe('the built command line', function () {
     first.process.kill('SIGKILL');
     await first.ended;
     expect(asked).to.equal(1);
-    expect(await redis.exists(keys.lock), 'held by the dead').to.equal(1);
-    await redis.pexpire(keys.lock, 100); // After 30 s, by itself.
+    expect(await redis.exists(keys.lock), 'held by the killed process').to.equal(1);
+    await redis.pexpire(keys.lock, 100); // It would expire by itself after 30 s.
     while (!(await redis.exists(keys.live)) || (await redis.exists(keys.lock))) await sleep(10);
     second.process.kill('SIGTERM');
     const { code, stderr } = await second.ended;
     expect(code).to.equal(0);
     expect(stderr.match(/waiting for another one to end/g)).to.have.length(1);
-    expect(await redis.xlen(keys.imports), 'the history has what was published alone').to.equal(1);
+    expect(await redis.xlen(keys.imports), 'the history has only the published import').to.equal(1);
   });
 
   for (const workers of ['1', '2'])
@@ -195,7 +195,7 @@ describe('the built command line', function () {
         const { port } = new URL(JSON.parse(printed.toString()).address);
         for (let n = 0; n < 180 * Number(workers); n += 1) {
           clients.push(connect(Number(port), '127.0.0.1').on('error', () => undefined));
-          if (n % 20 === 0) await sleep(20); // The process that deals connections out has the same limit.
+          if (n % 20 === 0) await sleep(20); // The process that distributes connections has the same limit.
         }
         while (!log.includes('near its limit of open files')) await sleep(20);
         await sleep(200);
@@ -208,7 +208,9 @@ describe('the built command line', function () {
         expect(reply.toString()).to.match(/^HTTP\/1\.1 200 /);
         const line = log.split('\n').find((it) => it.includes('near its limit of open files')) ?? '';
         expect(JSON.parse(line)).to.deep.include({ level: 50, connections: 136, fileLimit: 200 });
-        expect(log.split('near its limit').length - 1, 'lines of it').to.be.at.most(Number(workers));
+        expect(log.split('near its limit').length - 1, 'lines about the limit').to.be.at.most(
+          Number(workers),
+        );
       } finally {
         for (const client of clients) client.destroy();
         child.kill('SIGTERM');

@@ -1,4 +1,4 @@
-// What every command says of a Redis that refuses it: one sentence of ours, and no line of a library's.
+// Tests how every command reports a Redis that refuses it: with one sentence of medref, and with no line of a library.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
@@ -109,7 +109,7 @@ describe('a refusal by Redis', function () {
   it('lets no library write to stderr', async () => {
     const status = (url: string) => medrefProcess(['status'], { REDIS_URL: url });
     const unneeded = await status(as(':unneeded', server().url));
-    expect([unneeded.code, unneeded.stderr], 'a password that it does not want').to.deep.equal([0, '']);
+    expect([unneeded.code, unneeded.stderr], 'a password that Redis does not require').to.deep.equal([0, '']);
     const mute = await status(as('nobody:nobody', server().url));
     expect(mute.stderr).to.match(/^The Redis user lacks a right that medref needs\. .*\n$/);
     const settings = { REDIS_URL: as('nobody:nobody', server().url), API_PORT: '0', LOG_LEVEL: 'info' };

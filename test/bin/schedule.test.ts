@@ -14,10 +14,10 @@ import { upstreamServers } from '../support/upstream-server.ts';
 /** A line of the log. */
 type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
 
-/** A schedule that runs within this process. */
+/** A schedule that runs in this process. */
 interface RunningSchedule {
   readonly log: readonly LogLine[];
-  /** Stops it. @returns the exit code */
+  /** Stops the schedule. @returns the exit code */
   stop(): Promise<number>;
 }
 
@@ -28,7 +28,7 @@ describe('medref schedule', () => {
   const server = useRedis();
   const startUpstream = upstreamServers();
   const running: RunningSchedule[] = [];
-  // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
+  // Uses import(), as the command line does: tsx would load a module twice if it is both required and imported.
   const loading = Promise.all([
     import('../../config/settings.ts'),
     import('../../bin/commands/schedule.ts'),
@@ -45,7 +45,7 @@ describe('medref schedule', () => {
   });
   afterEach(() => Promise.all(running.splice(0).map((it) => it.stop())));
 
-  /** Starts it. A cron line may have a sixth field, for seconds, which settings refuse: it spares a test a minute. */
+  /** Starts a schedule. A cron line may have a sixth field, for seconds, which settings refuse: it saves a test a minute. */
   async function startSchedule(
     env: Readonly<Record<string, string>>,
     { cron = never, waits = quickWaits }: { cron?: string; waits?: Waits } = {},
@@ -76,7 +76,7 @@ describe('medref schedule', () => {
     return schedule;
   }
 
-  /** The line of a second that comes soon, 0.7 to 1.7 s from now, once a day. */
+  /** Returns a line that is due once a day, at a second that comes 0.7 to 1.7 s from now. */
   function soon(): string {
     const time = new Date(Math.ceil((Date.now() + 700) / 1_000) * 1_000);
     return `${time.getUTCSeconds()} ${time.getUTCMinutes()} ${time.getUTCHours()} * * *`;
@@ -121,7 +121,7 @@ describe('medref schedule', () => {
     await importNow(url);
     const schedule = await startSchedule({ PRODUCTS_URL: url }, { cron: '* * * * * *' });
     while (upstream.requests.length < 2) await sleep(20);
-    server().pause(); // What the import has staged cannot be discarded.
+    server().pause(); // The paused Redis cannot discard the staged data of the import.
     const stopped = schedule.stop();
     const first = await Promise.race([stopped, sleep(500, 'it waits for the import')]);
     server().resume();
@@ -215,9 +215,9 @@ describe('medref schedule', () => {
 
   it('imports once if two run, and the waiting one leaves no history', async () => {
     const upstream = await startUpstream((response, _request, nth) => {
-      const answer = () => response.end(JSON.stringify(products(2 + nth)));
-      if (nth === 1) answer();
-      else setTimeout(answer, 600);
+      const respond = () => response.end(JSON.stringify(products(2 + nth)));
+      if (nth === 1) respond();
+      else setTimeout(respond, 600);
     });
     const env = { PRODUCTS_URL: upstream.url().href };
     await importNow(env.PRODUCTS_URL);
@@ -228,7 +228,7 @@ describe('medref schedule', () => {
     const known = 'Already imported since the due time; skipped.';
     while (!messages().includes(known)) await sleep(20);
     const waiting = messages().filter((msg) => msg.startsWith('An import is due; waiting'));
-    expect(waiting, 'told once, however often it looks').to.have.length(1);
+    expect(waiting, 'logged once, however often it checks').to.have.length(1);
     await sleep(200);
     expect(upstream.requests).to.have.length(2);
     expect(await outcomes()).to.deep.equal(['published', 'published']);
@@ -237,9 +237,9 @@ describe('medref schedule', () => {
   it('imports again after an earlier import ends, since that may have read an older list', async () => {
     let finish: () => void = () => undefined;
     const upstream = await startUpstream((response, _request, nth) => {
-      const answer = () => response.end(JSON.stringify(products(2 + nth)));
-      if (nth === 2) finish = answer;
-      else answer();
+      const respond = () => response.end(JSON.stringify(products(2 + nth)));
+      if (nth === 2) finish = respond;
+      else respond();
     });
     const env = { PRODUCTS_URL: upstream.url().href };
     await importNow(env.PRODUCTS_URL);
@@ -264,7 +264,7 @@ describe('medref schedule', () => {
       await sleep(2_000);
       const [line, ...others] = schedule.log;
       expect(line).to.deep.include({ level: 40, msg: 'Redis is unavailable; waiting.' });
-      expect(others, 'which is told once').to.deep.equal([]);
+      expect(others, 'this is logged once').to.deep.equal([]);
       await late.restart();
       while (upstream.requests.length < 2) await sleep(20);
       expect(await schedule.stop()).to.equal(0);

@@ -1,4 +1,4 @@
-// What commands, the log, answers, metrics and pages show, searched for every secret that a service was given.
+// Tests that commands, the log, responses, metrics and pages show no secret that a service was given.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
@@ -25,7 +25,7 @@ describe('secrets', function () {
   };
   const printed: string[] = [];
 
-  /** Notes what was shown, and where. */
+  /** Records displayed texts and their source. */
   function shown(where: string, ...texts: readonly string[]): void {
     for (const text of texts) printed.push(`${where}: ${text}`);
   }
@@ -92,16 +92,16 @@ describe('secrets', function () {
       ...['/metrics', '/', '/imports', '/keys', '/rejects', '/none'].map((it) => [admin + it, basic]),
       [`${admin}/`, `Basic ${Buffer.from(`any:${secrets.admin}x`).toString('base64')}`],
     ] as [string, string][]) {
-      const answer = await fetch(url, { headers: { authorization } });
-      // What a client has sent is told to that client alone.
-      const text = (await answer.text()).replaceAll(url.slice(address.length + 1), '');
-      shown(url.replaceAll(key, '…'), text, JSON.stringify([...answer.headers]));
+      const response = await fetch(url, { headers: { authorization } });
+      // Text that a client has sent is shown to that client alone.
+      const text = (await response.text()).replaceAll(url.slice(address.length + 1), '');
+      shown(url.replaceAll(key, '…'), text, JSON.stringify([...response.headers]));
     }
     const { stdout, stderr } = await api.stop();
     shown('serve', stdout, stderr);
 
     const running = startMedref(['status'], settings);
-    const title = `/proc/${running.process.pid}/cmdline`; // Linux alone has it.
+    const title = `/proc/${running.process.pid}/cmdline`; // Only Linux has this file.
     if (existsSync(title)) shown('the title of a process', readFileSync(title, 'latin1'));
     await running.ended;
     expect(printed.length).to.be.above(50);
@@ -112,7 +112,7 @@ describe('secrets', function () {
     }
     expect(
       broken.requests.some(({ url }) => url === `/${secrets.hook}`),
-      'the webhook was told',
+      'the webhook received a notice',
     ).to.equal(true);
     expect(upstream.requests[0]?.headers.authorization).to.equal(`Bearer ${secrets.upstream}`);
   });

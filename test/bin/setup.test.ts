@@ -16,7 +16,7 @@ import { expect } from 'chai';
 
 const setupScript = fileURLToPath(new URL('../../bin/setup.mjs', import.meta.url));
 
-// What commands of a machine do; each also writes its name and arguments to a log.
+// Scripts that replace commands of a machine. Each also writes its name and arguments to a log.
 const redis = (version: string) =>
   `echo "Redis server v=${version} sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"`;
 const valkey = (version: string) =>
@@ -205,7 +205,7 @@ interface Packages {
 
 const folders: string[] = [];
 
-/** A machine that has these commands, a Chromium unless it is `null`, and no others; and a copy of the set-up script. */
+/** Makes a machine with only these commands, a Chromium unless it is `null`, and a copy of the set-up script. */
 function machine(
   commands: Record<string, string | null>,
   packages: Packages = { wanted: lock(), installed: lock() },

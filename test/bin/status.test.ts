@@ -54,10 +54,10 @@ describe('medref status', function () {
   const adviceOf = async (args: string[] = [], settings: Record<string, string> = {}) =>
     (await statusOf(args, settings)).collections[0]?.advice;
   const text = async (settings: Record<string, string> = {}) => (await medref(['status'], settings)).stdout;
-  /** The same, with sentences on one line each. */
+  /** Returns the same text, with each sentence on one line. */
   const unwrapped = async () => (await text()).replace(/\n {2}(?! )/g, ' ');
   const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
-  /** Makes the live version one that was published so long ago, and found in upstream so long ago. */
+  /** Sets when the live version was published, and when it was last found in upstream. */
   const date = async (publishedAt: string, checkedAt: string | null) => {
     const version = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
     const document = documentOf({ ...version, publishedAt });
@@ -259,7 +259,7 @@ describe('medref status', function () {
           run: ['medref import products'],
         },
       ]);
-      expect((await medref(['status', '--max-age', '1h'])).code, 'for people').to.equal(1);
+      expect((await medref(['status', '--max-age', '1h'])).code, 'as text').to.equal(1);
     });
 
     it('counts an unchanged import, but no refused or failed one', async () => {

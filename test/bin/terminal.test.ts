@@ -1,4 +1,4 @@
-// Commands on a real terminal, as the program `script` makes one, and with readers that go away.
+// Tests commands on a real terminal, which the program `script` makes, and with readers that disconnect.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,13 +18,13 @@ import { type Responder, sending, upstreamServers } from '../support/upstream-se
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
-/** The `script` of other systems takes other arguments. */
+/** On other systems, `script` takes different arguments. */
 const whyNoTerminal =
   onPath('script') !== undefined && process.platform === 'linux' ? null : 'there is no script of util-linux';
 
 const esc = '\x1b';
 
-/** What was on the screen, with a mark for each line that was taken away. */
+/** Returns the text of the screen, with a mark for each erased line. */
 function erased(text: string): string {
   return text.replaceAll(eraseLine, '⌫');
 }
@@ -49,7 +49,7 @@ describe('commands on a terminal', function () {
     for (const child of started.splice(0)) child.kill('SIGKILL');
   });
 
-  /** Starts a command on a terminal; what it shows is collected. */
+  /** Starts a command on a terminal, and collects its output. */
   function onTerminal(command: string, others: Record<string, string> = {}) {
     const line = `stty cols 80; exec '${process.execPath}' '${entry}' ${command}`;
     const child = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
@@ -90,7 +90,7 @@ describe('commands on a terminal', function () {
     expect(await ended).to.equal(0);
     const line = /⌫products: \[={4,}[ ]+\] \d\d %, \d+ records, [\d,]+\/s, \d s left⌫/;
     expect(erased(screen.text)).to.match(line);
-    expect(screen.text.split('\x1b[K').at(-1), 'it is taken away').to.match(
+    expect(screen.text.split('\x1b[K').at(-1), 'the progress is erased').to.match(
       /^products {3}published \d{14} {3}/,
     );
   });
@@ -134,14 +134,14 @@ describe('commands on a terminal', function () {
 
   its('end an import in order where the terminal is closed: its lock is free at once', async () => {
     const upstream = await startUpstream((response) => {
-      response.write(JSON.stringify(products(50)).slice(0, -1)); // It never ends.
+      response.write(JSON.stringify(products(50)).slice(0, -1)); // The list never ends.
     });
     const { child } = onTerminal('import', { PRODUCTS_URL: upstream.url().href });
     while (!(await redis.exists(keys.lock)) || upstream.requests.length === 0) await sleep(20);
     child.kill('SIGKILL');
     const deadline = Date.now() + 10_000;
     while (await redis.exists(keys.lock)) {
-      expect(Date.now(), 'the lock lives on').to.be.below(deadline);
+      expect(Date.now(), 'the lock still exists').to.be.below(deadline);
       await sleep(20);
     }
     const [entryOfImport] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);

@@ -1,4 +1,4 @@
-// Text of upstream that would steer a terminal, in every command that prints it and in the logs.
+// Tests that text of upstream cannot control a terminal: in every command that prints it, and in the logs.
 
 import { expect } from 'chai';
 import { medref as run } from '../support/medref.ts';
@@ -6,7 +6,7 @@ import { product } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
-/** Colours, by ESC and by CSI alone, a bell, a title, DEL, a line that pretends, text that runs backwards, an invisible tag. */
+/** Colours by ESC and by CSI alone, a bell, a title, DEL, a forged line, text that runs backwards, an invisible tag. */
 const marks = '\x1b[31m\x9b2J\x07\x1b]0;title\x9c\x7f\r\nproducts: published\u202edesrever\u200b\u{e0041}';
 const steering = /[^\n\P{Cc}]|\p{Cf}/u;
 

@@ -76,7 +76,7 @@ describe('medref verify', () => {
         ],
       ],
     ]);
-    expect(await redis.hkeys(keys.damaged), 'so that an import rebuilds it if it is live').to.deep.equal([
+    expect(await redis.hkeys(keys.damaged), 'the mark makes an import rebuild a live version').to.deep.equal([
       String(versions[0]),
     ]);
     await redis.del(keys.damaged);
@@ -129,7 +129,7 @@ describe('medref verify', () => {
     );
     for (const field of ['records', 'blocks'] as const)
       await redis.hset(keys.content(versions[1] as number)[field], field === 'blocks' ? '0' : '2', 'x');
-    expect((await verify('--repair')).code, 'what stays damaged goes before').to.equal(1);
+    expect((await verify('--repair')).code, 'remaining damage takes precedence').to.equal(1);
   });
 
   it('reports nothing for collections that were never imported', async () => {

@@ -22,7 +22,7 @@ interface Imports {
 interface Versions {
   versions: { version: number; contentOf: number; totalCount: number; checksum: string; live: boolean }[];
 }
-/** The number of the nth version: none waits for the clock. */
+/** Returns the number of the nth version. All are ahead of the clock, so no import waits for the clock. */
 const nth = (n: number) => aheadOfClock + n;
 
 describe('versions on the command line', function () {
@@ -139,7 +139,7 @@ describe('versions on the command line', function () {
 
   it('rolls back once more: a rollback deletes no other content', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));
-    settings = { ...settings, KEEP_VERSIONS: '2' }; // Lowered, which takes effect with the next import.
+    settings = { ...settings, KEEP_VERSIONS: '2' }; // The lower number takes effect with the next import.
     await medref('rollback', 'products');
     expect((await contents())[0]).to.deep.equal([nth(4), nth(2), true]);
     await medref('resume', 'products');
@@ -167,7 +167,7 @@ describe('versions on the command line', function () {
       [nth(1), nth(1), false],
     ]);
     await medref('rollback', 'products');
-    expect((await contents())[0], 'what was live before').to.deep.equal([nth(6), nth(1), true]);
+    expect((await contents())[0], 'the content that was live before').to.deep.equal([nth(6), nth(1), true]);
   });
 
   it('does nothing if the requested content is live', async () => {

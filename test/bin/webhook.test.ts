@@ -1,4 +1,4 @@
-// The webhook as commands tell it: of what, when, and how long their end waits for it.
+// Tests webhooks of commands: which events they report, when, and how long a command waits for them at its end.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -92,7 +92,7 @@ describe('commands with a webhook', function () {
   });
 
   it('wait a few seconds at the end for a slow or missing webhook, after all output', async () => {
-    const slow = await startReceiver(() => undefined); // It never answers.
+    const slow = await startReceiver(() => undefined); // It never responds.
     const upstream = await startUpstream(sending(companies(2)));
     const start = performance.now();
     const others = { COMPANIES_URL: upstream.url().href, WEBHOOK_URL: slow.url.href };
@@ -100,7 +100,7 @@ describe('commands with a webhook', function () {
     const unheard = medref('import', { KEY_PREFIX: 'other', WEBHOOK_URL: 'http://127.0.0.1:1/hook' });
 
     await command.line(/companies +published \d/);
-    expect(performance.now() - start, 'printed before it is waited for').to.be.below(4_500);
+    expect(performance.now() - start, 'printed before the wait for the webhook').to.be.below(4_500);
     const { code, stderr } = await command.ended;
     expect(performance.now() - start).to.be.within(4_900, 12_000);
     expect(code).to.equal(0);

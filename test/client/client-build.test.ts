@@ -22,7 +22,7 @@ const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const built = join(root, 'dist/client/client.js');
 
-/** Only for types that are each other's: such a program does not compile otherwise. */
+/** True only if both types are the same. Otherwise such a program does not compile. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const recordsAreThoseThatAreServed: [
   Same<Product, ServedProduct>,
@@ -30,7 +30,7 @@ const recordsAreThoseThatAreServed: [
   Same<Company, ServedCompany>,
 ] = [true, true, true];
 
-/** What the examples of the doc comments say that they print. */
+/** An example of a doc comment, with the lines that it says it prints. */
 interface DocExample {
   readonly file: string;
   readonly code: string;
@@ -79,7 +79,7 @@ describe('the built client library', function () {
     const folder = mkdtempSync(join(tmpdir(), 'medref-test-client-'));
     try {
       const functions = examples.map(({ code }, n) => `async () => {\n// ${n}\n${code}\n}`);
-      // A program of a consumer: strict, with the types of the platform.
+      // A consumer's program: strict, with the types of the platform.
       const program = `import { createClient, digestOf, gtinOf, hasCheckDigit, SetDigest, type Product } from 'medref/client';
         const baseUrl = process.env['MEDREF_URL'] as string;
         const key = process.env['MEDREF_KEY'] as string;
@@ -107,13 +107,13 @@ describe('the built client library', function () {
         readFileSync(compiled, 'utf8').replace("'medref/client'", JSON.stringify(built)),
       );
       const env = { ...process.env, MEDREF_URL: api().origin, MEDREF_KEY: api().key };
-      // A timer that was left behind would keep it from ending.
+      // A remaining timer would keep the program from ending.
       const { stdout } = await run(process.execPath, [compiled], { env, timeout: 20_000 });
       const printed = stdout.split('---\n').slice(0, -1);
-      const told = examples.map((it) => it.printed);
+      const reported = examples.map((it) => it.printed);
       expect(
-        printed.map((text, n) => (told[n]?.length === 0 ? [] : text.split('\n').slice(0, -1))),
-      ).to.deep.equal(told);
+        printed.map((text, n) => (reported[n]?.length === 0 ? [] : text.split('\n').slice(0, -1))),
+      ).to.deep.equal(reported);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -124,7 +124,7 @@ describe('the built client library', function () {
 
     it('reads, verifies and follows, with its own SHA-256', async () => {
       const relay = relaying(() => api().port);
-      // A page of the same origin: whether another origin may ask is for the service to say.
+      // The page has the same origin, because only the service decides if other origins may send requests.
       const { origin } = await startServer((response, request, nth) => {
         if (request.url === '/page') response.setHeader('content-type', 'text/html').end('<!doctype html>');
         else if (request.url === '/client.js')
@@ -134,7 +134,7 @@ describe('the built client library', function () {
       const page = await browser().newPage();
       try {
         await page.goto(`${origin}/page`);
-        // As text: what compiles these tests names functions by a function of its own, which pages do not have.
+        // Passes text, because the compiler of these tests names functions with a helper that pages do not have.
         const found = await page.evaluate(`(async () => {
           const { createClient, digestOf, gtinOf, MedrefError } = await import('/client.js');
           const { products, drugs } = createClient({ baseUrl: location.origin, key: '${api().key}' });

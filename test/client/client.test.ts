@@ -27,7 +27,7 @@ import { closedPort, upstreamServers } from '../support/upstream-server.ts';
 
 const count = 250;
 const first = products(count);
-/** The next version: 201 records are others, which is more than a page of changes; one has gone, and one has come. */
+/** The next version: 201 records have changed, which is more than a page of changes; one is removed, and one is new. */
 const second = [
   ...first.slice(1).map((it, n) => (n < 201 ? { ...it, published: false } : it)),
   product(9_000, { drug: { id: 1, name: 'DRUG 1' } }),
@@ -39,7 +39,7 @@ async function listed<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return list;
 }
 
-/** What something is rejected with. */
+/** Returns the error that a promise is rejected with. */
 async function errorOf(promise: Promise<unknown>): Promise<MedrefError> {
   const error = await promise.then(
     () => undefined,
@@ -77,7 +77,7 @@ describe('the client library', function () {
   const clientOf = (origin: string, tries = quickTiming.tries) =>
     createClient({ baseUrl: origin, key: api.key }, { ...quickTiming, tries });
 
-  /** A client behind something that spoils answers, and the requests that came there. */
+  /** Returns a client behind a server that damages responses, with the requests that this server received. */
   async function spoilt(spoil: Spoil): Promise<MedrefClient & { requests: readonly IncomingMessage[] }> {
     const { origin, requests } = await startServer(relaying(() => api.port, spoil));
     return { ...clientOf(origin), requests };
@@ -216,7 +216,7 @@ describe('the client library', function () {
       ] as (() => Promise<unknown>)[]) {
         const [once, again] = await twice(read);
         expect(again).to.deep.equal(once);
-        expect(again, 'who has it may change it').not.to.equal(once);
+        expect(again, 'a caller may change its copy').not.to.equal(once);
         expect(statuses.splice(0)).to.satisfy(([a, b]: string[]) => a === undefined && b?.startsWith('W/"'));
       }
     });
@@ -230,7 +230,7 @@ describe('the client library', function () {
       for (let id = 2; id < 53; id += 1) expect(await tagged(id), `${id}`).to.equal(false);
       expect(await tagged(3)).to.equal(true);
       expect(await tagged(2)).to.equal(false);
-      expect(await tagged(3), 'asked for not long ago').to.equal(true);
+      expect(await tagged(3), 'requested recently').to.equal(true);
     });
   });
 
@@ -244,7 +244,7 @@ describe('the client library', function () {
           return true;
         });
         expect(await relayed.products.get(2)).to.deep.equal(second[0]);
-        // 20 short seconds, twice.
+        // Two waits of 20 shortened seconds.
         expect(Date.now() - startedAt).to.be.at.least(190);
         expect(relayed.requests).to.have.length(3);
       });
@@ -450,7 +450,7 @@ describe('the client library', function () {
   });
 
   describe('throws a TypeError without a request', () => {
-    // As JavaScript, where nothing checks types.
+    // Calls as from JavaScript, which checks no types.
     const loose = (made: MedrefClient) => made.products as unknown as Loose;
     const searches: [what: string, search: object | undefined, message: RegExp][] = [
       [

@@ -35,7 +35,7 @@ describe('the built-in SHA-256', () => {
   });
 });
 
-/** Texts with what JSON writes in other ways: escapes, separators of lines, lone surrogates, characters of four bytes. */
+/** Texts that JSON writes in other ways: escapes, line separators, lone surrogates, characters of four bytes. */
 const texts = fc.string({
   unit: fc.constantFrom('A', 'İ', '"', '\\', '\n', '\u2028', '\u0000', '😀', '\ud800', '\u007f', '/'),
 });
@@ -64,7 +64,7 @@ describe('digestOf', () => {
           return verdict.valid ? verdict.json : '';
         });
         const text = lines.map((line) => `${line}\n`).join('');
-        // A consumer has what a parser made of the lines.
+        // A consumer has the records that a parser made from the lines.
         expect(digestOf(lines.map((line) => JSON.parse(line)))).to.deep.equal({
           ...{ list: createHash('sha256').update(text).digest('base64'), set: setOf(lines) },
         });

@@ -8,7 +8,7 @@ const gs = '\u001d';
 const found = '8699546010011';
 const element = `010${found}`;
 
-/** What scanners give for one pack, and how it is printed on it. */
+/** Texts that scanners return for one pack, and texts that are printed on it. */
 const packs: [what: string, text: string][] = [
   ['EAN-13', found],
   ['EAN-13 with a line end behind it', `${found}\r\n`],

@@ -13,13 +13,13 @@ import { quickTiming } from '../support/client-timing.ts';
 import { product, products } from '../support/records.ts';
 import { type Responder, type UpstreamServer, upstreamServers } from '../support/upstream-server.ts';
 
-/** A service in a few lines: what it has, and what a test has it answer in its place. */
+/** A small service: its data, and responses that a test sends in place of its own. */
 interface SmallService {
   version: number;
   records: readonly Product[];
-  /** What changed since each version; the others are 410. */
+  /** The changes since each version. For other versions it responds with 410. */
   readonly changes: Map<number, unknown[]>;
-  /** Answers instead where it returns true. */
+  /** Returns true if it has sent the response itself. */
   spoil: (...asked: Parameters<Responder>) => boolean;
 }
 
@@ -64,7 +64,7 @@ describe('a mirror', () => {
   const mirrorOf = (options: MirrorOptions = {}) =>
     client.products.mirror({ onError: (error) => troubles.push(error), ...options });
   const asked = () => server.requests.map(({ url }) => url);
-  /** What the next step is. */
+  /** Returns the next step of a mirror. */
   async function next(mirror: AsyncGenerator<MirrorStep<Product>, void>): Promise<MirrorStep<Product>> {
     const { value, done } = await mirror.next();
     if (done || !value) throw new Error('The mirror has ended.');
@@ -116,7 +116,7 @@ describe('a mirror', () => {
       return false;
     };
     await next(mirror);
-    // Four times nothing, with a short second from each to the next.
+    // Four responses without changes, with a shortened second after each.
     expect(Date.now() - startedAt).to.be.at.least(4 * 36);
     expect(asked().filter((it) => it?.includes('wait=30'))).to.have.length(5);
   });
@@ -132,7 +132,7 @@ describe('a mirror', () => {
     await next(mirror);
     const startedAt = Date.now();
     await next(mirror);
-    // Two times nothing.
+    // Two responses without changes.
     expect(Date.now() - startedAt).to.be.at.least(2 * 45);
     expect(asked().filter((it) => it?.includes('wait='))).to.have.length(1);
     expect(asked()).to.have.length(5);
@@ -190,7 +190,7 @@ describe('a mirror', () => {
     it(`reads the whole list if the same version has other records than before${since ? ', also of a copy from before' : ''}`, async () => {
       const mirror = mirrorOf({ since });
       if (since === undefined) await next(mirror);
-      // The address leads to another installation from the fourth request on.
+      // From the fourth request on, the address leads to another installation.
       service.spoil = (_response, _request, nth) => {
         if (nth === 4) service.records = [product(1), altered, product(3)];
         return false;
@@ -263,7 +263,7 @@ describe('a mirror', () => {
   it('gives up before its first data if the service is unavailable, and never afterwards', async () => {
     let away = 0;
     service.spoil = (response) => {
-      // Once it wants to be left alone for longer than a single request would wait.
+      // One response asks for a longer wait than a single request would accept.
       if (away > 0) response.writeHead(503, away === 6 ? { 'retry-after': '61' } : {}).end();
       away -= 1;
       return away >= 0;

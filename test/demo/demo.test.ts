@@ -33,7 +33,7 @@ describe('The demo', function () {
     return folder;
   };
 
-  /** Starts a demo as a terminal does: in a process group of its own. */
+  /** Starts a demo as a terminal does: in its own process group. */
   function startDemo(env: NodeJS.ProcessEnv, program = [bundle]) {
     const inherited = { ...process.env };
     delete inherited['REDIS_URL'];
@@ -52,7 +52,7 @@ describe('The demo', function () {
       pid,
       output,
       ended,
-      /** What it printed, once it has printed all of it. */
+      /** Waits until the demo has printed its complete welcome. Returns its values. */
       async welcome() {
         while (!output.stdout.includes('Ctrl-C')) {
           if (demo.exitCode !== null) throw new Error(`The demo ended (${demo.exitCode}): ${output.stderr}`);
@@ -73,7 +73,7 @@ describe('The demo', function () {
           await sleep(5);
         }
       },
-      /** Ctrl-C: the terminal signals the whole process group. */
+      /** Presses Ctrl-C: the terminal sends a signal to the complete process group. */
       async pressCtrlC() {
         process.kill(-pid, 'SIGINT');
         return ended;
@@ -81,7 +81,7 @@ describe('The demo', function () {
     };
   }
 
-  // The lives of one demo, one after the other on one folder: each begins with what the one before left.
+  // These tests run one demo repeatedly on one folder. Each run begins with the data that the last run left.
   describe('in one folder', () => {
     // A failed test must not leave its demo to the next one.
     afterEach(async () => {
@@ -102,7 +102,7 @@ describe('The demo', function () {
     it('serves its catalogue at the printed address with the printed key, skips busy ports, until Ctrl-C', async () => {
       const wanted = Number(settings['API_PORT']);
       const others = [createServer().listen(wanted, '127.0.0.1'), createServer().listen(wanted + 1)];
-      // From its sources, as "npm run demo" starts it.
+      // Starts it from the sources, as "npm run demo" does.
       const demo = startDemo(settings, ['--import', 'tsx', 'demo/demo.ts']);
       const { address, key, port, curls } = await demo.welcome();
       for (const other of others) other.close();
@@ -211,7 +211,7 @@ describe('The demo', function () {
     const redis = await startTestRedis();
     await command(redis.port, 'SET medref:mine 1');
     const folder = newFolder();
-    // Settings of the real service do not reach the demo.
+    // Settings of the real service must not reach the demo.
     const settings = {
       DEMO_FOLDER: folder,
       API_PORT: String(somePort()),
@@ -221,8 +221,8 @@ describe('The demo', function () {
     };
     const demo = startDemo(settings);
     const { address, key } = await demo.welcome();
-    const answer = await fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
-    expect(await answer.text()).to.include(`"self":{"href":"${address}/products?`);
+    const response = await fetch(`${address}/products`, { headers: { authorization: `Bearer ${key}` } });
+    expect(await response.text()).to.include(`"self":{"href":"${address}/products?`);
     process.kill(demo.pid, 'SIGTERM');
     expect(await demo.ended).to.equal(0);
     expect(existsSync(join(folder, 'redis')), 'a private Redis').to.equal(false);
@@ -234,7 +234,7 @@ describe('The demo', function () {
   });
 });
 
-/** Runs a line as a user who pastes it into a shell does; without curl on this machine, does what curl would. */
+/** Runs a line as a user does who pastes it into a shell. Without curl on this machine, sends the same request itself. */
 async function paste(line: string) {
   if (spawnSync('curl', ['--version']).status === 0) {
     const { stdout } = await promisify(execFile)('sh', ['-c', line]);
@@ -252,7 +252,7 @@ async function statusOf(address: string, key: string): Promise<number> {
   return (await fetch(`${address}/products/1`, { headers: { authorization: `Bearer ${key}` } })).status;
 }
 
-/** Below the ports of outgoing connections and of private Redis servers; its neighbours are most likely free. */
+/** Returns a port below those of outgoing connections and of private Redis servers. Its neighbours are probably free. */
 function somePort(): number {
   return 11_000 + Math.floor(Math.random() * 8_000);
 }
@@ -269,13 +269,13 @@ async function isListening(port: number): Promise<boolean> {
   }
 }
 
-/** What a Redis server answers to one command, in its own notation. */
+/** Returns the reply of a Redis server to one command, in the Redis protocol. */
 async function command(port: number, line: string): Promise<string> {
   const socket = connect(port, '127.0.0.1').end(`${line}\r\nQUIT\r\n`);
   return Buffer.concat(await socket.toArray()).toString();
 }
 
-// Processes: from /proc where there is one, because small systems have no ps; a zombie has ended.
+// Reads processes from /proc if it exists, because small systems have no ps. A zombie counts as ended.
 
 interface Process {
   pid: number;
@@ -301,7 +301,7 @@ function processes(): Process[] {
           .split(' ');
         return [{ pid: Number(pid), parent: Number(parent), state }];
       } catch {
-        return []; // it has just ended
+        return []; // The process has just ended.
       }
     });
 }
@@ -312,7 +312,7 @@ const childrenOf = (parent: number) =>
     .map(({ pid }) => pid);
 const isRunning = (pid: number) => processes().some((it) => it.pid === pid && !it.state.startsWith('Z'));
 
-/** What guards the others ends a moment after the demo. */
+/** Expects that these processes end. The guard of the others ends a moment after the demo. */
 async function expectGone(pids: readonly number[], withinMs = 1_000): Promise<void> {
   for (const deadline = Date.now() + withinMs; pids.some(isRunning); await sleep(20)) {
     if (Date.now() > deadline)

@@ -1,4 +1,4 @@
-// The sample catalogue: the same records for a seed, valid, distinct, invented, and served as an upstream list.
+// Tests the sample catalogue: it is the same for a seed, valid, distinct, invented, and served as an upstream list.
 
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
@@ -14,12 +14,12 @@ const seed = 20_260;
 describe('the sample catalogue', () => {
   const market = [...sampleProducts({ seed, count: 5_000 })];
   const firms = [...sampleCompanies({ seed, count: 300 })];
-  /** More than the real market has. */
+  /** More records than the real market has. */
   const manyProducts = [...sampleProducts({ seed, count: 40_000 })];
   const manyCompanies = [...sampleCompanies({ seed, count: 10_000 })];
 
   it('has the same bytes for the same seed, also as the start of a larger catalogue', () => {
-    // A change of the generator changes what users of the demo see: then, and only then, change these.
+    // A change of the generator changes the data that users of the demo see. Change these values only then.
     expect(fingerprint(market)).to.equal('068702b13ea8be3e');
     expect(fingerprint(firms)).to.equal('533bb37c378077cb');
     expect(fingerprint(manyProducts.slice(0, 5_000))).to.equal(fingerprint(market));

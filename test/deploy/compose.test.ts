@@ -55,7 +55,7 @@ describe('the compose file', () => {
     const [kind, script = ''] = service('redis').healthcheck?.test ?? [];
     expect(kind).to.equal('CMD-SHELL');
     const cli = onPath('redis-cli');
-    if (!cli) return; // The script is tried wherever there is a redis-cli.
+    if (!cli) return; // The script is tested on every machine that has redis-cli.
     const folder = await mkdtemp(join(tmpdir(), 'medref-test-health-'));
     const aclfile = join(root, 'deploy/redis/users-6.2.acl');
     const login = { user: 'admin', password: 'admin-password' };
@@ -100,7 +100,7 @@ describe('the compose file', () => {
         env: { ...process.env, ...passwords },
       });
       expect(stdout).to.include('redis-server --aclfile /run/users.acl --appendonly yes');
-      expect(stdout, 'what others see of the process').not.to.include('p-of-');
+      expect(stdout, 'arguments that other users can see').not.to.include('p-of-');
       const users = await readFile(join(folder, 'users.acl'), 'utf8');
       for (const user of ['api', 'importer', 'operator', 'admin'])
         expect(users).to.include(`user ${user} on >p-of-REDIS_${user.toUpperCase()}_PASSWORD resetkeys `);
@@ -150,10 +150,10 @@ describe('the compose file', () => {
 
   it('checks whether the API is ready', async () => {
     const server = createServer((request, response) => {
-      const isReady = request.url === '/health/ready' && answers.shift() === 'ready';
+      const isReady = request.url === '/health/ready' && responses.shift() === 'ready';
       response.writeHead(isReady ? 200 : 503).end('why');
     });
-    const answers = ['ready', 'not ready'];
+    const responses = ['ready', 'not ready'];
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const [, , ...args] = service('api').healthcheck?.test ?? [];

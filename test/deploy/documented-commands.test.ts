@@ -1,4 +1,4 @@
-// Each command of the operators' pages, run by the documented wrapper as the documented user of Redis.
+// Tests each command of the operators' pages, with the documented wrapper and as the documented user of Redis.
 
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const lines = text.split('\n').map((line) => line.trim().replace(/^\$ /, ''));
 const inline = [...text.matchAll(/(?<!`)`([^`\n]+)`(?!`)/g)].map(([, code = '']) => code);
 const all = [...new Set([...lines, ...inline])].map((line) => line.replace(/ +#.*$/, ''));
 
-/** Commands of operators, without those that a table describes and those that run until they are stopped. */
+/** Commands of operators, without commands that a table describes and commands that run until they are stopped. */
 const commands = [
   ...new Set(
     all.flatMap((line) => {
@@ -88,7 +88,7 @@ describe('the documented commands', function () {
     await rm(folder, { recursive: true });
   });
 
-  /** Runs a line in a shell, in the test's folder. */
+  /** Runs a line in a shell, in the folder of the test. */
   const run = (line: string, env: Record<string, string> = {}) =>
     new Promise<Ended>((resolve) => {
       const given = { PATH: `${folder}:${process.env['PATH']}`, LOG_LEVEL: 'warn', ...env };

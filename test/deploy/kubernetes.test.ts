@@ -69,18 +69,18 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     manifests = await rendered('example');
   });
 
-  /** What kustomize makes of a folder. */
+  /** Returns the manifests that kustomize renders from a folder. */
   async function rendered(folder: string): Promise<Manifest[]> {
     const { stdout, stderr } = await run(kubectl as string, [
       ...['kustomize', join(root, 'deploy/kubernetes', folder)],
     ]);
-    expect(stderr, 'what kustomize complains of').to.equal('');
+    expect(stderr, 'complaints of kustomize').to.equal('');
     const documents = parseAllDocuments(stdout);
     for (const document of documents) expect([...document.errors, ...document.warnings]).to.deep.equal([]);
     return documents.map((it) => it.toJS() as Manifest);
   }
 
-  /** A manifest by its kind and its name, without the digest that kustomize puts behind names of settings. */
+  /** Returns a manifest by its kind and name, without the digest that kustomize appends to names of settings. */
   function found(kind: string, name: string): Manifest {
     const named = new RegExp(`^${name}(-[a-z0-9]{10})?$`);
     const its = manifests.filter((it) => it.kind === kind && named.test(it.metadata.name));
@@ -95,7 +95,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
   const containerOf = (name: string) => podOf(name).containers[0];
   const labelsOf = (name: string) => found('Deployment', name).spec?.template?.metadata.labels;
 
-  /** The environment that a container is given. */
+  /** Returns the environment of a container. */
   function environmentOf(name: string): Record<string, string> {
     const { env, envFrom } = containerOf(name);
     expect(env).to.equal(undefined);
@@ -113,7 +113,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
 
   it('match the schemas of Kubernetes', async function () {
     this.timeout(60_000);
-    // A ServiceMonitor is no part of Kubernetes: its schema is of the Prometheus operator, and is judged below.
+    // ServiceMonitor is no part of Kubernetes. Its schema comes from the Prometheus operator, and a test below checks it.
     const ofKubernetes = manifests.filter(({ kind }) => kind !== 'ServiceMonitor');
     expect(ofKubernetes.length).to.be.above(9);
     expect(await complaintsOfTheSchemas(ofKubernetes)).to.deep.equal([]);
@@ -200,7 +200,7 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
     });
     const [sleep, before] = containerOf('medref-api').lifecycle?.preStop.exec.command ?? [];
     expect(sleep).to.equal('sleep');
-    // Of several workers, one that has not ended by then is killed.
+    // With several workers, a worker that has not ended by then is killed.
     const seconds = Math.max(drainMs, workerStopMs) / 1_000;
     expect(podOf('medref-api').terminationGracePeriodSeconds).to.be.above(Number(before) + seconds);
     const [, unit] = /^TimeoutStopSec=(\d+)$/m.exec(read('deploy/systemd/medref-importer.service')) ?? [];
@@ -235,15 +235,17 @@ const missing = kubectl ? '' : ' (left out: kubectl is not installed)';
         capabilities: { drop: ['ALL'] },
       });
       const { limits, requests } = containerOf(name).resources;
-      expect(Object.keys(limits), 'no limit of CPU, which would slow answers down').to.deep.equal(['memory']);
+      expect(Object.keys(limits), 'no limit of CPU, which would slow responses down').to.deep.equal([
+        'memory',
+      ]);
       expect(requests).to.have.all.keys('cpu', 'memory');
     }
   });
 });
 
 /**
- * What is wrong with manifests by the schemas of Kubernetes, which kubernetes-types has as types of TypeScript: members
- * that they do not have, members that are missing, and values of another type. They say nothing of what a text may be.
+ * Returns the faults of manifests by the schemas of Kubernetes: unknown members, missing members, and values of another
+ * type. kubernetes-types provides the schemas as types of TypeScript. They do not check the content of texts.
  */
 async function complaintsOfTheSchemas(manifests: readonly Manifest[]): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'medref-manifests-'));
@@ -256,7 +258,7 @@ async function complaintsOfTheSchemas(manifests: readonly Manifest[]): Promise<s
     const { stdout } = await run(join(root, 'node_modules/.bin/tsc'), ['--pretty', 'false'], {
       cwd: folder,
     }).catch((failure: { stdout: string }) => failure);
-    // Lines that are set in say more of the line before.
+    // Indented lines continue the line before.
     const complaints = [...stdout.matchAll(/^(\d+)\.ts.*?: (.*)$/gm)];
     expect(complaints.length > 0, stdout).to.equal(stdout !== '');
     return complaints.map(([, n, complaint]) => {
@@ -268,7 +270,7 @@ async function complaintsOfTheSchemas(manifests: readonly Manifest[]): Promise<s
   }
 }
 
-/** A manifest as a value of the type that its kind has. */
+/** Returns a manifest as a value of the type that its kind has. */
 function asTypeScript(manifest: Manifest): string {
   const { apiVersion, kind } = manifest;
   const module = apiVersion === 'v1' ? 'core/v1' : apiVersion.replace('.k8s.io', '');

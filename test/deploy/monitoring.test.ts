@@ -1,4 +1,4 @@
-// What Prometheus and Grafana are given: by promtool, and against the metrics that there are.
+// Tests the files for Prometheus and Grafana: with promtool, and against the existing metrics.
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

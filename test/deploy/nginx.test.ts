@@ -1,4 +1,4 @@
-// deploy/nginx/medref.conf: a real nginx with that very file, by TLS, in front of a real API.
+// Tests deploy/nginx/medref.conf: a real nginx with exactly this file, over TLS, in front of a real API.
 
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -57,8 +57,8 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
 
   const withKey = () => ({ authorization: `Bearer ${api.key}` });
   async function ask(path: string, headers: Record<string, string> = withKey(), method = 'GET') {
-    const answer = await proxy.open(path, { method, headers });
-    return { status: answer.statusCode ?? 0, headers: answer.headers, body: await bodyOf(answer) };
+    const response = await proxy.open(path, { method, headers });
+    return { status: response.statusCode ?? 0, headers: response.headers, body: await bodyOf(response) };
   }
 
   it('serves links with the public address, whatever Host a client sends', async () => {
@@ -81,7 +81,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
     for (const [path, asked, encoding] of [
       ['/products', 'gzip', 'gzip'],
       ['/products', 'identity', undefined],
-      // Too short for the API to compress.
+      // This response is too short for the API to compress.
       ['/products/1', 'gzip', undefined],
     ] as const) {
       const headers = { ...withKey(), 'accept-encoding': asked };
@@ -137,7 +137,7 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
   it('streams an NDJSON export, and ends with an error if the API resets it', async () => {
     const lines = { ...withKey(), accept: 'application/x-ndjson' };
     const whole = await ask('/products', { ...lines, 'accept-encoding': 'gzip' });
-    // nginx keeps for itself what it heeds: lines are handed on as they come, and not gathered before.
+    // nginx removes a header that it obeys. It sends lines on as they come, and does not buffer them.
     const own = await send(api, '/products', { headers: lines });
     expect(own.headers['x-accel-buffering']).to.equal('no');
     expect(whole.headers).not.to.have.property('x-accel-buffering');
@@ -147,16 +147,16 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
         .join(''),
     );
 
-    // 45 MB: more than all that the sockets between can hold.
+    // 45 MB: more than all socket buffers on the way can hold.
     const drugform = { id: 1, name: 'x'.repeat(9_000) };
     const version = await publish(products(5_000).map((it) => ({ ...it, drugform })));
-    const answer = await proxy.open('/products', { headers: lines });
-    answer.pause();
+    const response = await proxy.open('/products', { headers: lines });
+    response.pause();
     await sleep(300);
     const redis = await connectForWriting(server().url);
     await redis.unlink(...Object.values(productKeys.content(version)));
     redis.disconnect();
-    const error = await bodyOf(answer).then(
+    const error = await bodyOf(response).then(
       () => null,
       (it: NodeJS.ErrnoException) => it,
     );
@@ -189,10 +189,10 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
         },
         ...{ forwarded: 'for=192.0.2.9;host=evil.example', authorization: `Bearer ${trusting.key}` },
       };
-      const [answer] = await front.openAll(['/products?per-page=1'], spoofed);
-      expect(answer?.headers[':status']).to.equal(200);
-      expect(answer?.headers['strict-transport-security']).to.equal('max-age=31536000');
-      const { _links } = JSON.parse(answer?.text ?? '') as Page;
+      const [response] = await front.openAll(['/products?per-page=1'], spoofed);
+      expect(response?.headers[':status']).to.equal(200);
+      expect(response?.headers['strict-transport-security']).to.equal('max-age=31536000');
+      const { _links } = JSON.parse(response?.text ?? '') as Page;
       expect(_links['self']?.href).to.equal(`https://${publicName}/products?page=1&per-page=1`);
       expect(answered).to.deep.equal(['127.0.0.1']);
     });
@@ -203,8 +203,8 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
       const version = first?.headers['medref-version'];
       const met = trusting.connections();
       const paths = Array.from({ length: 10 }, (_, i) => `/products/${i + 1}`);
-      const answers = await front.openAll([...paths, `/products/changes?since=${version}&wait=1`], headers);
-      expect(answers.map((it) => it.headers[':status'])).to.deep.equal(Array(11).fill(200));
+      const responses = await front.openAll([...paths, `/products/changes?since=${version}&wait=1`], headers);
+      expect(responses.map((it) => it.headers[':status'])).to.deep.equal(Array(11).fill(200));
       expect(trusting.connections() - met).to.be.at.most(1);
       const [, held = ''] = /proxy_read_timeout (\d+)s;/.exec(readFileSync(configuration, 'utf8')) ?? [];
       expect(Number(held), 'longer than the longest wait').to.be.above(60);
@@ -237,10 +237,10 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
   it('responds with 503 in the usual shape if no API process is up', async () => {
     const lonely = await startProxy({ port: await freePort(), apiPort: await freePort() });
     try {
-      const answer = await lonely.open('/products', { headers: withKey() });
-      expect(answer.statusCode).to.equal(503);
-      expect(answer.headers).to.include({ 'content-type': 'application/json', 'retry-after': '1' });
-      const { success, data } = JSON.parse((await bodyOf(answer)).toString());
+      const response = await lonely.open('/products', { headers: withKey() });
+      expect(response.statusCode).to.equal(503);
+      expect(response.headers).to.include({ 'content-type': 'application/json', 'retry-after': '1' });
+      const { success, data } = JSON.parse((await bodyOf(response)).toString());
       expect(success).to.equal(false);
       expect(data).to.include({ name: 'Service Unavailable', code: 0, status: 503 });
       expect(Object.keys(data)).to.deep.equal(['name', 'message', 'code', 'status']);
@@ -250,8 +250,8 @@ suite(`nginx with deploy/nginx/medref.conf${whyNoNginx ? ` (left out: ${whyNoNgi
   });
 });
 
-async function bodyOf(answer: IncomingMessage): Promise<Buffer> {
+async function bodyOf(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  for await (const chunk of response) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }

@@ -1,4 +1,4 @@
-// A Redis with the shipped users and an append-only file: a restart loses nothing that was published, rolled back or revoked.
+// Tests a Redis with the shipped users and an append-only file: a restart loses no publication, rollback or revocation.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ describe('a restart of Redis with the shipped users', function () {
   });
   after(() => upstream.close());
 
-  /** Everything that operators and clients see of what is stored, as JSON. */
+  /** Returns all stored data that operators and clients can see, as JSON. */
   async function seen(url: string, keys: readonly string[]): Promise<object> {
     const operator = { REDIS_URL: withUser(url, 'operator') };
     const json = async (...args: string[]) => (await medref([...args, '--json'], operator)).json<object>();

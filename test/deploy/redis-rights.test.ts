@@ -1,4 +1,4 @@
-// The users of deploy/redis/: each may do what it has to, and nothing else.
+// Tests the users of deploy/redis/: each may do what it must, and nothing else.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
@@ -52,7 +52,7 @@ describe('the users of Redis', function () {
     ] as const) {
       list = records;
       const { code, stderr } = await medref([...args], { ...importer(), KEEP_VERSIONS: '2' });
-      // An empty list is refused, which is an end in order too.
+      // The import refuses an empty list, which is also a regular end.
       ran.push(`${args.join(' ')}: ${code}${stderr.includes('may not') ? ` ${stderr}` : ''}`);
     }
     list = products(302);
@@ -80,9 +80,11 @@ describe('the users of Redis', function () {
     const api = beginMedref(['serve', '--json'], { REDIS_URL: urlOf('api'), API_PORT: '0' });
     const [, address = ''] = await api.line(/"address":"([^"]+)"/);
     const ask = async (path: string, headers: Record<string, string> = {}) => {
-      const answer = await fetch(address + path, { headers: { authorization: `Bearer ${key}`, ...headers } });
-      await answer.text();
-      return `${path} ${answer.status}`;
+      const response = await fetch(address + path, {
+        headers: { authorization: `Bearer ${key}`, ...headers },
+      });
+      await response.text();
+      return `${path} ${response.status}`;
     };
     const version = (
       await fetch(`${address}/products/1`, { headers: { authorization: `Bearer ${key}` } })
@@ -109,13 +111,13 @@ describe('the users of Redis', function () {
     expect((await api.stop()).stderr).to.equal('');
   });
 
-  /** Expects that a user may not do this. */
+  /** Expects that a user may not run these commands. */
   async function refuse(name: string, url: string, attempts: readonly (readonly string[])[]): Promise<void> {
     const client = await connectForWriting(url);
     try {
       for (const [command = '', ...words] of attempts) {
-        const answer = await client.call(command, ...words).catch((error: Error) => error.message);
-        expect(answer, `${name}: ${command} ${words.join(' ')}`).to.match(
+        const response = await client.call(command, ...words).catch((error: Error) => error.message);
+        expect(response, `${name}: ${command} ${words.join(' ')}`).to.match(
           /^NOPERM |^ERR (Error running script.*)?The user executing the script can't |^ERR ACL failure in script: /,
         );
       }
@@ -125,7 +127,7 @@ describe('the users of Redis', function () {
   }
 
   it('let the API read and write nothing else', async function () {
-    if (version < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
+    if (version < 7) this.skip(); // Older versions have no read-only rights to keys; the page says so.
     await refuse('api', urlOf('api'), [
       ['HSET', 'medref:keys', 'digest', '{}'],
       ['HSET', 'medref:{products}:1:records', '1', '{}'],

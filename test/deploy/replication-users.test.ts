@@ -1,4 +1,4 @@
-// The users of deploy/redis/users-replication.acl: a replica copies, a Sentinel fails over, and neither may read the data.
+// Tests deploy/redis/users-replication.acl: a replica copies, a Sentinel fails over, and neither may read the data.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -79,7 +79,7 @@ describe('the Redis users of replicas and Sentinels', function () {
       }, 'the Sentinel knows the replica');
       primary.process.kill('SIGKILL');
       await until(async () => (await admin.info('replication')).includes('role:master'), 'it takes over');
-      // The Sentinel names it a moment later.
+      // The Sentinel names the new primary a moment later.
       await until(async () => (await medref(['status'], settings)).code === 0, 'the Sentinel names it');
       const { json } = await medref(['versions', 'products', '--json'], settings);
       expect(json<{ versions: unknown[] }>().versions).to.have.length(1);

@@ -42,13 +42,13 @@ describe('the systemd units', () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'medref-units-'));
     for (const { unit } of units) {
-      // systemd looks for the program, too, which is elsewhere on some machines.
+      // systemd also looks for the program, which has a different path on some machines.
       await writeFile(fileOf(unit), linesOf(unit).join('\n').replace('/usr/bin/node', process.execPath));
     }
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  /** What systemd says of the units, and whether it found no fault. */
+  /** Returns the output of systemd about the units, and whether it found no fault. */
   const analyzed = (args: readonly string[]) =>
     run(analyze as string, [...args, ...units.map(({ unit }) => fileOf(unit))]).then(
       (said) => ({ ...said, isGood: true }),

@@ -17,7 +17,7 @@ import {
 import { importFrom } from '../support/importing.ts';
 import { useRedis } from '../support/redis-server.ts';
 
-/** What `npm run demo` serves: the pages show what comes of it. */
+/** The data that `npm run demo` serves: the pages show results from it. */
 const demo = { seed: 868_869, products: 5_000, companies: 300 };
 
 describe('the examples', function () {
@@ -26,7 +26,7 @@ describe('the examples', function () {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'medref-test-examples-'));
-    // The package as a consumer has installed it.
+    // Provides the package as a consumer has installed it.
     await mkdir(join(folder, 'node_modules'));
     await symlink(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules/medref'));
     const upstream = await startSampleUpstream(demo);
@@ -53,7 +53,7 @@ describe('the examples', function () {
           const { code, stdout, stderr } = await runExample(example, { folder, service: api() });
           expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
           if (!isAsShown(stdout, example.output))
-            expect(stdout, 'what it printed is not what the page shows').to.equal(example.output.text);
+            expect(stdout, 'the output differs from the page').to.equal(example.output.text);
         });
       }
 

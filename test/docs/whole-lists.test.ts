@@ -16,7 +16,7 @@ const page = 'docs/CONSUMERS.md';
 const examples = examplesOf(page);
 const sample = [...sampleProducts({ seed: 868_869, count: 260 })];
 
-/** Defines tests of an example that can be run here; of one that cannot, says why. */
+/** Defines tests of an example that can run here. Otherwise, skips them and says why. */
 function describeExample(title: string, { example, tests }: { example: Example; tests: () => void }): void {
   const absent = missingProgram(example);
   if (absent) describe.skip(`${title} (left out: there is no ${absent} on this machine)`, tests);

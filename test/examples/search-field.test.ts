@@ -12,7 +12,7 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const script = read('dist/client/client.js');
 
-/** A barcode with the right check digit, and one with a wrong one that no product has. */
+/** A barcode with the right check digit, and a barcode with a wrong one that no product has. */
 const [barcode, unknown] = ['8690000000005', '8690000000019'];
 
 describe('the page with a search field, from another origin', function () {
@@ -24,7 +24,7 @@ describe('the page with a search field, from another origin', function () {
   let page: Page;
   let witness: Witness;
   before(async () => {
-    // As whoever uses it sets it up: with an address and a key, beside a copy of the client library.
+    // Sets the page up as a user does: with an address and a key, next to a copy of the client library.
     site = await startUpstreamServer((response, { url }) => {
       if (url === '/client.js') return void response.setHeader('content-type', 'text/javascript').end(script);
       const text = read('examples/search-field.html').replace('https://medref.example', api.origin);
@@ -37,7 +37,7 @@ describe('the page with a search field, from another origin', function () {
     while ((await api.get('/products')).status !== 200);
     page = await browser().newPage();
     witness = await watch(page, site.origin);
-    // The clock of the page stands still until a test lets time pass: keys come as fast as a scanner's, on any machine.
+    // The clock of the page stands still until a test advances it: keys come as fast as from a scanner, on any machine.
     await page.clock.install({ time: 0 });
     await page.clock.pauseAt(1_000);
   });
@@ -51,7 +51,7 @@ describe('the page with a search field, from another origin', function () {
     await page.goto(`${site.origin}${path}`);
     witness.requests.length = 0;
   };
-  /** Waits until the page says something. */
+  /** Waits until the page shows this text. */
   const expectSaid = (text: string) => page.getByRole('status').filter({ hasText: text }).waitFor();
   const type = async (text: string) => {
     await page.keyboard.type(text);
@@ -121,7 +121,7 @@ describe('the page with a search field, from another origin', function () {
       await expectSaid(says);
       expect(searches().slice(count)).to.deep.equal([`barcode=${asked}&per-page=10`]);
     }
-    // A search that another one has ended counts as failed.
+    // A search that a later search has ended counts as failed.
     expect(witness.complaints.filter((it) => !it.startsWith('failed'))).to.deep.equal([]);
   });
 
@@ -129,12 +129,12 @@ describe('the page with a search field, from another origin', function () {
     await open('/refused');
     await type('drug');
     await expectSaid('A valid key is required');
-    witness.complaints.length = 0; // The browser itself tells of a 401.
+    witness.complaints.length = 0; // The browser itself reports the 401.
   });
 
   it('may read responses and their fields, while other origins may not', async () => {
     await open();
-    // As text: what compiles these tests names functions by a function of its own, which pages do not have.
+    // Passes text, because the compiler of these tests names functions with a helper that pages do not have.
     const ask = (path: string, headers: Record<string, string> = {}) =>
       page.evaluate(`fetch('${api.origin}${path}', {
         headers: ${JSON.stringify({ authorization: `Bearer ${api.key}`, ...headers })},

@@ -24,10 +24,10 @@ import { upstreamServers } from '../support/upstream-server.ts';
 const project = fileURLToPath(new URL('../..', import.meta.url));
 
 const sample = [...sampleProducts({ seed: 868_869, count: 260 })];
-/** The next version: 201 products have changed, which is more than a page, and one has come. */
+/** The next version: 201 products have changed, which is more than a page, and one is new. */
 const [gone, ...others] = sample as [Product, ...Product[]];
 const next = others.map((record, n) => (n < 201 ? { ...record, published: !record.published } : record));
-// The digest is of a lone surrogate as it is sent: as an escape.
+// The digest covers a lone surrogate as it is sent: as an escape.
 next.push({ ...gone, product: { id: 9_999, name: 'NEW "10 MG"\n\ud800 TABLET\u007f\u2028' } });
 
 const byId = (records: readonly Product[]) => records.toSorted((a, b) => a.product.id - b.product.id);
@@ -45,7 +45,7 @@ describe('a program that keeps a copy', function () {
   before(async () => {
     redis = await connectForWriting(redisServer().url);
     folder = await mkdtemp(join(tmpdir(), 'medref-test-copies-'));
-    // The package as a consumer has installed it.
+    // Provides the package as a consumer has installed it.
     await mkdir(join(folder, 'node_modules'));
     await symlink(project, join(folder, 'node_modules/medref'));
     for (const { name } of programs) {
@@ -68,7 +68,7 @@ describe('a program that keeps a copy', function () {
     while ((await seen()) !== String(version)) await sleep(2);
     return version as number;
   };
-  /** The same, and the changes are lost: the answer to who asks for them is 410. */
+  /** Publishes records and loses the changes: a request for them gets 410. */
   const publishAlone = async (records: readonly Product[]): Promise<number> => {
     const version = await publish(records);
     await redis.del(productKeys.changeSet(version));
@@ -99,7 +99,7 @@ describe('a program that keeps a copy', function () {
       ] as const);
       return { code, stdout, stderr };
     };
-    /** Of a program that says how it came to its copy, that it was so. */
+    /** Expects that a program made its copy in this way, if the program reports the way. */
     const expectDone = async (
       done: string,
       { version, records }: { version: number; records: Product[] },
@@ -146,7 +146,7 @@ describe('a program that keeps a copy', function () {
       await expectDone('whole list', { version, records: sample });
     });
 
-    // What the client library does on such days has tests of its own.
+    // The client library has its own tests for these cases.
     if (command.includes('python')) {
       it('reports an invalid key', async () => {
         const { code, stderr } = await run({ origin: api().origin, key: 'wrong' });

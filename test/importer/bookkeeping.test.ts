@@ -1,4 +1,4 @@
-// Bookkeeping keys that are not as they were stored: readers get 503, imports fail and name the command that repairs them.
+// Tests damaged bookkeeping keys: readers get 503, and imports fail and name the command that repairs the keys.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -20,9 +20,9 @@ import { useRedis } from '../support/redis-server.ts';
 describe('a damaged key', () => {
   const server = useRedis();
   let redis: Redis;
-  /** The numbers of the versions that are kept, the oldest first. */
+  /** The numbers of the kept versions, the oldest first. */
   let versions: number[];
-  /** That of the live one. */
+  /** The number of the live version. */
   let live: number;
   let restore: () => Promise<void>;
   let api: TestApi | undefined;
@@ -40,7 +40,7 @@ describe('a damaged key', () => {
   beforeEach(() => restore());
   afterEach(() => endApi());
 
-  /** The API of a test: started where it is first wanted, and so with nothing from before. */
+  /** Returns the API of a test. It starts at its first use, and so has nothing in memory from before. */
   const openApi = async () => {
     api ??= await startApi({ redisUrl: server().url, cacheBytes: 1 });
     return api;
@@ -49,7 +49,7 @@ describe('a damaged key', () => {
     await api?.stop();
     api = undefined;
   };
-  /** An import names the key and the command; `medref verify --repair` repairs it, and the next import goes on. */
+  /** Expects that an import names the key and the command, that `medref verify --repair` works, and the next import too. */
   const importRepaired = async (count: number, damage = ''): Promise<ImportReport> => {
     const failed = await importAgain(count);
     expect(failed.outcome).to.equal('failed');
@@ -68,7 +68,7 @@ describe('a damaged key', () => {
     await redis.sadd(key, 'damage');
   };
 
-  const pointers: [what: string, damage: () => Promise<unknown>, told: RegExp][] = [
+  const pointers: [what: string, damage: () => Promise<unknown>, reported: RegExp][] = [
     [
       'of another type',
       () => becomeSet(keys.live),
@@ -81,11 +81,11 @@ describe('a damaged key', () => {
     ],
     ['with a number alone', () => redis.set(keys.live, '7'), /holds unexpected text/],
   ];
-  for (const [what, damage, told] of pointers) {
+  for (const [what, damage, reported] of pointers) {
     it(`is reported, and returns 503, if it is the pointer ${what}, until repaired`, async () => {
       const before = await openApi();
       await damage();
-      expect((await before.get('/products')).status, 'a process that knows what is live').to.equal(200);
+      expect((await before.get('/products')).status, 'a process that knows the live version').to.equal(200);
       expect((await before.get('/health/ready')).status, 'and is not ready').to.equal(503);
       await endApi();
       const fresh = await openApi();
@@ -95,19 +95,27 @@ describe('a damaged key', () => {
         expect([status, headers.get('retry-after')], path).to.deep.equal([503, '5']);
         expect(text).to.include('is damaged in Redis').and.not.to.include('medref:');
       }
-      expect(fresh.damage[0]).to.match(told);
+      expect(fresh.damage[0]).to.match(reported);
 
       const report = await importRepaired(12, 'The Redis key medref:{products}:live ');
       expect(report.outcome).to.equal('unchanged');
       expect(report.previousVersion).to.equal(live);
-      const answer = await fresh.get('/products');
-      expect(answer.status).to.equal(200);
-      expect(answer.headers.get('medref-version')).to.equal(String(live));
+      const response = await fresh.get('/products');
+      expect(response.status).to.equal(200);
+      expect(response.headers.get('medref-version')).to.equal(String(live));
     });
   }
 
-  const mended = ['next', 'versions', 'versionDocuments', 'staged', 'imports', 'rejects', 'pause'] as const;
-  for (const name of [...mended, 'rolledBack', 'checked', 'validators', 'changeSets'] as const) {
+  const repairedKeys = [
+    'next',
+    'versions',
+    'versionDocuments',
+    'staged',
+    'imports',
+    'rejects',
+    'pause',
+  ] as const;
+  for (const name of [...repairedKeys, 'rolledBack', 'checked', 'validators', 'changeSets'] as const) {
     it(`is repaired if it is ${name}, and all kept versions stay`, async () => {
       const before = await redis.hgetall(keys.versionDocuments);
       await (name === 'staged' ? redis.set(keys.staged, 'damage') : becomeKeyOfOtherType(name));
@@ -243,7 +251,7 @@ describe('a damaged key', () => {
         expect((await fresh.get(path)).status, path).to.be.oneOf([200, 503]);
       }
       if (part !== 'order')
-        // Pages of blocks, and records, need no order.
+        // Pages that come from blocks, and records, do not need the order.
         expect(fresh.damage.join(' ')).to.include(
           `The Redis key ${keys.content(live)[part]} has the unexpected type set`,
         );
@@ -253,7 +261,7 @@ describe('a damaged key', () => {
       const deadline = Date.now() + 1_000;
       const isLive = async () =>
         (await fresh.get('/products')).headers.get('medref-version') === String(report.version);
-      while (!(await isLive())) expect(Date.now(), 'not answered within a second').to.be.below(deadline);
+      while (!(await isLive())) expect(Date.now(), 'not served within a second').to.be.below(deadline);
     });
   }
 
@@ -265,7 +273,7 @@ describe('a damaged key', () => {
       const { status } = await fresh.get('/products');
       if (status === 503) break;
       expect(status).to.equal(200);
-      expect(Date.now(), 'the keys that are known are accepted for some seconds').to.be.below(deadline);
+      expect(Date.now(), 'known keys are accepted for some seconds').to.be.below(deadline);
       await sleep(100);
     }
   });

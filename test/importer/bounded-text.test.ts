@@ -1,4 +1,4 @@
-// What an upstream sends is bounded where it is repeated: in reasons, warnings, rejects and the history.
+// Tests that text of upstream is shortened when medref repeats it: in reasons, warnings, rejects and the history.
 
 import { expect } from 'chai';
 import { startReport } from '../../importer/report.ts';
@@ -11,9 +11,9 @@ import { useRedis } from '../support/redis-server.ts';
 import { type Responder, sending, upstreamServers } from '../support/upstream-server.ts';
 
 const tenMegabytes = 'x'.repeat(10_000_000);
-/** What a document may have between two records. */
+/** A text that a document may have between two records. */
 const megabytes = 'x'.repeat(3_500_000);
-/** What the headers of an answer may have. */
+/** A text that the headers of a response may have. */
 const longHeader = 'x'.repeat(15_000);
 const one = JSON.stringify(product(1));
 const again = (text: string) => JSON.stringify({ ...product(1), published: text });
@@ -31,7 +31,7 @@ describe('text of an upstream', function () {
 
   const page = (next: string, data = one) =>
     `{"data":[${data}],"_links":{"next":{"href":${JSON.stringify(next)}}}}`;
-  const answers: Readonly<Record<string, Responder>> = {
+  const responses: Readonly<Record<string, Responder>> = {
     'a next page of 3 MB': sending(page(megabytes)),
     'a next page of 10 MB': sending(page(tenMegabytes)),
     'a next page on a host of a long name': sending(page(`http://${'a.'.repeat(3_000)}`)),
@@ -82,9 +82,9 @@ describe('text of an upstream', function () {
       `[${Array.from({ length: 200 }, () => again('x'.repeat(9_000))).join()}]`,
     ),
   };
-  for (const [what, answer] of Object.entries(answers)) {
+  for (const [what, respond] of Object.entries(responses)) {
     it(`is limited in messages and storage: ${what}`, async () => {
-      const upstream = await startUpstream(answer);
+      const upstream = await startUpstream(respond);
       const report = await importFrom(upstream.url(), productCollection, {
         redisUrl: server().url,
         upstreamLimits: { attempts: 1 },

@@ -10,7 +10,7 @@ describe('a percentage in a check', () => {
   it('has more if one would hide that it exceeds the limit', () => {
     expect(percentText(20.04, 20)).to.equal('20.04 %');
     expect(percentText((1e6 + 1) / 5e4, 20)).to.equal('20.00002 %');
-    expect(percentText(20 + 1e-14, 20), 'but not without end').to.equal('20.0000000000 %');
+    expect(percentText(20 + 1e-14, 20), 'but with limited digits').to.equal('20.0000000000 %');
   });
 
   it('is compared exactly, and a value at the limit passes', () => {

@@ -73,7 +73,7 @@ describe(`a write to a Redis that confirms its disk${needsWaitaof}`, () => {
 });
 
 describe('a write to a Redis that cannot confirm its disk', () => {
-  // As one older than 7.2 would be.
+  // Acts like a Redis that is older than 7.2.
   const folder = mkdtempSync(join(tmpdir(), 'medref-test-older-'));
   const include = join(folder, 'redis.conf');
   writeFileSync(include, serverKnowsWaitaof() ? 'rename-command WAITAOF ""\n' : '');
@@ -214,9 +214,9 @@ describe('a publication', () => {
 
     it('stands with a warning if replicas cannot be asked', async () => {
       await redis.call('ACL', 'SETUSER', 'default', '-wait');
-      const told = await warnings();
+      const reported = await warnings();
       await redis.call('ACL', 'SETUSER', 'default', '+wait');
-      expect(told).to.deep.equal([
+      expect(reported).to.deep.equal([
         `Unknown whether replicas have version ${version}: The Redis user lacks a right that medref needs. docs/REDIS.md lists the rights.`,
       ]);
     });

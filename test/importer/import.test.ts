@@ -49,25 +49,25 @@ describe('an import', () => {
     expect(outcome, reason ?? '').to.equal('published');
     return version as number;
   };
-  /** What contents and change sets are named by that Redis has anything of, staged or published. */
+  /** Returns the names of all contents and change sets of which Redis has keys, staged or published. */
   const storedNames = async () => {
     const names = (await redis.keys('*:*:*:*')).map((key) => key.split(':').at(-2));
     return [...new Set(names)].sort();
   };
 
   it('reports its progress, without a percentage for a paged list', async () => {
-    const told: boolean[] = [];
-    const onProgress: ImportChanges['onProgress'] = ({ arrival }) => void told.push(arrival !== null);
+    const reported: boolean[] = [];
+    const onProgress: ImportChanges['onProgress'] = ({ arrival }) => void reported.push(arrival !== null);
     await importProducts(products(3), { onProgress });
-    expect(told).to.deep.equal([true]);
+    expect(reported).to.deep.equal([true]);
     const upstream = await startUpstream((response, request) => {
       const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page') ?? 1);
       const next = page < 3 ? { next: { href: `?page=${page + 1}` } } : {};
       response.end(JSON.stringify({ data: [product(page)], _links: next }));
     });
-    told.length = 0;
+    reported.length = 0;
     await importFrom(upstream.url(), productCollection, { redisUrl: server().url, force: true, onProgress });
-    expect(told, 'the first page may be all there is').to.deep.equal([true, false, false]);
+    expect(reported, 'the first page may be the only page').to.deep.equal([true, false, false]);
   });
 
   it("publishes the list in upstream's order", async () => {
@@ -254,7 +254,7 @@ describe('an import', () => {
   });
 
   describe('with changed records', () => {
-    /** The products from 1 to 10, of which so many have another record. */
+    /** Returns the products from 1 to 10, with this many changed records. */
     const changing = (count: number) =>
       products(10).map((it, i) => (i < count ? { ...it, published: false } : it));
     beforeEach(() => importProducts(products(10)));
@@ -264,7 +264,7 @@ describe('an import', () => {
       expect((await importProducts([...changing(6), ...products(30).slice(10)])).outcome).to.equal('refused');
       expect((await importProducts(changing(5))).outcome).to.equal('published');
       expect((await importProducts(products(10), { maxChangePercent: 49.9 })).outcome).to.equal('refused');
-      // Of the nine that stay, three become others: 33.3 %.
+      // Of the nine remaining products, three change: 33.3 %.
       const next = changing(5)
         .slice(0, 9)
         .map((it, i) => (i < 3 ? { ...it, published: true } : it));
@@ -328,7 +328,7 @@ describe('an import', () => {
     expect(kept.map(({ version }) => version)).to.deep.equal(versions.slice(2));
     for (const key of contentKeys(keys, versions[1] as number))
       expect(await redis.pttl(key), key).to.be.within(50_000, 60_000);
-    expect(await redis.hkeys(keys.damaged), 'what readers found').to.deep.equal([String(versions[2])]);
+    expect(await redis.hkeys(keys.damaged), 'damage that readers found').to.deep.equal([String(versions[2])]);
     for (const key of versions.slice(2).flatMap((number) => contentKeys(keys, number)))
       expect(await redis.pttl(key), key).to.equal(-1);
   });
@@ -378,14 +378,14 @@ describe('an import', () => {
   });
 
   it('is locked while another import holds the lock, and names the holder', async () => {
-    let answer: () => void = () => undefined;
+    let respond: () => void = () => undefined;
     const asked = new Promise<void>((resolveAsked) => {
-      answer = resolveAsked;
+      respond = resolveAsked;
     });
     let finish: () => void = () => undefined;
     const upstream = await startUpstream((response) => {
       finish = () => response.end(JSON.stringify(products(1)));
-      answer();
+      respond();
     });
     const first = importFrom(upstream.url(), productCollection, { redisUrl: server().url });
     await asked;
@@ -411,7 +411,7 @@ describe('an import', () => {
     expect(report.reason).to.match(/lost its lock/);
     expect(await live()).to.equal(null);
     const [last] = await readHistory(redis, keys, 9);
-    expect(last, 'its end is in the history all the same').to.deep.include({ outcome: 'failed' });
+    expect(last, 'its end is in the history nevertheless').to.deep.include({ outcome: 'failed' });
     expect(last?.reason).to.match(/lost its lock/);
     expect(await redis.exists(keys.lock)).to.equal(1);
   });
@@ -440,7 +440,7 @@ describe('an import', () => {
     for (const key of staged) await redis.set(key, 'x');
     await importProducts(products(2));
     expect(await redis.exists(...staged, keys.staged)).to.equal(0);
-    expect(await live(), 'its number is not given again').to.deep.include({ version: aheadOfClock + 1 });
+    expect(await live(), 'its number is not used again').to.deep.include({ version: aheadOfClock + 1 });
   });
 
   it('restarts when upstream changes during the read, up to three times, then fails', async () => {
@@ -458,7 +458,7 @@ describe('an import', () => {
     });
     await redis.set(keys.next, aheadOfClock);
     const report = await importFrom(upstream.url('/list'), productCollection, { redisUrl: server().url });
-    const third = aheadOfClock + 3; // Each walk takes a number.
+    const third = aheadOfClock + 3; // Each walk takes one number.
     expect(report).to.deep.include({ outcome: 'published', version: third, read: 2, written: 2 });
     expect(await liveRecords()).to.deep.equal(products(2));
     changes = 4;
@@ -472,7 +472,7 @@ describe('an import', () => {
     let version = 0;
     const upstream = await startUpstream((response, request, nth) => {
       const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page') ?? 1);
-      // The threads that compress have something else to do for a while.
+      // The threads that compress are busy for a while.
       if (nth === 1) for (let n = 0; n < 8; n++) pbkdf2('', '', 30_000, 64, 'sha512', () => undefined);
       if (nth === 2) version = 1;
       const next = page === 1 ? { next: { href: '/list?page=2' } } : {};
@@ -487,7 +487,7 @@ describe('an import', () => {
   });
 
   describe('that restarts because Redis lost its staged keys before the publication', () => {
-    /** Imports, and loses a part of what is staged right before the first publication, or before another script. */
+    /** Runs an import, and deletes a part of its staged data right before the first publication, or before another script. */
     const importLosing = async (records: readonly unknown[], changes: ImportChanges = {}, at = 'publish') => {
       const act = async () => {
         for (const name of await redis.smembers(keys.staged)) await redis.del(keys.content(name).records);
@@ -519,7 +519,7 @@ describe('an import', () => {
       expect(report.reason).to.match(/lost its lock/);
       const [last] = await readHistory(redis, keys, 1);
       expect(last).to.deep.include({ read: 0, validators: null });
-      expect(last, 'what upstream is').not.to.have.property('upstreamVersion');
+      expect(last, 'the version of upstream').not.to.have.property('upstreamVersion');
       expect(await readLastRejects(redis, keys)).to.deep.equal(rejects);
     });
   });
@@ -556,7 +556,7 @@ describe('an import', () => {
       const report = await importFrom(upstream.url(), productCollection, { redisUrl: server().url });
       expect(report.outcome).to.equal(outcome);
     }
-    // The server would end idle connections itself after 5 s, undici after 4 s.
+    // Without a close, the server would end idle connections after 5 s, and undici after 4 s.
     const soon = performance.now() + 1_500;
     while ((await upstream.openConnections()) > 0 && performance.now() < soon) await sleep(20);
     expect(await upstream.openConnections()).to.equal(0);
@@ -634,7 +634,7 @@ describe('an import', () => {
     await redis.hset(keys.damaged, String(versions[1]), 'It leaves.', String(versions[2]), 'It stays.');
     expect((await importProducts(products(4), { keepVersions: 2 })).outcome).to.equal('unchanged');
     expect(await numbers()).to.deep.equal(versions.slice(2));
-    expect(await redis.hkeys(keys.damaged), 'what readers found').to.deep.equal([String(versions[2])]);
+    expect(await redis.hkeys(keys.damaged), 'damage that readers found').to.deep.equal([String(versions[2])]);
     for (const number of versions.slice(0, 2))
       for (const key of contentKeys(keys, number))
         expect(await redis.pttl(key), key).to.be.within(50_000, 60_000);
@@ -735,7 +735,7 @@ describe('an import', () => {
     });
     const importAgain = (changes: ImportChanges & { redisUrl?: string } = {}) =>
       importFrom(url, productCollection, { redisUrl: server().url, ...changes });
-    /** The report of an import that upstream answered with 304, but for its length. */
+    /** Returns the report, without the duration, of an import that got 304 from upstream. */
     const unchanged = (version: number | null) => ({
       ...{ collection: 'products', outcome: 'unchanged', version, previousVersion: version, reason: null },
       ...{ read: 0, written: 0, rejected: 0, added: 0, changed: 0, removed: 0, warnings: [] },
@@ -815,7 +815,7 @@ describe('an import', () => {
         if (!isMoving && request.headers['if-none-match'] === etag) response.writeHead(304).end();
         else if (!isMoving) response.end(JSON.stringify({ data: products(10) }));
         else {
-          // The first try finds another list, which becomes what it was before while it is read.
+          // The first attempt finds a different list, which changes back while it is read.
           const next = page === 1 ? { next: { href: `${pathname}?page=2` } } : {};
           const data = page === 1 ? [...products(250), { odd: 1 }] : [product(300)];
           if (page === 2) isMoving = false;
@@ -895,7 +895,7 @@ describe('an import', () => {
       );
       expect((await importCompanies(75)).outcome).to.equal('published');
       const { outcome: last } = await importCompanies(10, { maxChangePercent: 100 });
-      expect(last, 'what was not full before may fall').to.equal('published');
+      expect(last, 'a field that was not full before may fall').to.equal('published');
     });
   });
 

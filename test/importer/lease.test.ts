@@ -45,10 +45,10 @@ describe('the import lock', () => {
 
   it("is free at most 30 s after its holder's death", async () => {
     const lock = (await Lease.take(redis, keys)) as Lease;
-    expect(
-      await redis.pttl(keys.lock),
-      'not much earlier either, when its holder only stands still',
-    ).to.be.within(25_000, 30_000);
+    expect(await redis.pttl(keys.lock), 'and not much earlier, if its holder only stands still').to.be.within(
+      25_000,
+      30_000,
+    );
     expect(lifetimes).to.deep.equal({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
     await lock.release();
   });
@@ -65,7 +65,7 @@ describe('the import lock', () => {
       expect(await redis.pttl(keys.lock)).to.be.within(29_000, 30_000);
       await sleep(50);
       await Lease.take(redis, keys);
-      expect(await redis.pttl(keys.lock), 'and is not made longer').to.be.below(29_960);
+      expect(await redis.pttl(keys.lock), 'and is not extended again').to.be.below(29_960);
     });
 
   it('is per collection', async () => {

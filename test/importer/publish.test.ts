@@ -22,29 +22,29 @@ describe('the numbers of versions', () => {
   const service = useService();
   const redis = () => service.redis();
   const waiting = { maxNumberWaitMs };
-  /** What a mirror holds, by id, and of which version that is. */
+  /** The records of a mirror, by id, and their version. */
   let mirror: { version: number; records: Map<number, Product> };
 
   const readWhole = async () => {
-    const answer = await service.api().get('/products');
-    const records = answer.json<{ data: Product[] }>().data.map((it) => [it.product.id, it] as const);
-    mirror = { version: Number(answer.headers.get('medref-version')), records: new Map(records) };
+    const response = await service.api().get('/products');
+    const records = response.json<{ data: Product[] }>().data.map((it) => [it.product.id, it] as const);
+    mirror = { version: Number(response.headers.get('medref-version')), records: new Map(records) };
   };
-  /** Follows the changes. @returns the status; 410 asks for the whole list */
+  /** Follows the changes. @returns the status; 410 asks for the complete list */
   const follow = async () => {
-    const answer = await service.api().get(`/products/changes?since=${mirror.version}`);
-    if (answer.status !== 200) return answer.status;
-    for (const { id, record } of answer.json<Changes>().data) {
+    const response = await service.api().get(`/products/changes?since=${mirror.version}`);
+    if (response.status !== 200) return response.status;
+    for (const { id, record } of response.json<Changes>().data) {
       if (record) mirror.records.set(id, record);
       else mirror.records.delete(id);
     }
-    mirror.version = Number(answer.headers.get('medref-version'));
+    mirror.version = Number(response.headers.get('medref-version'));
     return 200;
   };
   const expectMirror = (listed: readonly Product[]) =>
     expect([...mirror.records.values()].sort((a, b) => a.product.id - b.product.id)).to.deep.equal(listed);
 
-  /** Everything in Redis, to be restored later; without the lock, which expires. */
+  /** Returns everything in Redis for a later restore, without the lock, which expires. */
   const save = async () => {
     const names = (await redis().keys('*')).filter((name) => name !== keys.lock);
     return Promise.all(names.map(async (name) => [name, await redis().dumpBuffer(name)] as const));
@@ -85,7 +85,7 @@ describe('the numbers of versions', () => {
     expect([old, lost, next]).to.deep.equal([...new Set([old, lost, next])].sort((a, b) => a - b));
     expect(await follow(), 'from the version that was lost').to.equal(410);
     mirror = early;
-    expect(await follow(), 'from the one before').to.equal(200);
+    expect(await follow(), 'from the version before').to.equal(200);
     expectMirror([...products(3), product(9)]);
   });
 
@@ -116,7 +116,7 @@ describe('the numbers of versions', () => {
     const number = Number(new Date(second * 1000).toISOString().replace(/\D/g, '').slice(0, 14));
     const untilOver = async () => Number((await redis().time())[0]) > second;
     await untilPast(redis(), 'any', { number, maxMs: 500 });
-    expect(await untilOver(), 'not longer than it may').to.equal(false);
+    expect(await untilOver(), 'not longer than allowed').to.equal(false);
     await untilPast(redis(), 'any', { number, maxMs: 0 });
     expect(await untilOver(), 'not at all').to.equal(false);
     await untilPast(redis(), 'any', { number, maxMs: maxNumberWaitMs });
@@ -159,9 +159,9 @@ describe('the date of a version', () => {
   });
 });
 
-/** A version with a content that is stored under its number. */
+/** Returns a version with a content that is stored under this number. */
 const versionOf = (version: number, content: number) => ({ version, content: String(content) }) as Version;
-/** Versions from 1 on, by the contents they hold. */
+/** Returns versions from 1 on, with these contents. */
 const versionsOf = (contents: readonly number[]) => contents.map((content, i) => versionOf(i + 1, content));
 
 describe('the content deleted at a publication', () => {
@@ -186,7 +186,7 @@ describe('the content deleted at a publication', () => {
       kept.push(versionOf(number, content));
     }
     expect(kept).to.have.length(namedVersions + 1);
-    expect(kept[0], 'the last one of a content stays with it').to.deep.equal(versionOf(1, 1));
+    expect(kept[0], 'the last version of a content stays with the content').to.deep.equal(versionOf(1, 1));
     expect(kept.slice(1).map(({ version }) => version)).to.deep.equal(
       Array.from({ length: namedVersions }, (_, i) => 2 * namedVersions + i),
     );

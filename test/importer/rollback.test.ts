@@ -85,7 +85,7 @@ describe('a rollback', () => {
   });
 
   /**
-   * Rolls back to a content through a proxy, by a client that waits for half a second for each reply.
+   * Rolls back to a content through a proxy, with a client that waits half a second for each reply.
    * @returns the new version's number
    */
   async function rollBackOnce(

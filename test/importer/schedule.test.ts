@@ -9,14 +9,14 @@ import { type RunEnd, type Schedule, startSchedule } from '../../importer/schedu
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A schedule that does nothing. */
+/** Starts a schedule that does nothing. */
 const idle = (cron: string, timezone = 'UTC'): Schedule =>
   startSchedule({
     ...{ cron, timezone, run: async () => 'ended' as const },
     ...{ onLate: () => undefined, onSkipped: () => undefined, onRetry: () => undefined },
   });
 
-/** When a line is due next, by a clock that shows this time. */
+/** Returns when a line is due next, by a clock that shows this time. */
 function dueAfter(now: string, cron: string, timezone: string): string {
   mock.timers.enable({ apis: ['Date'], now: new Date(now) });
   try {
@@ -69,7 +69,7 @@ describe('the schedule', () => {
       expect(await onDay(4)).to.deep.equal({ runs: 2, skipped: 2 });
       finish('ended');
       await schedule.stop();
-      expect(await onDay(5), 'once it was stopped').to.deep.equal({ runs: 2, skipped: 2 });
+      expect(await onDay(5), 'after the stop').to.deep.equal({ runs: 2, skipped: 2 });
     } finally {
       finish('ended');
       await schedule.stop();
@@ -81,7 +81,7 @@ describe('the schedule', () => {
     const program = `
       const { startSchedule } = await import('./importer/schedule.ts');
       startSchedule({
-        cron: '*/2 * * * * *', // A sixth field, which settings refuse, spares this test minutes.
+        cron: '*/2 * * * * *', // The sixth field, which settings refuse, saves this test minutes.
         timezone: 'UTC',
         run: async () => { console.log('run'); return 'ended'; },
         onLate: (due) => console.log('late ' + due.toISOString()),
@@ -97,7 +97,7 @@ describe('the schedule', () => {
       child.kill('SIGSTOP');
       const from = lines.length;
       const stood = Math.floor(Date.now() / 2_000) * 2_000;
-      await sleep(stood + 4_700 - Date.now()); // Due 2 s and 4 s after it stood still, and again after 6 s.
+      await sleep(stood + 4_700 - Date.now()); // Runs were due 2 s and 4 s after the child stopped. The next is due after 6 s.
       child.kill('SIGCONT');
       while (lines.length === from) await sleep(5);
       await sleep(300);
@@ -110,24 +110,24 @@ describe('the schedule', () => {
   });
 
   it('reads the clock while it waits: after sleeping over due times, a machine runs it once', async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     mock.timers.enable({ apis: ['Date'], now: new Date('2026-03-01T22:00:00Z') });
     const schedule = startSchedule({
       ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 10 },
       run: async () => {
-        told.push('run');
+        reported.push('run');
         return 'ended';
       },
-      onRetry: () => void told.push('retry'),
-      onLate: (due) => void told.push(due.toISOString()),
-      onSkipped: () => void told.push('skipped'),
+      onRetry: () => void reported.push('retry'),
+      onLate: (due) => void reported.push(due.toISOString()),
+      onSkipped: () => void reported.push('skipped'),
     });
     try {
       await sleep(50);
-      expect(told).to.deep.equal([]);
+      expect(reported).to.deep.equal([]);
       mock.timers.setTime(Date.parse('2026-03-04T08:00:00Z')); // Timers stand still while a machine sleeps; its clock does not.
       await sleep(50);
-      expect(told).to.deep.equal(['2026-03-02T03:00:00.000Z', 'run']);
+      expect(reported).to.deep.equal(['2026-03-02T03:00:00.000Z', 'run']);
       expect(schedule.nextRun().toISOString()).to.equal('2026-03-05T03:00:00.000Z');
     } finally {
       schedule.stop();
@@ -137,16 +137,16 @@ describe('the schedule', () => {
 
   it('follows the clock after it is corrected', async () => {
     mock.timers.enable({ apis: ['Date'], now: new Date('2030-06-01T00:00:00Z') });
-    const told: string[] = [];
+    const reported: string[] = [];
     const schedule = startSchedule({
       ...{ cron: '0 3 * * *', timezone: 'UTC', lookEveryMs: 10 },
       run: async () => {
-        told.push('run');
+        reported.push('run');
         return 'ended';
       },
-      onRetry: () => void told.push('retry'),
-      onLate: () => void told.push('late'),
-      onSkipped: () => void told.push('skipped'),
+      onRetry: () => void reported.push('retry'),
+      onLate: () => void reported.push('late'),
+      onSkipped: () => void reported.push('skipped'),
     });
     try {
       mock.timers.setTime(Date.parse('2026-03-01T00:00:00Z'));
@@ -154,11 +154,11 @@ describe('the schedule', () => {
       expect(schedule.nextRun().toISOString()).to.equal('2026-03-01T03:00:00.000Z');
       mock.timers.setTime(Date.parse('2026-03-01T03:00:00Z'));
       await sleep(50);
-      mock.timers.setTime(Date.parse('2026-03-01T02:59:58Z')); // Put back by a little, as clocks are all the time.
+      mock.timers.setTime(Date.parse('2026-03-01T02:59:58Z')); // The clock goes back a little, as clocks do all the time.
       await sleep(50);
       mock.timers.setTime(Date.parse('2026-03-01T03:00:01Z'));
       await sleep(50);
-      expect(told, 'once').to.deep.equal(['run']);
+      expect(reported, 'once').to.deep.equal(['run']);
     } finally {
       schedule.stop();
       mock.timers.reset();
@@ -191,7 +191,7 @@ describe('the schedule', () => {
       await schedule.stop();
       mock.timers.reset();
     });
-    /** Lets the clock show a time for long enough to be looked at. @returns how many runs there were then */
+    /** Makes the clock show a time, long enough for the schedule to check it. @returns the number of runs in that time */
     const at = async (time: number) => {
       const before = runs.length;
       mock.timers.setTime(time);
@@ -209,20 +209,21 @@ describe('the schedule', () => {
         expect(await at(next), `after ${minutes} minutes`).to.equal(1);
         now = next;
       }
-      expect(new Set(runs.map(({ due }) => due)), 'it is told since when it is due').to.deep.equal(
-        new Set([firstDue]),
-      );
+      expect(
+        new Set(runs.map(({ due }) => due)),
+        'each run gets the time since when it is due',
+      ).to.deep.equal(new Set([firstDue]));
       for (now += 60 * minuteMs; now < nextDue; now += 60 * minuteMs) expect(await at(now)).to.equal(1);
-      const told = retries.length;
+      const reported = retries.length;
       expect(
         retries.filter((retry) => retry.at >= nextDue),
-        'no try is told that comes when it is due anyway',
+        'no retry is announced for the next due time or later',
       ).to.deep.equal([]);
-      expect(now, 'an hour after the last try it has been due').to.be.above(nextDue);
+      expect(now, 'an hour after the last try, the next run is due').to.be.above(nextDue);
       expect(await at(nextDue)).to.equal(1);
       expect(runs.at(-1)).to.deep.equal({ at: nextDue, due: nextDue });
-      expect(retries.slice(told)).to.deep.equal([{ at: nextDue + minuteMs, tryNumber: 2 }]);
-      expect(await at(now), 'what is tried again is what was due last').to.equal(1);
+      expect(retries.slice(reported)).to.deep.equal([{ at: nextDue + minuteMs, tryNumber: 2 }]);
+      expect(await at(now), 'the retry is of the run that was due last').to.equal(1);
       expect(runs.at(-1)?.due).to.equal(nextDue);
     });
 
@@ -284,9 +285,9 @@ describe('the schedule', () => {
       finish('failed');
       await stopping;
       slow.runNow();
-      expect(begun, 'neither twice at once nor after it was stopped').to.equal(1);
+      expect(begun, 'neither two at a time nor after the stop').to.equal(1);
       expect(await at(nextDue)).to.equal(0);
-      expect(retries, 'of the first schedule').to.have.length(1);
+      expect(retries, 'retries of the first schedule').to.have.length(1);
     });
 
     it('leaves nothing in memory', async () => {
@@ -368,7 +369,7 @@ describe('the schedule', () => {
   }
 });
 
-/** The lines of a process, as they come. */
+/** Returns the lines of a process, which grow as they arrive. */
 function linesOf({ stdout }: ChildProcess): string[] {
   const lines: string[] = [];
   let rest = '';

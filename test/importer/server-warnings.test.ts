@@ -10,14 +10,14 @@ import { useRedis } from '../support/redis-server.ts';
 import { majorVersion, withUser } from '../support/redis-users.ts';
 import { startUpstreamServer } from '../support/upstream-server.ts';
 
-/** Starts what passes everything on to the Redis on a port, but for its version: it tells another one, such as 6.1.9. */
+/** Starts a proxy to the Redis on a port. It reports a different version of Redis, such as 6.1.9. */
 async function startTelling(version: string, redisPort: number) {
   const server = createServer((client) => {
     const redis = connect(redisPort, '127.0.0.1');
     for (const socket of [client, redis]) socket.on('error', () => socket.destroy());
     client.pipe(redis);
     redis.on('data', (bytes) => {
-      // As long as its own, since the length of the reply is told before it.
+      // The text has the original length, because the reply states its length first.
       const telling = (_: string, its: string) => `redis_version:${`${version}.`.padEnd(its.length, '9')}`;
       client.write(bytes.toString('latin1').replace(/redis_version:(\S+)/, telling), 'latin1');
     });
@@ -125,7 +125,7 @@ describe('warnings about the settings of Redis', () => {
         '+@all',
         '-@dangerous',
       ],
-    ].slice(0, majorVersion() < 7 ? 1 : 2); // Redis 6.2 reports rules alone, and is asked for all rights.
+    ].slice(0, majorVersion() < 7 ? 1 : 2); // Redis 6.2 reports only rules, so medref requires all rights there.
     const mayNot = [
       ['user default off', 'reset', 'off'],
       ['user default on nopass -@all +ping', 'reset', 'on', 'nopass', '+ping'],

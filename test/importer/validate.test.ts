@@ -12,7 +12,7 @@ const idReason = 'must be an integer from 1 to 9007199254740991';
 const nameReason = 'must have at least one visible character';
 const barcodeReason = 'must be a string of 12 or 13 digits';
 
-/** A product as JSON would bring it, with one value put somewhere. */
+/** Returns a product as JSON would bring it, with one value at a path. */
 function productWith(path: string, value: unknown): unknown {
   const record = structuredClone(product(1)) as unknown as Record<string, unknown>;
   const steps = path.split('.');
@@ -186,7 +186,7 @@ describe('the record validator', () => {
       ['ş', 2],
       ['€', 3],
       ['💊', 4],
-      ['"', 2], // With its escape.
+      ['"', 2], // It counts with its escape.
       ['\ud800', 6],
     ] as const) {
       const fitting = character.repeat(Math.floor(room / bytes)) + 'x'.repeat(room % bytes);

@@ -1,4 +1,4 @@
-// Everything that is stored, damaged on purpose: found, reported to operators, and rebuilt from what is intact.
+// Tests stored data that was damaged on purpose: medref finds it, reports it to operators, and rebuilds it from intact data.
 
 import { expect } from 'chai';
 import { rollBack } from '../../importer/rollback.ts';
@@ -46,7 +46,7 @@ describe('stored data under verify and repair', () => {
     expect(outcome, reason ?? '').to.equal('published');
     return version as number;
   };
-  /** An API as from now on: started where it is first asked, so that it remembers nothing from before. */
+  /** Requests a path. The API starts at the first request, so that it has nothing in memory from before. */
   const get = async (path: string) => {
     open ??= startApi({ redisUrl: server().url });
     return (await open).get(path);
@@ -56,7 +56,7 @@ describe('stored data under verify and repair', () => {
     open = undefined;
   };
   const look = () => verify(redis, keys, productCollection);
-  const mend = async () => {
+  const repairProducts = async () => {
     const result = await repair(productCollection, { redis, keyPrefix: 'medref' });
     if ('lock' in result) throw new Error('The lock is held.');
     return result;
@@ -72,7 +72,7 @@ describe('stored data under verify and repair', () => {
     const [a, b] = (await redis.hmgetBuffer(key, one, other)) as Buffer[];
     await redis.hset(key, one, b as Buffer, other, a as Buffer);
   };
-  /** All bytes of the contents of the kept versions, under whichever names they are stored. */
+  /** Returns all bytes of the contents of the kept versions, under whatever names they are stored. */
   const readContents = async () => {
     const kept = await readKeptVersions(redis, keys);
     const contents = kept.flatMap(({ content }) => keys.parts.map((part) => part.content(content)));
@@ -99,10 +99,10 @@ describe('stored data under verify and repair', () => {
       ...versions.map((version) => `/products?version=${version}&page=2`),
       `/products/changes?since=${versions[0]}`,
     ];
-    const answers = await Promise.all(paths.map(get));
+    const responses = await Promise.all(paths.map(get));
     const { origin } = (await open) as TestApi;
     await endApi();
-    return answers.map(({ status, text }) => ({ status, text: text.replaceAll(origin, '') }));
+    return responses.map(({ status, text }) => ({ status, text: text.replaceAll(origin, '') }));
   };
 
   it('is intact after publication, and verify changes nothing', async () => {
@@ -113,10 +113,10 @@ describe('stored data under verify and repair', () => {
     expect(await readKeySpace(redis)).to.deep.equal(before);
   });
 
-  /** What can be damaged of a content, and a word of the sentence that tells it. */
+  /** The ways to damage a content, each with words of the sentence that reports it. */
   const damages: Record<
     string,
-    [damage: (part: PartKeys, version: number) => Promise<unknown>, told: RegExp]
+    [damage: (part: PartKeys, version: number) => Promise<unknown>, reported: RegExp]
   > = {
     'a bit of a record is another one': [
       (part, it) => damage(part.content(it).records, '9'),
@@ -170,8 +170,9 @@ describe('stored data under verify and repair', () => {
     { whose: 'products, live', part: keys, which: 1 },
     { whose: 'drugs, live', part: keys.derived('drugs'), which: 1 },
   ] as const;
-  // Each kind in one place, in turn: the same code reads all of them. One kind in each place, as readers see it.
-  for (const [n, [what, [harm, told]]] of Object.entries(damages).entries()) {
+  // Tests each kind of damage in one place, in turn, because the same code reads all places.
+  // The second loop tests one kind of damage in each place, as readers see it.
+  for (const [n, [what, [harm, reported]]] of Object.entries(damages).entries()) {
     const { whose, part, which } = places[n % 3] as (typeof places)[number];
     it(`is found damaged if ${what} (${whose})`, async () => {
       await harm(part, versions[which] as number);
@@ -179,8 +180,8 @@ describe('stored data under verify and repair', () => {
       expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
         [versions[which]],
       ]);
-      expect(found.contents[0]?.damage.join('\n')).to.match(told);
-      const { left, done } = await mend();
+      expect(found.contents[0]?.damage.join('\n')).to.match(reported);
+      const { left, done } = await repairProducts();
       expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
       expect(done.join()).to.include(`Version ${versions[which]} was rebuilt.`);
       const kept = await readKeptVersions(redis, keys);
@@ -197,7 +198,7 @@ describe('stored data under verify and repair', () => {
     it(`is served as before after a block was rebuilt (${whose})`, async () => {
       const before = await readAll();
       await redis.hdel(part.content(versions[which] as number).blocks, '0', '1');
-      expect((await mend()).left.contents).to.deep.equal([]);
+      expect((await repairProducts()).left.contents).to.deep.equal([]);
       expect(await readAll()).to.deep.equal(before);
     });
   }
@@ -206,7 +207,7 @@ describe('stored data under verify and repair', () => {
     for (const times of [1, 2]) {
       const [, live] = await readKeptVersions(redis, keys);
       await damage(keys.content(live?.content as string).blocks, '0');
-      expect(isDamaged((await mend()).left)).to.equal(false);
+      expect(isDamaged((await repairProducts()).left)).to.equal(false);
       const [, now] = await readKeptVersions(redis, keys);
       expect(now?.content).to.equal(`${versions[1]}.${times}`);
       expect(await redis.pttl(keys.content(live?.content as string).records)).to.be.within(1, 60_000);
@@ -220,7 +221,7 @@ describe('stored data under verify and repair', () => {
     const { records, blocks } = keys.content(versions[0] as number);
     await damage(records, '9');
     await damage(blocks, '0');
-    const { left, done } = await mend();
+    const { left, done } = await repairProducts();
     expect(isDamaged(left)).to.equal(false);
     expect(done).to.deep.equal([
       `Version ${versions[0]} cannot be rebuilt: Its stored records do not match its checksum. It was deleted.`,
@@ -239,7 +240,7 @@ describe('stored data under verify and repair', () => {
     const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(blocks, '0', other as Buffer);
     await damage(records, '9');
-    const { left, done } = await mend();
+    const { left, done } = await repairProducts();
     expect(left.contents).to.have.length(1);
     expect(done.join()).to.match(/cannot be rebuilt: .* It is live: run "medref import products"\.$/);
     expect(await redis.hget(keys.damaged, String(versions[1]))).to.be.a('string');
@@ -251,7 +252,7 @@ describe('stored data under verify and repair', () => {
     const before = await readAll();
     const other = await redis.hgetBuffer(keys.content(versions[0] as number).blocks, '0');
     await redis.hset(keys.content(versions[1] as number).blocks, '0', other as Buffer);
-    const { left } = await mend();
+    const { left } = await repairProducts();
     expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
     expect(await readAll()).to.deep.equal(before);
   });
@@ -264,7 +265,7 @@ describe('stored data under verify and repair', () => {
     await redis.hset(keys.versionDocuments, String(live?.version), document);
     await redis.set(keys.live, document);
     await damage(keys.content(versions[1] as number).blocks, '0');
-    const { left, done } = await mend();
+    const { left, done } = await repairProducts();
     expect(left.contents).to.have.length(1);
     expect(done.join()).to.include('do not match its checksum');
   });
@@ -276,7 +277,7 @@ describe('stored data under verify and repair', () => {
     const live = (await redis.get(keys.live)) as string;
     await damage(keys.content(versions[0] as number).blocks, '0');
     await redis.hdel(keys.versionDocuments, String(again));
-    const { found, left } = await mend();
+    const { found, left } = await repairProducts();
     expect(found.contents.map((it) => it.versions.map(({ version }) => version))).to.deep.equal([
       [versions[0], again],
     ]);
@@ -292,7 +293,7 @@ describe('stored data under verify and repair', () => {
     const [found] = (await look()).contents;
     expect(found?.damage.join('\n')).to.match(/Block 0 .* does not hold/);
     expect(found?.damage.join('\n')).to.match(/do not match the version's checksum/);
-    expect(isDamaged((await mend()).left)).to.equal(false);
+    expect(isDamaged((await repairProducts()).left)).to.equal(false);
     expect((await get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
   });
 
@@ -304,7 +305,7 @@ describe('stored data under verify and repair', () => {
       expect((await look()).contents[0]?.damage).to.deep.equal([
         `The index ${key} does not have the values of its records.`,
       ]);
-      expect(isDamaged((await mend()).left)).to.equal(false);
+      expect(isDamaged((await repairProducts()).left)).to.equal(false);
       expect((await look()).contents).to.deep.equal([]);
     });
   }
@@ -313,7 +314,7 @@ describe('stored data under verify and repair', () => {
     await redis.hset(keys.damaged, String(versions[1]), 'It was marked.');
     await redis.sadd(keys.staged, 'dry-run-dead');
     await redis.hset(keys.content('dry-run-dead').records, '1', 'x');
-    expect(isDamaged((await mend()).found)).to.equal(false);
+    expect(isDamaged((await repairProducts()).found)).to.equal(false);
     const left = [keys.damaged, keys.staged, keys.content('dry-run-dead').records];
     expect(await redis.exists(...left)).to.equal(0);
   });
@@ -351,7 +352,7 @@ describe('stored data under verify and repair', () => {
         await harm(keys.changeSet(third));
         expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
         expect((await look()).changeSets.map(({ version }) => version)).to.deep.equal([third]);
-        const { left, done } = await mend();
+        const { left, done } = await repairProducts();
         expect(isDamaged(left), JSON.stringify(left)).to.equal(false);
         expect(done).to.deep.equal([`The change set of version ${third} was rebuilt.`]);
         await endApi();
@@ -393,14 +394,16 @@ describe('stored data under verify and repair', () => {
       await damage(records, '9');
       await damage(blocks, '0');
       await redis.hset(keys.changeSet(third), '#', 'x');
-      expect((await mend()).done.join()).to.include(`"since" must now be version ${third} or later`);
+      expect((await repairProducts()).done.join()).to.include(
+        `"since" must now be version ${third} or later`,
+      );
       expect((await get(`/products/changes?since=${versions[1]}`)).status).to.equal(410);
     });
 
     it('are deleted if the versions between which they lie are no longer kept', async () => {
       for (const id of [213, 214, 215]) await publish([...second, product(id)], { keepVersions: 2 });
       await redis.hset(keys.changeSet(third), '#', 'x');
-      const { left, done } = await mend();
+      const { left, done } = await repairProducts();
       expect(isDamaged(left)).to.equal(false);
       expect(done.join()).to.include(`"since" must now be version ${third} or later`);
       expect((await get(`/products/changes?since=${versions[0]}`)).status).to.equal(410);
@@ -414,7 +417,7 @@ describe('stored data under verify and repair', () => {
     await redis.zrem(keys.versions, String(versions[1]));
     const found = await look();
     expect(found.keys.join('\n')).to.include(`holds no document of version ${versions[0]}`);
-    expect(isDamaged((await mend()).left)).to.equal(false);
+    expect(isDamaged((await repairProducts()).left)).to.equal(false);
   });
 
   it("is verified under another process's lock, but not repaired", async () => {

@@ -20,7 +20,7 @@ function report(outcome: ImportOutcome = 'published', facts: Partial<ImportRepor
   });
 }
 
-/** A log that is kept, line by line. */
+/** Returns a logger and the lines that it has written. */
 function keptLog() {
   const lines: Record<string, unknown>[] = [];
   const logger = pino({ level: 'trace' }, { write: (line) => void lines.push(JSON.parse(line)) });
@@ -37,9 +37,9 @@ describe('the webhook', () => {
   it('receives a signed JSON notice with the report', async () => {
     const { url, received } = await startReceiver();
     const webhook = webhookOf(url, { tryMs: 5_000 });
-    const told = report();
+    const reported = report();
     const before = Date.now();
-    webhook.notify(told);
+    webhook.notify(reported);
     await webhook.finish();
     expect(received).to.have.length(1);
     const [{ method, headers, body, notice } = expect.fail()] = received;
@@ -47,7 +47,12 @@ describe('the webhook', () => {
     expect(headers['content-type']).to.equal('application/json');
     expect(headers['medref-signature']).to.equal(expectedSignature(body, secret));
     expect(Object.keys(notice)).to.deep.equal(['id', 'event', 'collection', 'version', 'time', 'report']);
-    expect(notice).to.deep.include({ event: 'published', collection: 'products', version: 7, report: told });
+    expect(notice).to.deep.include({
+      event: 'published',
+      collection: 'products',
+      version: 7,
+      report: reported,
+    });
     expect(Date.parse(notice.time)).to.be.within(before, Date.now());
     expect(webhook.lines.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
   });
@@ -161,7 +166,7 @@ describe('the webhook', () => {
   });
 
   it('delays only the end of a command, for a limited time', async () => {
-    const { url, received } = await startReceiver(() => undefined); // It never answers.
+    const { url, received } = await startReceiver(() => undefined); // It never responds.
     const webhook = webhookOf(url, { tryMs: 60_000, finishMs: 300 });
     const start = performance.now();
     webhook.notify(report());

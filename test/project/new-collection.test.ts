@@ -98,7 +98,7 @@ describe('a new collection', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Runs commands in one process, one after the other; each prints one line. The last may run on. */
+  /** Runs commands in one process, one after the other. Each prints one line. The last command may keep running. */
   function medref(commands: readonly string[][], settings: Record<string, string>) {
     const child = spawn(process.execPath, ['--import', 'tsx', 'run.ts', JSON.stringify(commands)], {
       cwd: folder,

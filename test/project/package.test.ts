@@ -21,7 +21,7 @@ interface LockFile {
   readonly packages: Record<string, { readonly dev?: boolean; readonly bin?: Record<string, string> }>;
 }
 
-/** Where the build puts what is served of Swagger UI. */
+/** The folder in which the build puts the served files of Swagger UI. */
 const swagger = 'dist/api/openapi/swagger-ui/';
 
 const readJson = <Shape>(path: string) => JSON.parse(readFileSync(path, 'utf8')) as Shape;
@@ -30,7 +30,7 @@ const manifest = readJson<Manifest>(join(root, 'package.json'));
 describe('the package', function () {
   this.timeout(120_000);
   const redis = useRedis();
-  /** The user's project, and what of the package is in it. */
+  /** The user's project, and the files of the package in it. */
   let folder = '';
   let installed = '';
   let files: readonly string[] = [];
@@ -52,7 +52,7 @@ describe('the package', function () {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  /** A command as a user's shell runs it, in the user's project and not as a script of this one. */
+  /** Runs a command as a user's shell does: in the user's project, and not as a script of this project. */
   async function inShell(
     [command, ...args]: [command: string, ...args: string[]],
     { cwd = folder, settings = {} }: { cwd?: string; settings?: Record<string, string> } = {},
@@ -193,7 +193,7 @@ describe('the package', function () {
   });
 });
 
-/** A copy of the project as a fresh clone has it, with what was not committed yet. @returns its path */
+/** Copies the project as a fresh clone has it, with uncommitted changes. @returns its path */
 async function freshClone(target: string): Promise<string> {
   const clone = join(target, 'clone');
   await mkdir(clone);
@@ -205,8 +205,8 @@ async function freshClone(target: string): Promise<string> {
 }
 
 /**
- * The packages that `npm install` would fetch, as they are here: those that the lock file does not give to
- * development alone. npm, which is offline, takes them as they are, and would miss one that is not declared.
+ * Copies the packages that `npm install` would fetch: all except packages that the lock file marks as development only.
+ * npm runs offline and takes them as they are. It would miss a package that is not declared.
  */
 async function copyDependencies(target: string): Promise<void> {
   const { packages } = readJson<LockFile>(join(root, 'package-lock.json'));
@@ -215,7 +215,7 @@ async function copyDependencies(target: string): Promise<void> {
       ? []
       : [path, ...Object.keys(bin ?? {}).map((name) => `node_modules/.bin/${name}`)],
   );
-  // Thousands of small files, which take Node seconds.
+  // Uses an archive, because Node takes seconds to copy thousands of small files.
   const archive = join(target, 'dependencies.tar');
   await run('tar', ['-cf', archive, '-C', root, ...paths]);
   await run('tar', ['-xf', archive, '-C', target]);

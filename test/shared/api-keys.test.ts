@@ -24,7 +24,7 @@ describe('API keys, when a lost reply makes a command run twice', () => {
   });
   after(() => redis.disconnect());
 
-  /** Does something by a connection that is cut when Redis has executed a command, before its reply. */
+  /** Runs an action on a connection that is cut after Redis has executed a command and before its reply. */
   async function withoutReply<Result>(to: string, act: (cut: Redis) => Promise<Result>): Promise<Result> {
     const proxy = await startRedisProxy(
       server().port,

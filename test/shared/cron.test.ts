@@ -1,4 +1,4 @@
-// Which lines are schedules, and how far apart their runs are. test/importer/schedule.test.ts tests when they are due.
+// Tests which lines are schedules, and the gap between their runs. test/importer/schedule.test.ts tests when they are due.
 
 import { expect } from 'chai';
 import { isCronLine, longestGapMs } from '../../shared/cron.ts';

@@ -1,4 +1,4 @@
-// The access log: which requests have a line, what it says, what it never says, and how many lines there are.
+// Tests the access log: which requests get a line, what a line contains, what it must not contain, and the number of lines.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';

@@ -1,4 +1,4 @@
-// Who may read the dashboard: by real requests to a listener with a password, and to one without.
+// Tests who may read the dashboard, with real requests to a listener with a password and to a listener without one.
 
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -35,7 +35,7 @@ describe('the admin listener', () => {
       const metrics = await ask('/metrics');
       expect(metrics.status).to.equal(200);
       expect(metrics.headers['content-type']).to.include('text/plain');
-      expect(metrics.headers, 'those of pages').not.to.have.property('content-security-policy');
+      expect(metrics.headers, 'headers of pages').not.to.have.property('content-security-policy');
     });
 
     it('accepts it with any user name and any case of the scheme', async () => {
@@ -56,7 +56,7 @@ describe('the admin listener', () => {
         'x:\0',
         '',
       ];
-      // Each from an address of its own, so that none has sent too many.
+      // Each request has its own address, so that no address has sent too many.
       let addresses = 2;
       const statusOf = async (authorization: string): Promise<number | undefined> => {
         const localAddress = `127.0.0.${addresses++}`;
@@ -64,9 +64,9 @@ describe('the admin listener', () => {
           headers: { authorization },
           localAddress,
         }).end();
-        const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-        answer.resume();
-        return answer.statusCode;
+        const [response] = (await once(asked, 'response')) as [IncomingMessage];
+        response.resume();
+        return response.statusCode;
       };
       for (const credentials of others)
         expect(await statusOf(basic(credentials).authorization), credentials).to.equal(401);
@@ -128,13 +128,13 @@ describe('the admin listener', () => {
       const other = Object.values(networkInterfaces())
         .flat()
         .find((it) => it?.family === 'IPv4' && !it.internal)?.address;
-      if (other === undefined) return this.skip(); // A machine without a network has no other.
+      if (other === undefined) return this.skip(); // A machine without a network has no other address.
       const statusOf = (path: string) =>
         new Promise((resolve, reject) => {
           const { port } = dashboard();
-          const asked = request({ host: other, port, path, headers: { host: 'localhost' } }, (answer) => {
-            answer.resume();
-            resolve(answer.statusCode);
+          const asked = request({ host: other, port, path, headers: { host: 'localhost' } }, (response) => {
+            response.resume();
+            resolve(response.statusCode);
           });
           asked.on('error', reject).end();
         });

@@ -1,4 +1,4 @@
-// What the metrics tell of imports and of what is live: read from a real Redis after real imports, and without one.
+// Tests the metrics of imports and live versions: read from a real Redis after real imports, and without Redis.
 
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
@@ -36,7 +36,7 @@ describe('the metrics of collections', function () {
   afterEach(() => serving.disconnect());
   after(() => redis.disconnect());
 
-  /** The figures of a scrape, by name and labels. */
+  /** Returns the values of a scrape, by metric name and labels. */
   async function scrape(): Promise<Record<string, number>> {
     const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('medref_'));
     return Object.fromEntries(
@@ -56,9 +56,9 @@ describe('the metrics of collections', function () {
 
   it('show before any import that nothing is paused, locked or damaged, and omit absent values', async () => {
     const figures = await scrape();
-    const told = Object.keys(figures).filter((name) => !name.startsWith('medref_kept_imports'));
+    const reported = Object.keys(figures).filter((name) => !name.startsWith('medref_kept_imports'));
     const each = (name: string) => ['products', 'companies'].map((it) => `${name}{collection="${it}"}`);
-    expect(told).to.have.members([
+    expect(reported).to.have.members([
       'medref_redis_up',
       ...['medref_paused', 'medref_locked', 'medref_damage_marks'].flatMap(each),
     ]);
@@ -98,11 +98,11 @@ describe('the metrics of collections', function () {
     await importText('not JSON', productCollection, { redisUrl: server().url });
     figures = await scrape();
     expect(outcomeOf(figures)).to.deep.equal(['failed']);
-    expect(figures[of('last_import_records', ',kind="read"')], 'the failed one read nothing').to.equal(10);
+    expect(figures[of('last_import_records', ',kind="read"')], 'the failed import read nothing').to.equal(10);
     await redis.set(productKeys.lock, JSON.stringify({ holder: 'x', since: '2026-11-22T00:00:00.000Z' }));
     await importList(products(50));
     figures = await scrape();
-    expect(outcomeOf(figures), 'one that found the lock held is not the last').to.deep.equal(['failed']);
+    expect(outcomeOf(figures), 'an import that found the lock held does not count').to.deep.equal(['failed']);
     expect(figures).to.include({
       [of('kept_imports', ',outcome="locked"')]: 1,
       [of('locked')]: 1,
@@ -118,7 +118,7 @@ describe('the metrics of collections', function () {
     const figures = await scrape();
     expect(figures).to.include({ [of('paused')]: 1, [of('damage_marks')]: 2 });
     isNow(figures[of('paused_since_timestamp_seconds')]);
-    expect(figures, 'what is live is not what upstream has').not.to.have.property(
+    expect(figures, 'the live version is not the list of upstream').not.to.have.property(
       of('checked_timestamp_seconds'),
     );
     expect(outcomeOf(figures)).to.deep.equal(['rolled-back']);

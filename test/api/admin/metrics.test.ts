@@ -1,4 +1,4 @@
-// The admin listener of a process that serves: its metrics, over real HTTP.
+// Tests the metrics on the admin listener of a serving process, over real HTTP.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -30,7 +30,7 @@ describe('the metrics of an API process', function () {
       const text = await (await fetch(`${admin}/metrics`)).text();
       return text.split('\n').filter((line) => line.startsWith(name) && !line.includes('timestamp'));
     };
-    // All of them in the first scrape.
+    // The first scrape has all of them.
     expect((await metric('medref_live_')).sort()).to.deep.equal([
       'medref_live_records{collection="drugs"} 120',
       'medref_live_records{collection="products"} 120',
@@ -51,13 +51,13 @@ describe('the metrics of an API process', function () {
     while ((await metric('medref_waiting_requests'))[0] !== 'medref_waiting_requests 1') await sleep(20);
 
     await server().kill();
-    expect(await metric('medref_live_'), 'what is said of versions while Redis is away').to.deep.equal([]);
+    expect(await metric('medref_live_'), 'metrics of versions while Redis is unavailable').to.deep.equal([]);
     expect(await metric('medref_damaged_reads_total')).to.deep.equal(['medref_damaged_reads_total 1']);
 
     serving.process.kill('SIGTERM');
     expect(
       (await waiting).status,
-      'a request that waited until the process stopped, Redis being away',
+      'a request that waited until the process stopped, while Redis was unavailable',
     ).to.equal(503);
     const { code, stderr } = await serving.ended;
     expect(code).to.equal(0);
@@ -104,7 +104,7 @@ describe('the metrics of an API process', function () {
   });
 });
 
-/** The address that the log of a process names. */
+/** Returns the address of the admin listener from the log of a process. */
 function adminOf(log: NodeJS.ReadableStream): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {

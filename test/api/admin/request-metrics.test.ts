@@ -1,4 +1,4 @@
-// How requests are counted, by what, and how many series that makes at most.
+// Tests how requests are counted, by which labels, and the maximum number of series.
 
 import { expect } from 'chai';
 import { Registry } from 'prom-client';

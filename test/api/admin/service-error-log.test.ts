@@ -1,4 +1,4 @@
-// What keeps requests from being answered is told when it begins, and not again for each request.
+// Tests that the log reports a service error when it begins, and not again for each request.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -68,7 +68,7 @@ describe('the log of service errors', () => {
       troubles.meet(away, 'x');
       await sleep(50);
     }
-    expect(lines, 'it goes on').to.have.length(1);
+    expect(lines, 'the same error continues').to.have.length(1);
     await sleep(400);
     troubles.meet(away, 'x');
     expect(lines).to.have.length(2);

@@ -1,4 +1,4 @@
-// The metrics of several processes, told as those of one.
+// Tests that the metrics of several processes are reported as the metrics of one process.
 
 import { expect } from 'chai';
 import { createMetrics, type Metrics, type MetricValues, WorkerMetrics } from '../../../api/admin/metrics.ts';
@@ -22,7 +22,7 @@ describe('metrics of several processes', () => {
     const gathered = new WorkerMetrics(own.registry, async () => {
       asked += 1;
     });
-    const told = async () => {
+    const reported = async () => {
       const text = await gathered.metrics();
       const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
       return [
@@ -34,13 +34,13 @@ describe('metrics of several processes', () => {
     own.countDamage();
     gathered.set(1, await countedBy(await processThat(2, 10)));
     gathered.set(2, await countedBy(await processThat(3, 20)));
-    expect(await told()).to.deep.equal([6, 5, 30]);
+    expect(await reported()).to.deep.equal([6, 5, 30]);
     gathered.end(1);
-    expect(await told()).to.deep.equal([6, 5, 20]);
+    expect(await reported()).to.deep.equal([6, 5, 20]);
     gathered.set(3, await countedBy(await processThat(1, 0)));
     gathered.end(2);
-    gathered.end(4); // It never told anything.
-    expect(await told()).to.deep.equal([7, 6, 0]);
+    gathered.end(4); // It never reported anything.
+    expect(await reported()).to.deep.equal([7, 6, 0]);
     expect(asked).to.equal(3);
   });
 

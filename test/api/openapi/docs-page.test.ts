@@ -12,7 +12,7 @@ describe('the page of the API in Chromium', function () {
   const redis = useRedis();
   const api = useApi(redis);
   const browser = useBrowser();
-  // One page for all tests, since Chromium reads Swagger UI anew in each; it is loaded once more where it lies elsewhere.
+  // All tests share one page, because Chromium parses Swagger UI for each page. One test loads it again at a different path.
   let page: Page;
   let witness: Witness;
   before(async () => {
@@ -28,7 +28,7 @@ describe('the page of the API in Chromium', function () {
     expect(witness.complaints).to.deep.equal([]);
     expect(witness.outside).to.deep.equal([]);
   };
-  /** A refusal is what the browser itself tells on the console. */
+  /** Expects a refusal, which the browser itself reports on the console. */
   const expectRefusal = async (operation: string) => {
     expect((await execute(operation)).status).to.match(/^401/);
     expect(witness.complaints.splice(0)).to.deep.equal([
@@ -44,17 +44,17 @@ describe('the page of the API in Chromium', function () {
     await page.locator('.auth-wrapper .btn-done').click();
   }
 
-  /** Sends the request of an operation that is open, and gives the status and the body that are shown. */
+  /** Sends the request of an open operation. Returns the displayed status and body. */
   async function execute(operation: string): Promise<{ status: string; body: string }> {
     const block = page.locator(`[id$="-${operation}"]`);
     const [sent] = await Promise.all([
       page.waitForResponse((it) => it.request().resourceType() === 'fetch'),
       block.locator('button.execute').click(),
     ]);
-    const answer = block.locator('.live-responses-table .response');
-    // An answer before it is shown until this one is.
-    const shown = answer.locator('.response-col_status', { hasText: String(sent.status()) }).first();
-    return { status: (await shown.innerText()).trim(), body: await answer.innerText() };
+    const response = block.locator('.live-responses-table .response');
+    // The page shows an earlier response until it displays this one.
+    const shown = response.locator('.response-col_status', { hasText: String(sent.status()) }).first();
+    return { status: (await shown.innerText()).trim(), body: await response.innerText() };
   }
 
   it('shows every operation of the document, and follows a dark system theme', async () => {
@@ -84,7 +84,7 @@ describe('the page of the API in Chromium', function () {
   });
 
   it('requests the example record, also behind a proxy, with a key that is entered again', async () => {
-    // As a proxy would: below a path there, without it here.
+    // Acts like a proxy that serves the API below /reference and removes this prefix.
     await page.route('**/reference/**', async (route) => {
       const response = await route.fetch({ url: route.request().url().replace('/reference/', '/') });
       await route.fulfill({ response });

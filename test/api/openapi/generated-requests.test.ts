@@ -24,9 +24,9 @@ import { companies, products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { useService } from '../../support/service.ts';
 
-// Each answer is held against the document by `get`: these say which of the described answers it must be.
+// `get` checks each response against the document. These tests say which of the described responses it must be.
 
-/** Values that a parameter's schema allows. */
+/** Returns values that a parameter's schema allows. */
 function rightValues({ type, minimum, maximum, pattern, items, maxItems }: Schema): Arbitrary<string> {
   if (type === 'array') {
     const bounds = { minLength: 1, maxLength: maxItems as number };
@@ -37,7 +37,7 @@ function rightValues({ type, minimum, maximum, pattern, items, maxItems }: Schem
     return oneof(integer({ min: least, max: 12 }), integer({ min: least, max: most })).map(String);
   }
   if (typeof pattern === 'string') return stringMatching(new RegExp(pattern));
-  // What makes a name is more than its schema can say.
+  // A name has more rules than its schema can express.
   return stringMatching(/^[A-Za-zÇĞİÖŞÜçğıöşü0-9%,]{1,40}$/);
 }
 
@@ -45,7 +45,7 @@ function beyond(maximum: unknown): string[] {
   return typeof maximum === 'number' ? [String(BigInt(maximum) + 1n)] : [];
 }
 
-/** Values that a parameter's schema does not allow. */
+/** Returns values that a parameter's schema does not allow. */
 function wrongValues({ type, maximum, pattern, maxLength, maxItems }: Schema): Arbitrary<string> {
   if (type === 'array') {
     const many = Array.from({ length: (maxItems as number) + 1 }, (_, n) => n + 1).join();
@@ -67,19 +67,19 @@ const isIn = (place: Parameter['in']) => (it: Parameter) => it.in === place;
 
 type Query = Readonly<Record<string, string | undefined>>;
 
-/** Ids and a search are not asked for together, which no schema can say. */
+/** Removes ids from a search: a request may not have both, which no schema can express. */
 function withoutIdsBesideSearch(query: Query): Query {
   const isSearch = ['name', 'barcode', 'drug'].some((name) => query[name] !== undefined);
   return isSearch ? { ...query, ids: undefined } : query;
 }
 
-/** A wait is not tried where nothing would end it but time: where changes are asked for since what is live. */
+/** Removes a wait that only its time limit would end: a request for the changes since the live version. */
 function withoutLongWait(query: Query, live: number | undefined): Query {
   const isLong = query['version'] === undefined && query['since'] === String(live);
   return isLong ? { ...query, wait: undefined } : query;
 }
 
-/** The path and query of a request. */
+/** Returns the path and query of a request. */
 function targetOf(path: string, id: string, values: Query): string {
   const query = Object.entries(values).filter((it): it is [string, string] => it[1] !== undefined);
   const encoded = query.map((entry) => entry.map(encodeURIComponent).join('=')).join('&');
@@ -90,7 +90,7 @@ describe('requests generated from the OpenAPI document', function () {
   this.timeout(120_000);
   const redis = useRedis();
   const api = useApi(redis);
-  /** The versions that are kept, by the first step of a path. */
+  /** The kept versions, by the first step of a path. */
   const kept: Record<string, number[]> = {};
   const runs = { numRuns: 20 };
   before(async () => {
@@ -110,7 +110,7 @@ describe('requests generated from the OpenAPI document', function () {
   const get = async (target: string, init?: RequestInit) => (await api().get(target, init)).status;
 
   const keptOf = (path: string) => kept[path.split('/')[1] as string] ?? [];
-  // Which numbers there are is known when the tests run, and not yet when they are written down.
+  // The existing version numbers are known when the tests run, but not when they are defined.
   const numberOf = (path: string) =>
     integer({ min: 0, max: 1 }).map((n) => String(keptOf(path).at(-1 - n) ?? keptOf(path)[0]));
 

@@ -81,8 +81,8 @@ const recordSchemas: readonly (readonly [Collection, string])[] = [
 describe('the schema of a record', () => {
   const judged = (collection: Collection, schema: string, value: unknown) => {
     const { valid } = createValidator(collection)(value);
-    const told = () => expectAsSchema(value, { $ref: `#/components/schemas/${schema}` }, schema);
-    return { valid, told };
+    const reported = () => expectAsSchema(value, { $ref: `#/components/schemas/${schema}` }, schema);
+    return { valid, reported };
   };
   const named = (id: unknown, name: unknown) => ({ id, name });
   const withBarcode = (barcode: unknown, skrsStatus: unknown = null) => ({
@@ -129,14 +129,14 @@ describe('the schema of a record', () => {
   ];
   for (const [what, collection, schema, value] of cases) {
     it(`accepts and rejects ${what} as the validator does`, () => {
-      const { valid, told } = judged(collection, schema, value);
-      if (valid) told();
-      else expect(told).to.throw();
+      const { valid, reported } = judged(collection, schema, value);
+      if (valid) reported();
+      else expect(reported).to.throw();
     });
   }
 
   it('has no members that are not served', () => {
-    expect(judged(productCollection, 'Product', { ...product(1), colour: 'red' }).told).to.throw(
+    expect(judged(productCollection, 'Product', { ...product(1), colour: 'red' }).reported).to.throw(
       'additional',
     );
   });

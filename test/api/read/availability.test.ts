@@ -1,4 +1,4 @@
-// What is answered while Redis is away, slow, empty or damaged, and how answers come back by themselves.
+// Tests responses while Redis is unavailable, slow, empty or damaged, and how the API recovers by itself.
 
 import { existsSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -56,27 +56,28 @@ function expectUnavailable({ status, headers, body }: WireAnswer, what: string):
     .and.not.match(/ECONN|ioredis|Command timed out|127\.0\.0\.1/);
 }
 
-/** Asks again and again until the answer is as wanted; gives the last answer and the milliseconds it took. */
+/** Repeats a request until its response is as wanted. Returns the last response and the milliseconds it took. */
 async function until(
   ask: () => Promise<WireAnswer>,
-  wanted: (answer: WireAnswer) => boolean,
+  wanted: (response: WireAnswer) => boolean,
   withinMs: number,
-): Promise<{ answer: WireAnswer; ms: number }> {
+): Promise<{ response: WireAnswer; ms: number }> {
   const started = Date.now();
-  let answer = await ask();
-  while (!wanted(answer) && Date.now() - started < withinMs) {
+  let response = await ask();
+  while (!wanted(response) && Date.now() - started < withinMs) {
     await sleep(20);
-    answer = await ask();
+    response = await ask();
   }
-  expect(wanted(answer), `${answer.status} ${answer.body.subarray(0, 300)} after ${withinMs} ms`).to.equal(
-    true,
-  );
-  return { answer, ms: Date.now() - started };
+  expect(
+    wanted(response),
+    `${response.status} ${response.body.subarray(0, 300)} after ${withinMs} ms`,
+  ).to.equal(true);
+  return { response, ms: Date.now() - started };
 }
 
 const succeeded = ({ status }: WireAnswer) => status === 200;
 
-/** Bounds how long something takes, but for what the machine kept this process, and so its API, waiting for a processor. */
+/** Limits the time of a promise. Time in which this process, and so its API, waited for a processor does not count. */
 async function withTimeout<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
   const started = Date.now();
   const keptBefore = keptWaitingMs();
@@ -86,7 +87,7 @@ async function withTimeout<T>(ms: number, what: string, promise: Promise<T>): Pr
   return result;
 }
 
-/** For how long this thread was ready to run and did not, by the kernel's account; 0 where there is none. */
+/** Returns how long this thread was ready to run and did not run, as the kernel counts it, in ms; 0 if it does not count. */
 function keptWaitingMs(): number {
   if (!existsSync('/proc/self/schedstat')) return 0;
   return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6;
@@ -135,10 +136,10 @@ describe('before anything is published', () => {
     for (const name of ['live', 'ready'] as const) {
       for (const authorization of ['Bearer unknown', 'x', `Bearer ${api().key}`]) {
         const headers = { authorization };
-        const answer = await sendWithoutKey(api(), `/health/${name}`, { headers });
-        expect(answer.status).to.equal(200);
-        expect(answer.headers['content-type']).to.equal('application/json');
-        expect(answer.headers['cache-control']).to.equal('no-store');
+        const response = await sendWithoutKey(api(), `/health/${name}`, { headers });
+        expect(response.status).to.equal(200);
+        expect(response.headers['content-type']).to.equal('application/json');
+        expect(response.headers['cache-control']).to.equal('no-store');
       }
     }
   });
@@ -181,7 +182,7 @@ describe('a new version', () => {
     let reading = true;
     const reader = async () => {
       let latest = 0;
-      let answers = 0;
+      let responses = 0;
       while (reading) {
         const { status, headers, body } = await send(one(), '/products?page=2&per-page=150');
         expect(status).to.equal(200);
@@ -191,14 +192,14 @@ describe('a new version', () => {
         const version = Number(headers['medref-version']);
         expect(version).to.be.at.least(latest);
         latest = version;
-        answers++;
+        responses++;
       }
-      return answers;
+      return responses;
     };
     const readers = [reader(), reader()];
     for (let n = 2; n <= 5; n++) await importRecords(listOf(n), productCollection, options);
     reading = false;
-    for (const answers of await Promise.all(readers)) expect(answers).to.be.greaterThan(3);
+    for (const responses of await Promise.all(readers)) expect(responses).to.be.greaterThan(3);
   });
 });
 
@@ -211,7 +212,7 @@ describe('while Redis is unavailable', () => {
     await importRecords(companies(3), companyCollection, { redisUrl: redis().url });
     expect((await send(api(), '/products')).status).to.equal(200);
     paths = [...dataPaths, '/products/versions', `/products/changes?since=${version}`];
-    for (const path of paths) await send(api(), path); // What is remembered is remembered by now.
+    for (const path of paths) await send(api(), path); // Now the API has everything in memory that it may keep there.
   });
 
   it('responds with 503 within 2 s after Redis was killed, and with 200 after its restart', async () => {
@@ -243,7 +244,7 @@ describe('while Redis is unavailable', () => {
   it('responds with 503 without hanging when Redis freezes, and with 200 afterwards', async () => {
     redis().pause();
     try {
-      await sleep(1_000); // A page in memory is served until Redis has not confirmed the live version for a second.
+      await sleep(1_000); // The API serves a page from memory until Redis has not confirmed the live version for a second.
       for (let round = 1; round <= 2; round++) {
         const asked = [...dataPaths, '/companies'].map(async (path) =>
           expectUnavailable(await withTimeout(2_500, path, send(api(), path)), path),
@@ -267,13 +268,13 @@ describe('while Redis is unavailable', () => {
 
   it('loses at most one response when Redis freezes at any moment of a request', async () => {
     const started = Date.now();
-    const answers: WireAnswer[] = [];
+    const responses: WireAnswer[] = [];
     const ask = async (delay: number) => {
       await sleep(delay);
-      answers.push(await withTimeout(2_500, 'a request', send(api(), '/products/1')));
+      responses.push(await withTimeout(2_500, 'a request', send(api(), '/products/1')));
     };
     const asked = Array.from({ length: 30 }, (_, i) => ask(i * 4));
-    while (answers.length === 0) await sleep(1);
+    while (responses.length === 0) await sleep(1);
     redis().pause();
     try {
       await Promise.all(asked);
@@ -281,8 +282,8 @@ describe('while Redis is unavailable', () => {
       redis().resume();
     }
     expect(Date.now() - started).to.be.at.most(3_500);
-    const byStatus = (wanted: number) => answers.filter(({ status }) => status === wanted);
-    for (const answer of byStatus(503)) expectUnavailable(answer, 'a request');
+    const byStatus = (wanted: number) => responses.filter(({ status }) => status === wanted);
+    for (const response of byStatus(503)) expectUnavailable(response, 'a request');
     expect([byStatus(200).length > 0, byStatus(503).length > 0]).to.deep.equal([true, true]);
     expect(byStatus(200).length + byStatus(503).length).to.equal(30);
     await until(() => send(api(), '/products'), succeeded, 5_000);
@@ -378,12 +379,12 @@ describe('when Redis has lost data', () => {
 
   it('responds with 503 without the live pointer, within a second', async () => {
     await connection.del('medref:{products}:live');
-    const { answer } = await until(
+    const { response } = await until(
       () => send(api(), '/products'),
       ({ status }) => status !== 200,
       1_000,
     );
-    expectUnavailable(answer, '/products');
+    expectUnavailable(response, '/products');
   });
 
   it('recovers with the next publication', async () => {
@@ -477,13 +478,13 @@ describe('an API started while Redis is unavailable', () => {
   });
 });
 
-/** An API behind a proxy that can hold each reply of Redis back. */
+/** An API behind a proxy that can delay each reply of Redis. */
 interface LateApi {
   readonly api: TestApi;
-  /** How late each reply is, in ms. */
+  /** The delay of each reply, in ms. */
   lateMs: number;
   readonly logged: readonly string[];
-  /** Of answers of 503. */
+  /** The causes of 503 responses. */
   readonly causes: readonly string[];
   stop(): Promise<void>;
 }
@@ -518,14 +519,14 @@ describe('when replies of Redis are slow', function () {
     apis = await Promise.all(asked.map(() => startLateApi(redis())));
   });
   after(() => Promise.all(apis.map((it) => it.stop())));
-  beforeEach(() => sleep(600)); // A key that was found is known for half a second.
+  beforeEach(() => sleep(600)); // The API remembers a valid key for half a second.
   afterEach(() => {
     for (const it of apis) it.lateMs = 0;
   });
 
   const lines = { accept: 'application/x-ndjson' };
   const answered = ({ status }: WireAnswer) => status === 200 || status === 304;
-  /** `N` stands for the version. */
+  /** `N` stands for the version number. */
   const asked: [what: string, path: string, headers: Record<string, string>][] = [
     ['a search, which needs several', '/products?name=drug', {}],
     ['a page that is put together', '/products?per-page=10&page=3', {}],
@@ -538,16 +539,16 @@ describe('when replies of Redis are slow', function () {
   it(`responds with 503 within 2 s in total to ${asked.map(([what]) => what).join(', ')}, and keeps the connection`, async () => {
     await Promise.all(
       asked.map(async ([what, template, headers], n) => {
-        // Each has an API of its own, so that none waits for the replies of another.
+        // Each request has its own API, so that none waits for the replies to another.
         const late = apis[n] as LateApi;
         const path = template.replaceAll('N', String(version));
         late.lateMs = 1_200;
-        const answer = await withTimeout(2_100, path, send(late.api, path, { headers }));
+        const response = await withTimeout(2_100, path, send(late.api, path, { headers }));
         late.lateMs = 0;
-        expectUnavailable(answer, what);
-        expect(late.causes[0], `what is told of ${what}`).to.equal('late');
+        expectUnavailable(response, what);
+        expect(late.causes[0], `the cause for ${what}`).to.equal('late');
         await until(() => send(late.api, path, { headers }), answered, 8_000);
-        expect(late.logged, `what is logged when the answer to ${what} comes too late`).to.deep.equal([]);
+        expect(late.logged, `log lines after a late response to ${what}`).to.deep.equal([]);
       }),
     );
   });
@@ -562,10 +563,10 @@ describe('when replies of Redis are slow', function () {
   it('sends the responses after a slow one on the same connection in order', async () => {
     const { api } = Object.assign(apis[0] as LateApi, { lateMs: 2_200 });
     const head = `HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api.key}\r\n`;
-    const answers = await exchange(
+    const responses = await exchange(
       api,
       `GET /products/1 ${head}\r\nGET /health/live ${head}Connection: close\r\n\r\n`,
     );
-    expect(answers.map(({ status }) => status)).to.deep.equal([503, 200]);
+    expect(responses.map(({ status }) => status)).to.deep.equal([503, 200]);
   });
 });

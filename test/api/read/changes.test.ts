@@ -6,7 +6,7 @@ import type { Redis } from '../../../shared/redis/connections.ts';
 import { productKeys as keys } from '../../support/keys.ts';
 
 describe('Changes', () => {
-  /** A Redis that has no change sets, and replies only when `reply` is called. */
+  /** Returns a Redis that has no change sets, and functions that release its held replies. */
   function heldRedis() {
     const held: (() => void)[] = [];
     const zrevrangebyscore = () => new Promise<string[]>((resolve) => held.push(() => resolve([])));

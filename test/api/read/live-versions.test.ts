@@ -1,4 +1,4 @@
-// Which version a process takes for the live one while another Redis, or what seems to be one, takes the place of its own.
+// Tests which version a process takes as live while another Redis, or something that looks like one, replaces its own.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -55,7 +55,7 @@ describe('the live version', () => {
     const stays = 'Until it is repaired, the API serves the last known version.';
     await redis.set(productKeys.live, 'x');
     await until(() => api.damage.length > 0);
-    await sleep(1_100); // It is looked at twice a second.
+    await sleep(1_100); // The API checks it twice a second.
     expect(api.damage).to.deep.equal([`The Redis key ${productKeys.live} holds unexpected text. ${stays}`]);
     expect((await send(api, '/products')).status).to.equal(200);
     const becomeHash = () => redis.multi().del(productKeys.live).hset(productKeys.live, 'x', 'x').exec();
@@ -68,23 +68,23 @@ describe('the live version', () => {
     await sleep(1_100);
     await becomeHash();
     await until(() => api.damage.length > 2);
-    expect(api.damage[2], 'once it was mended, anew').to.equal(api.damage[1]);
+    expect(api.damage[2], 'reported again after a repair').to.equal(api.damage[1]);
   });
 
   it('never goes back if replies arrive out of order', async () => {
     const older = await readLiveVersion(redis, productKeys);
     await publish(server().url, 4);
     const newer = await readLiveVersion(redis, productKeys);
-    /** A replica that is late with its reply, as one that hangs: what the master said is then of before. */
+    /** A replica that replies late, like one that hangs. The reply of the primary is outdated by then. */
     class Late extends Replica {
-      readonly answers: ((live: LiveVersion | null) => void)[] = [];
-      override readLive = () => new Promise<LiveVersion | null>((resolve) => this.answers.push(resolve));
+      readonly replies: ((live: LiveVersion | null) => void)[] = [];
+      override readLive = () => new Promise<LiveVersion | null>((resolve) => this.replies.push(resolve));
     }
     const replica = new Late({ master: redis, replica: redis });
     const its = { redis, listener: redis, keyPrefix: 'medref', sources: [productCollection], replica };
     const live = new LiveVersions(its);
     const asked = [live.refresh(productCollection), live.refresh(productCollection)];
-    const [first, second] = replica.answers;
+    const [first, second] = replica.replies;
     second?.(newer);
     expect(await asked[1]).to.deep.equal(newer);
     first?.(older);
@@ -111,7 +111,7 @@ describe('the live version', () => {
 
   it('is compared only within its own Redis, even if another has the same number and date', async () => {
     await redis.set(productKeys.next, 30_000_101_000_000);
-    // Dates that are ahead of the clock, so that those of the next ones are the same.
+    // These dates are ahead of the clock, so the next versions get equal dates.
     const [since] = [await publish(server().url, 4), await publish(server().url, 5)];
     for (const key of await redis.keys('*')) await redis.copy(key, key, 'DB', 1, 'REPLACE');
     const version = await publish(server().url, 6);

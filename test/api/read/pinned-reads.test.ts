@@ -1,4 +1,4 @@
-// Reads pinned with ?version=N: what they answer while other versions are published, rolled back to and let go.
+// Tests reads pinned with ?version=N while other versions are published, rolled back to and deleted.
 
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -20,25 +20,25 @@ describe('pinned reads', () => {
   const { redis, redisUrl, api, importList, publish, goBackTo, restartApi } = useService();
   const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
-  const errorOf = (answer: WireAnswer) =>
-    parsed<{ success: boolean; data: { name: string; message: string; status: number } }>(answer).data;
+  const errorOf = (response: WireAnswer) =>
+    parsed<{ success: boolean; data: { name: string; message: string; status: number } }>(response).data;
 
   async function getList(path: string): Promise<List> {
-    const answer = await get(path);
-    expect(answer.status, `${path}: ${answer.body}`).to.equal(200);
-    return parsed(answer);
+    const response = await get(path);
+    expect(response.status, `${path}: ${response.body}`).to.equal(200);
+    return parsed(response);
   }
 
-  /** Along the links to the last page; `between` is done after each page. */
+  /** Follows the links to the last page, and calls `between` after each page. */
   async function walk(path: string, between: (page: number) => Promise<unknown> = async () => undefined) {
     const records: Product[] = [];
     const versions = new Set<string | undefined>();
     for (let next: string | undefined = path, page = 1; next !== undefined; page += 1) {
-      const answer = await get(next);
-      expect(answer.status, `${next}: ${answer.body}`).to.equal(200);
-      const { data, _links } = parsed<List>(answer);
+      const response = await get(next);
+      expect(response.status, `${next}: ${response.body}`).to.equal(200);
+      const { data, _links } = parsed<List>(response);
       records.push(...data);
-      versions.add(answer.headers['medref-version'] as string);
+      versions.add(response.headers['medref-version'] as string);
       next = _links['next']?.href.slice(api().origin.length);
       await between(page);
     }
@@ -62,11 +62,11 @@ describe('pinned reads', () => {
         expect((await getList(`/products?version=${version}`)).data).to.deep.equal(content);
         for (const id of [1, 2, 3, 4]) {
           const record = content.find((it) => it.product.id === id);
-          const answer = await get(`/products/${id}?version=${version}`);
-          expect(answer.status, `record ${id} of version ${version}`).to.equal(record ? 200 : 404);
+          const response = await get(`/products/${id}?version=${version}`);
+          expect(response.status, `record ${id} of version ${version}`).to.equal(record ? 200 : 404);
           if (record) {
-            expect(parsed(answer)).to.deep.equal({ data: record, success: true });
-            expect(answer.headers['medref-version']).to.equal(String(version));
+            expect(parsed(response)).to.deep.equal({ data: record, success: true });
+            expect(response.headers['medref-version']).to.equal(String(version));
           }
         }
       }
@@ -145,7 +145,7 @@ describe('pinned reads', () => {
     });
 
     it("is of one collection's versions only", async () => {
-      // The same number for both, whatever the second.
+      // Both collections get the same number, whatever the current second is.
       await redis().mset(keys.next, aheadOfClock, companyKeys.next, aheadOfClock);
       const version = await publish(one);
       const imported = await importRecords(companies(2), companyCollection, { redisUrl: redisUrl() });
@@ -256,9 +256,9 @@ describe('pinned reads', () => {
       const next = _links['next']?.href.slice(api().origin.length) ?? '';
       expect((await get(next)).status).to.equal(200);
       await publish(one);
-      const answer = await get(next);
-      expect(answer.status).to.equal(410);
-      expect(errorOf(answer)).to.deep.include({ name: 'Gone', status: 410 });
+      const response = await get(next);
+      expect(response.status).to.equal(410);
+      expect(errorOf(response)).to.deep.include({ name: 'Gone', status: 410 });
     });
   });
 
@@ -271,9 +271,9 @@ describe('pinned reads', () => {
       const version = await publish(one);
       for (const text of malformed) {
         for (const path of ['/products?', '/products/1?', `/products/changes?since=${version}&`]) {
-          const answer = await get(`${path}version=${text}`);
-          expect(answer.status, `${path}version=${text}`).to.equal(400);
-          expect(errorOf(answer).message, text).to.match(/parameter version .*it accepts a whole number/);
+          const response = await get(`${path}version=${text}`);
+          expect(response.status, `${path}version=${text}`).to.equal(400);
+          expect(errorOf(response).message, text).to.match(/parameter version .*it accepts a whole number/);
         }
       }
     });
@@ -282,9 +282,9 @@ describe('pinned reads', () => {
       const version = await publish(one);
       for (const path of ['/products', '/products/1']) {
         for (const other of [version, version + 1]) {
-          const answer = await get(`${path}?version=${version}&version=${other}`);
-          expect(answer.status).to.equal(400);
-          expect(errorOf(answer).message).to.match(/parameter version is given twice/);
+          const response = await get(`${path}?version=${version}&version=${other}`);
+          expect(response.status).to.equal(400);
+          expect(errorOf(response).message).to.match(/parameter version is given twice/);
         }
       }
     });
@@ -297,13 +297,13 @@ describe('pinned reads', () => {
   });
 
   describe('a version that is not kept', () => {
-    /** Expects 410 on lists and records, with a message that names what is kept, and nothing else. */
+    /** Expects 410 on lists and records, with a message that names the kept versions and nothing else. */
     async function expectGone(version: number, kept: readonly number[]): Promise<void> {
       for (const path of ['/products', '/products/1', '/products/999']) {
-        const answer = await get(`${path}?version=${version}`, { 'if-none-match': '*' });
-        expect(answer.status, `${path}?version=${version}`).to.equal(410);
-        expect(answer.headers).not.to.have.any.keys('etag', 'last-modified', 'medref-version');
-        const { name, message, status } = errorOf(answer);
+        const response = await get(`${path}?version=${version}`, { 'if-none-match': '*' });
+        expect(response.status, `${path}?version=${version}`).to.equal(410);
+        expect(response.headers).not.to.have.any.keys('etag', 'last-modified', 'medref-version');
+        const { name, message, status } = errorOf(response);
         expect({ name, status }).to.deep.equal({ name: 'Gone', status: 410 });
         const [asked, ...said] = (message.match(/\d+/g) ?? []).map(Number);
         expect(asked, message).to.equal(version);
@@ -316,7 +316,7 @@ describe('pinned reads', () => {
       const { outcome } = await importRecords([], productCollection, { redisUrl: redisUrl() });
       expect(outcome).to.equal('refused');
       const second = await publish(two);
-      expect(second - first, 'the refused import is meant to leave a gap').to.be.greaterThan(1);
+      expect(second - first, 'the refused import must leave a gap').to.be.greaterThan(1);
       for (const never of [first + 1, second + 1, 1_000_000, Number.MAX_SAFE_INTEGER]) {
         await expectGone(never, [first, second]);
       }
@@ -329,7 +329,7 @@ describe('pinned reads', () => {
       expect((await get(`/products?version=${first}`)).status).to.equal(200);
       const fourth = await publish(two);
       await expectGone(first, [second, third, fourth]);
-      const fifth = await goBackTo(third); // It holds a content that is kept: a rollback lets none go.
+      const fifth = await goBackTo(third); // The fifth version has a content that is already kept, so the rollback deletes none.
       await expectGone(first, [second, third, fourth, fifth]);
       const sixth = await publish(products(9));
       await expectGone(second, [third, fourth, fifth, sixth]);
@@ -364,10 +364,10 @@ describe('pinned reads', () => {
     it('return 503 before any publication, never 410 or an empty list', async () => {
       await publish(one);
       for (const path of ['/companies?version=1', '/companies/1?version=1', '/companies?version=7']) {
-        const answer = await get(path);
-        expect(answer.status, path).to.equal(503);
-        expect(Number(answer.headers['retry-after'])).to.be.greaterThan(0);
-        expect(errorOf(answer).message).to.include('companies');
+        const response = await get(path);
+        expect(response.status, path).to.equal(503);
+        expect(Number(response.headers['retry-after'])).to.be.greaterThan(0);
+        expect(errorOf(response).message).to.include('companies');
       }
     });
 
@@ -381,12 +381,12 @@ describe('pinned reads', () => {
         [order, records],
       ]) {
         await redis().del(...lost);
-        await restartApi(); // Nothing is in memory any more.
+        await restartApi(); // The new API has nothing in memory.
         for (const path of paths) {
-          const answer = await get(path);
-          expect(answer.status, `${path} without ${lost}`).to.equal(503);
-          expect(Number(answer.headers['retry-after'])).to.be.greaterThan(0);
-          expect(answer.headers).not.to.have.any.keys('etag', 'medref-version');
+          const response = await get(path);
+          expect(response.status, `${path} without ${lost}`).to.equal(503);
+          expect(Number(response.headers['retry-after'])).to.be.greaterThan(0);
+          expect(response.headers).not.to.have.any.keys('etag', 'medref-version');
         }
         expect((await getList('/products')).data).to.deep.equal(two);
       }
@@ -444,7 +444,7 @@ describe('pinned reads', () => {
         );
         bodies.set(etag, body.toString());
       }
-      // Every list has links of its own, even where the records are the same.
+      // Each list has its own links, even if the records are the same.
       const lists = [...bodies.values()].filter((body) => body.includes('"_links"'));
       expect(lists).to.have.length(12);
     });

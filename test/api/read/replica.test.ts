@@ -36,7 +36,7 @@ describe('an API process that reads from a replica', () => {
     mirror.disconnect();
   });
 
-  /** The replica gets all that the master writes; without this it stays as it is. */
+  /** Makes the replica copy all writes of the primary. Without this call, its data does not change. */
   async function follow(): Promise<void> {
     await mirror.replicaof('127.0.0.1', master().port);
     while (!(await redis.info('replication')).includes('state=online')) await sleep(20);
@@ -51,11 +51,11 @@ describe('an API process that reads from a replica', () => {
     return version as number;
   }
 
-  /** How often the master was asked for records. */
+  /** Returns how often the primary was asked for records. */
   const hmgets = async () =>
     Number(/^cmdstat_hmget:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1] ?? 0);
 
-  /** Which of the two servers has the records read, by what reaches the master. */
+  /** Returns which of the two servers the API reads records from. It counts the reads that reach the primary. */
   async function readFrom(): Promise<string> {
     const before = await hmgets();
     await api.get('/products?page=1');
@@ -127,7 +127,7 @@ describe('an API process that reads from a replica', () => {
       await sleep(20);
     }
     expect(await readFrom()).to.equal('master');
-    await replica().restart(); // Without what was published, and nobody's replica.
+    await replica().restart(); // After the restart it lacks the published version, and is the replica of no server.
     await sleep(700);
     expect([await answered(), await readFrom()]).to.deep.equal([version, 'master']);
     await follow();
@@ -136,7 +136,7 @@ describe('an API process that reads from a replica', () => {
   });
 
   it("serves the replica's data while the primary is unavailable, as long as keys are known", async () => {
-    await sleep(600); // So that the key is asked for anew, and then known for half a second.
+    await sleep(600); // After this, the API asks for the key again, and then remembers it for half a second.
     const version = await answered();
     master().pause();
     expect(await answered()).to.equal(version);

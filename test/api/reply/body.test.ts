@@ -1,4 +1,4 @@
-// Pages of a list over HTTP, put together from blocks: every size at every place, and what is done where blocks are damaged.
+// Tests list pages over HTTP that are assembled from blocks: every size at every position, and with damaged blocks.
 
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -12,13 +12,13 @@ import { company, product } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { type Asked, send } from '../../support/wire.ts';
 
-/** The last block has 23 records; lengths differ, and so do the lengths of characters. */
+/** The last block has 23 records. The records differ in length, and their characters too. */
 const listed = Array.from({ length: 423 }, (_, i) =>
   product(1_000 - i, { drugform: { id: 1, name: `ŞURUP ${'ğ€𝛀x'.repeat((i * 7) % 40)}` } }),
 );
 const texts = listed.map((it) => JSON.stringify(it));
 
-/** The text of a page, by way of the records alone. */
+/** Returns the text of a page, built from the records alone. */
 function pageOf(origin: string, page: number, perPage: number): string {
   const pageCount = Math.ceil(texts.length / perPage);
   const link = (to: number) => ({ href: `${origin}/products?page=${to}&per-page=${perPage}` });
@@ -136,7 +136,7 @@ describe('pages of records that are too large for blocks', () => {
 
   it('equal the list, with some blocks missing or all', async () => {
     const redis = await connectForWriting(server().url);
-    // Four of them are too much for a block.
+    // Four of these records are too large for one block.
     const large = (id: number) => company(id, { address: `${id} ${'x'.repeat(260_000)}` });
     const some: Company[] = Array.from({ length: 450 }, (_, i) =>
       i >= 260 && i < 264 ? large(i + 1) : company(i + 1),
@@ -161,16 +161,16 @@ describe('pages of records that are too large for blocks', () => {
       ] as const) {
         const path = `/companies?page=${page}&per-page=${perPage}`;
         for (const headers of [{}, gzip]) {
-          const answer = await send(api(), path, { headers });
-          const isCompressed = answer.headers['content-encoding'] === 'gzip';
-          const body = isCompressed ? gunzipSync(answer.body) : answer.body;
+          const response = await send(api(), path, { headers });
+          const isCompressed = response.headers['content-encoding'] === 'gzip';
+          const body = isCompressed ? gunzipSync(response.body) : response.body;
           const { data } = JSON.parse(body.toString()) as { data: Company[] };
           const expected = list.slice((page - 1) * perPage, page * perPage);
           expect(JSON.stringify(data) === JSON.stringify(expected), path).to.equal(true);
         }
       }
     }
-    expect(api().damage, 'a block that is not made is no damage').to.deep.equal([]);
+    expect(api().damage, 'a block that was never built is no damage').to.deep.equal([]);
     redis.disconnect();
   });
 });

@@ -1,4 +1,4 @@
-// Caching: the headers of every answer, when an ETag changes, conditional requests, ranges and gzip.
+// Tests caching: the headers of every response, when an ETag changes, conditional requests, ranges and gzip.
 
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -167,15 +167,15 @@ describe('caching', () => {
           const etag = await etagOf(asked);
           for (const method of ['GET', 'HEAD']) {
             const headers = { 'if-none-match': field(etag) };
-            const answer = await send(api(), asked, { method, headers });
-            expect(answer.status).to.equal(304);
-            expect(answer.body).to.have.length(0);
-            expect(answer.headers).not.to.have.any.keys(
+            const response = await send(api(), asked, { method, headers });
+            expect(response.status).to.equal(304);
+            expect(response.body).to.have.length(0);
+            expect(response.headers).not.to.have.any.keys(
               'content-length',
               'content-encoding',
               'transfer-encoding',
             );
-            expectCachingHeaders(answer);
+            expectCachingHeaders(response);
           }
         }
       });
@@ -323,8 +323,9 @@ describe('caching', () => {
     it('decodes to the identity bytes on every page', async () => {
       for (let page = 1; page <= 12; page++) {
         const path = `/products?page=${page}&per-page=40`;
-        const answer = await get(path, { 'accept-encoding': 'gzip' });
-        const plain = answer.headers['content-encoding'] === 'gzip' ? gunzipSync(answer.body) : answer.body;
+        const response = await get(path, { 'accept-encoding': 'gzip' });
+        const plain =
+          response.headers['content-encoding'] === 'gzip' ? gunzipSync(response.body) : response.body;
         expect(plain.equals((await get(path)).body), path).to.equal(true);
       }
     });
@@ -345,15 +346,15 @@ describe('caching across publications', () => {
   const publish = (records: readonly unknown[]) =>
     importRecords(records, productCollection, { redisUrl: redis().url, force: true });
 
-  /** The answer once it is of this version; at the latest a second after its publication. */
+  /** Returns the first response of this version, or the last response within a second. */
   async function replyOf(version: number | null, path: string): Promise<WireAnswer> {
     const deadline = Date.now() + 1_000;
-    let answer = await send(api(), path);
-    while (answer.headers['medref-version'] !== String(version) && Date.now() < deadline) {
-      answer = await send(api(), path);
+    let response = await send(api(), path);
+    while (response.headers['medref-version'] !== String(version) && Date.now() < deadline) {
+      response = await send(api(), path);
     }
-    expect(answer.headers['medref-version']).to.equal(String(version));
-    return answer;
+    expect(response.headers['medref-version']).to.equal(String(version));
+    return response;
   }
 
   it('gives each version its own number, date and tags, however quickly they follow', async () => {
@@ -364,7 +365,7 @@ describe('caching across publications', () => {
       expect(outcome).to.equal('published');
       seen.push(await replyOf(version, '/products'));
     }
-    expect(Date.now() - started, 'the three are meant to follow within a second or so').to.be.below(2_000);
+    expect(Date.now() - started, 'the three must follow within about a second').to.be.below(2_000);
     const dates = seen.map(({ headers }) => Date.parse(headers['last-modified'] ?? ''));
     expect(dates[1]).to.be.greaterThan(dates[0] as number);
     expect(dates[2]).to.be.greaterThan(dates[1] as number);

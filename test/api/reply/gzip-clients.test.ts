@@ -1,4 +1,4 @@
-// A page whose gzip was put together from blocks, as decoders of different makers read it.
+// Tests that decoders of different makers can read a page whose gzip was assembled from blocks.
 
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { createServer, get } from 'node:http';
@@ -14,10 +14,10 @@ import { products } from '../../support/records.ts';
 import { useRedis } from '../../support/redis-server.ts';
 
 const run = promisify(execFile);
-/** Clients that a machine does not have are left out; zlib, undici and gzip are everywhere. */
+/** Checks if a client exists on this machine; its test is left out if not. zlib, undici and gzip exist everywhere. */
 const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0;
 
-/** What the browser does: it asks for the page, and writes what it got into its document. */
+/** A page that requests the list in the browser, and writes the received ids into its title. */
 const page = `<!doctype html><title>-</title><script type="module">
 const answer = await (await fetch('/products?page=2')).json();
 document.title = answer.data.map(({ product }) => product.id).join(' ');
@@ -34,7 +34,7 @@ describe('a page made from blocks', function () {
   const path = '/products?page=2';
   const dataOf = (text: string) => (JSON.parse(text) as { data: unknown }).data;
 
-  /** The body as it is on the wire. */
+  /** Returns the body exactly as it was sent. */
   async function bytes(): Promise<Buffer> {
     const headers = { authorization: `Bearer ${api().key}`, 'accept-encoding': 'gzip' };
     const chunks = await new Promise<Buffer[]>((resolve, reject) => {
@@ -52,9 +52,9 @@ describe('a page made from blocks', function () {
   });
 
   it('is read by undici, the client of fetch', async () => {
-    const answer = await api().get(path, { headers: { 'accept-encoding': 'gzip' } });
-    expect(answer.headers.get('content-encoding')).to.equal('gzip');
-    expect(dataOf(answer.text)).to.deep.equal(expected);
+    const response = await api().get(path, { headers: { 'accept-encoding': 'gzip' } });
+    expect(response.headers.get('content-encoding')).to.equal('gzip');
+    expect(dataOf(response.text)).to.deep.equal(expected);
   });
 
   it('is read by gzip, the program', async () => {
@@ -62,7 +62,7 @@ describe('a page made from blocks', function () {
     expect(dataOf(text.toString())).to.deep.equal(expected);
   });
 
-  // curl and Python are not needed to build or run medref, so a machine may be without them.
+  // A machine may lack curl and Python: medref needs neither to build or run.
   it('is read by curl', async function () {
     if (!isInstalled('curl')) this.skip();
     const key = `Authorization: Bearer ${api().key}`;

@@ -1,4 +1,4 @@
-// Records on their way out: bytes from Redis to the client, never parsed and never made again.
+// Tests that records go from Redis to the client as bytes: the API never parses or rebuilds them.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -22,7 +22,7 @@ describe('a record in a response', () => {
     while ((await api().get('/products/451')).status !== 200) await sleep(20);
   });
 
-  /** What JSON.parse and JSON.stringify are called with, meanwhile, in this process, which the API runs in too. */
+  /** Returns the texts that pass through JSON.parse and JSON.stringify during `run`. The API runs in this process too. */
   async function callsDuring(run: () => Promise<unknown>): Promise<string[]> {
     const { parse, stringify } = JSON;
     const calls: string[] = [];
@@ -62,7 +62,7 @@ describe('a record in a response', () => {
         };
         let text = '';
         const calls = await callsDuring(async () => {
-          // Not by `get`, which parses answers to hold them against their description.
+          // Does not use `get`, because it parses responses to check them against the document.
           const response = await fetch(`${origin}${path.replace('FIRST', String(first))}`, { headers });
           text = await response.text();
         });

@@ -1,4 +1,4 @@
-// GET /{collection}/changes?since=N: what is listed, exactly; its envelope, paging and links; since when it can be asked.
+// Tests GET /{collection}/changes?since=N: the exact changes, the envelope, paging and links, and the accepted versions.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -27,28 +27,28 @@ describe('GET /{collection}/changes', () => {
   const { redis, redisUrl, api, publish, goBackTo, importList, awaitLive } = useService();
   const get = (path: string, headers: Record<string, string> = {}) => send(api(), path, { headers });
   const parsed = <Shape>({ body }: WireAnswer) => JSON.parse(body.toString()) as Shape;
-  const messageOf = (answer: WireAnswer) => parsed<{ data: { message: string } }>(answer).data.message;
+  const messageOf = (response: WireAnswer) => parsed<{ data: { message: string } }>(response).data.message;
 
   async function getList(path: string): Promise<ChangeList> {
-    const answer = await get(path);
-    expect(answer.status, `${path}: ${answer.body}`).to.equal(200);
-    return parsed(answer);
+    const response = await get(path);
+    expect(response.status, `${path}: ${response.body}`).to.equal(200);
+    return parsed(response);
   }
 
-  /** All changes of products since a version, on one page. */
+  /** Returns all changes of products since a version, on one page. */
   const changesSince = async (since: number, more = ''): Promise<Change[]> =>
     (await getList(`/products/changes?since=${since}${more}`)).data;
 
-  /** Along the links to the last page; `between` is done after each page. */
+  /** Follows the links to the last page, and calls `between` after each page. */
   async function walk(path: string, between: (page: number) => Promise<unknown> = async () => undefined) {
     const changes: Change[] = [];
     const versions = new Set<string>();
     for (let next: string | undefined = path, page = 1; next !== undefined; page += 1) {
-      const answer = await get(next);
-      expect(answer.status, `${next}: ${answer.body}`).to.equal(200);
-      const { data, _links } = parsed<ChangeList>(answer);
+      const response = await get(next);
+      expect(response.status, `${next}: ${response.body}`).to.equal(200);
+      const { data, _links } = parsed<ChangeList>(response);
       changes.push(...data);
-      versions.add(String(answer.headers['medref-version']));
+      versions.add(String(response.headers['medref-version']));
       next = _links['next']?.href.slice(api().origin.length);
       await between(page);
     }
@@ -64,14 +64,14 @@ describe('GET /{collection}/changes', () => {
     it('has id, change and the current record in this order, without the record if removed', async () => {
       const since = await publish([product(1), product(2), product(3)]);
       const version = await publish([product(4), product(1), other(3)]);
-      const answer = await get(`/products/changes?since=${since}`);
+      const response = await get(`/products/changes?since=${since}`);
       const data = [
         `{"id":2,"change":"removed"}`,
         `{"id":3,"change":"changed","record":${JSON.stringify(other(3))}}`,
         `{"id":4,"change":"added","record":${JSON.stringify(product(4))}}`,
       ];
       const href = `${api().origin}/products/changes?since=${since}&version=${version}&page=1&per-page=200`;
-      expect(answer.body.toString()).to.equal(
+      expect(response.body.toString()).to.equal(
         `{"data":[${data}],"_links":{"self":{"href":"${href}"},"first":{"href":"${href}"},"last":{"href":"${href}"}},` +
           `"_meta":{"totalCount":3,"pageCount":1,"currentPage":1,"perPage":200},"success":true}`,
       );
@@ -133,10 +133,10 @@ describe('GET /{collection}/changes', () => {
     it('is empty since the live version', async () => {
       for (const id of [1, 2]) {
         const live = await publish([product(id)]);
-        const answer = await get(`/products/changes?since=${live}`);
-        expect(answer.status).to.equal(200);
-        expect(answer.headers['medref-version']).to.equal(String(live));
-        const { data, _meta, _links } = parsed<ChangeList>(answer);
+        const response = await get(`/products/changes?since=${live}`);
+        expect(response.status).to.equal(200);
+        expect(response.headers['medref-version']).to.equal(String(live));
+        const { data, _meta, _links } = parsed<ChangeList>(response);
         expect(data).to.deep.equal([]);
         expect(_meta).to.deep.equal({ totalCount: 0, pageCount: 0, currentPage: 1, perPage: 200 });
         expect(Object.keys(_links)).to.deep.equal(['self', 'first', 'last']);
@@ -151,7 +151,7 @@ describe('GET /{collection}/changes', () => {
   });
 
   describe('across several versions', () => {
-    /** The numbers of versions with these contents, published one after the other. */
+    /** Publishes these contents one after the other. Returns the numbers of the versions. */
     async function publishAll(...contents: readonly Product[][]): Promise<number[]> {
       const numbers: number[] = [];
       for (const content of contents) numbers.push(await publish(content));
@@ -287,13 +287,13 @@ describe('GET /{collection}/changes', () => {
       for (const n of [3, 4, 5]) await publish([product(n)]);
       for (const since of [first, second, 99]) {
         for (const gone of [first, second, 77]) {
-          const answer = await get(`/products/changes?since=${since}&version=${gone}`);
+          const response = await get(`/products/changes?since=${since}&version=${gone}`);
           const [status, message] =
             since > gone
               ? [400, /since=\d+ is later/]
               : [410, new RegExp(`^Version ${gone} of products is not kept`)];
-          expect(answer.status, `since=${since}&version=${gone}`).to.equal(status);
-          expect(messageOf(answer)).to.match(message);
+          expect(response.status, `since=${since}&version=${gone}`).to.equal(status);
+          expect(messageOf(response)).to.match(message);
         }
       }
     });
@@ -364,7 +364,7 @@ describe('GET /{collection}/changes', () => {
       );
       expect(versions).to.deep.equal([String(version)]);
       expect(changes).to.deep.equal(all);
-      expect(await changesSince(since), 'what is live by then').to.deep.equal([]);
+      expect(await changesSince(since), 'the version that is live by then').to.deep.equal([]);
     });
 
     it('reads one list during continuous imports', async () => {
@@ -383,7 +383,7 @@ describe('GET /{collection}/changes', () => {
           const { changes, versions } = await walk(path);
           expect(versions).to.deep.equal([String(version)]);
           expect(changes).to.deep.equal(all);
-          // Not pinned, it ends at whatever is live as it begins.
+          // A walk without a pinned version ends at the version that is live when it begins.
           const unpinned = await walk(`/products/changes?since=${version}&per-page=150`);
           expect(unpinned.versions).to.have.length(1);
           const ids = unpinned.changes.map(({ id }) => id);
@@ -400,9 +400,9 @@ describe('GET /{collection}/changes', () => {
     it('returns 400 if missing, with its name and accepted values', async () => {
       const version = await publish([product(1)]);
       for (const query of ['', '?', '?page=1', `?version=${version}`]) {
-        const answer = await get(`/products/changes${query}`);
-        expect(answer.status, query).to.equal(400);
-        expect(messageOf(answer)).to.match(/^The parameter since is missing; it accepts a whole number/);
+        const response = await get(`/products/changes${query}`);
+        expect(response.status, query).to.equal(400);
+        expect(messageOf(response)).to.match(/^The parameter since is missing; it accepts a whole number/);
       }
     });
 
@@ -412,9 +412,9 @@ describe('GET /{collection}/changes', () => {
         ...['', '0', '000', '-1', '+1', '1.0', '1e3', '0x1', 'live', 'v1', '1%20', '%201', '1,2', '1%00'],
         ...['%D9%A1', '%FF', '2026-01-01', '9007199254740992', '1'.repeat(400)],
       ]) {
-        const answer = await get(`/products/changes?since=${text}`);
-        expect(answer.status, text).to.equal(400);
-        expect(messageOf(answer), text).to.match(/^The parameter since .*it accepts a whole number/);
+        const response = await get(`/products/changes?since=${text}`);
+        expect(response.status, text).to.equal(400);
+        expect(messageOf(response), text).to.match(/^The parameter since .*it accepts a whole number/);
       }
     });
 
@@ -424,9 +424,9 @@ describe('GET /{collection}/changes', () => {
       expect(twice.status).to.equal(400);
       expect(messageOf(twice)).to.match(/^The parameter since is given twice;/);
       for (const name of ['name', 'barcode', 'until', 'Since', 'id']) {
-        const answer = await get(`/products/changes?since=${version}&${name}=1`);
-        expect(answer.status, name).to.equal(400);
-        expect(messageOf(answer))
+        const response = await get(`/products/changes?since=${version}&${name}=1`);
+        expect(response.status, name).to.equal(400);
+        expect(messageOf(response))
           .to.include(`"${name}"`)
           .and.to.include('since, wait, version, page and per-page');
       }
@@ -442,13 +442,13 @@ describe('GET /{collection}/changes', () => {
     it('returns 410 if later than the live version', async () => {
       const version = await publish([product(1)]);
       for (const since of [version + 1, Number.MAX_SAFE_INTEGER]) {
-        const answer = await get(`/products/changes?since=${since}`);
-        expect(answer.status, `since=${since}`).to.equal(410);
-        expect(messageOf(answer)).to.match(
+        const response = await get(`/products/changes?since=${since}`);
+        expect(response.status, `since=${since}`).to.equal(410);
+        expect(messageOf(response)).to.match(
           /since version \d+ are not kept, or this version was never published/,
         );
-        expect(messageOf(answer)).to.include(`is ${version}. Read the whole list again.`);
-        expect(answer.headers).not.to.have.any.keys('etag', 'medref-version');
+        expect(messageOf(response)).to.include(`is ${version}. Read the whole list again.`);
+        expect(response.headers).not.to.have.any.keys('etag', 'medref-version');
       }
     });
 
@@ -461,10 +461,10 @@ describe('GET /{collection}/changes', () => {
         `since=${second + 1}&version=${second}`,
         never,
       ]) {
-        const answer = await get(`/products/changes?${query}`);
-        expect(answer.status, query).to.equal(400);
-        expect(messageOf(answer), query).to.match(/since=\d+ is later/);
-        expect(answer.headers).not.to.have.any.keys('etag', 'medref-version');
+        const response = await get(`/products/changes?${query}`);
+        expect(response.status, query).to.equal(400);
+        expect(messageOf(response), query).to.match(/since=\d+ is later/);
+        expect(response.headers).not.to.have.any.keys('etag', 'medref-version');
       }
     });
 
@@ -476,18 +476,18 @@ describe('GET /{collection}/changes', () => {
       await importRecords([], productCollection, { redisUrl: redisUrl() });
       const second = await publish([product(2)]);
       const never = [first - 1, second - 1];
-      expect(second - first, 'the refused import is meant to leave a gap').to.equal(2);
+      expect(second - first, 'the refused import must leave a gap').to.equal(2);
       for (const since of never) {
-        const answer = await get(`/products/changes?since=${since}`, { 'if-none-match': '*' });
-        expect(answer.status, `since=${since}`).to.equal(410);
-        expect(messageOf(answer).match(/\d+/g)).to.deep.equal([String(since), String(first)]);
+        const response = await get(`/products/changes?since=${since}`, { 'if-none-match': '*' });
+        expect(response.status, `since=${since}`).to.equal(410);
+        expect(messageOf(response).match(/\d+/g)).to.deep.equal([String(since), String(first)]);
       }
     });
 
     it('returns 503 while nothing is published, and 400 if malformed even then', async () => {
-      const answer = await get('/products/changes?since=1');
-      expect(answer.status).to.equal(503);
-      expect(Number(answer.headers['retry-after'])).to.be.greaterThan(0);
+      const response = await get('/products/changes?since=1');
+      expect(response.status).to.equal(503);
+      expect(Number(response.headers['retry-after'])).to.be.greaterThan(0);
       expect((await get('/products/changes?since=x')).status).to.equal(400);
       expect((await get('/products/changes')).status).to.equal(400);
     });
@@ -495,7 +495,7 @@ describe('GET /{collection}/changes', () => {
     it('works for the last 100 versions, and returns 410 with the oldest possible value before those', async function () {
       this.timeout(60_000);
       const numbers: number[] = [];
-      // Each adds the product of its own number; every second one changes product 1.
+      // Each version adds the product of its own number. Every second version changes product 1.
       for (let n = 1; n <= 102; n += 1) {
         const own = n === 1 ? [] : [product(n)];
         const { version } = await importList([n % 2 === 0 ? other(1) : product(1), ...own]);
@@ -541,8 +541,8 @@ describe('GET /{collection}/changes', () => {
         const first = await publish([product(1)]);
         const second = await publish([product(2)]);
         await lose(keys.changeSet(second));
-        const answer = await get(`/products/changes?since=${first}`);
-        expect([answer.status, messageOf(answer)]).to.deep.equal([
+        const response = await get(`/products/changes?since=${first}`);
+        expect([response.status, messageOf(response)]).to.deep.equal([
           410,
           `Changes of products since version ${first} are incomplete in Redis. Read the whole list again.`,
         ]);
@@ -557,9 +557,9 @@ describe('GET /{collection}/changes', () => {
       await redis().del(keys.content(second).records);
       const third = await publish([product(3)]);
       for (const since of [first, second]) {
-        const answer = await get(`/products/changes?since=${since}`);
-        expect(answer.status).to.equal(410);
-        expect(messageOf(answer).match(/\d+/g)).to.deep.equal([String(since), String(third)]);
+        const response = await get(`/products/changes?since=${since}`);
+        expect(response.status).to.equal(410);
+        expect(messageOf(response).match(/\d+/g)).to.deep.equal([String(since), String(third)]);
       }
       expect(await changesSince(third)).to.deep.equal([]);
       await publish([product(4)]);
@@ -615,11 +615,11 @@ describe('GET /{collection}/changes', () => {
       const since = await publish(products(20));
       await publish(products(19));
       const path = `/products/changes?since=${since}`;
-      const host = 'data.example'; // Links and ETags have it, whichever process answers.
+      const host = 'data.example'; // Links and ETags contain the host, whichever process responds.
       const { etag = '' } = (await send(api(), path, { headers: { host } })).headers;
       const scans = async () =>
         Number(/cmdstat_hscan:calls=(\d+)/.exec(await redis().info('commandstats'))?.[1] ?? 0);
-      const other = await startApi({ redisUrl: redisUrl() }); // It remembers nothing.
+      const other = await startApi({ redisUrl: redisUrl() }); // It has nothing in memory.
       const ask = (query: string, condition: Record<string, string> = {}) =>
         send(other, `/products/changes?${query}`, { headers: { host, ...condition } });
       try {
@@ -628,7 +628,7 @@ describe('GET /{collection}/changes', () => {
         expect(await scans()).to.equal(before);
         await redis().zrem(keys.changeSets, since);
         const gone = await ask(`since=${since}`, { 'if-none-match': '*' });
-        expect(gone.status, 'nothing is held of what is not kept').to.equal(410);
+        expect(gone.status, 'no condition matches a version that is not kept').to.equal(410);
       } finally {
         await other.stop();
       }
@@ -664,8 +664,8 @@ describe('GET /{collection}/changes', () => {
         (_, i) => `/products/changes?since=${since}&per-page=20&page=${i + 1}`,
       );
       const before = await changeSetsRead();
-      const answers = await Promise.all(pages.map((path) => getList(path)));
-      expect(answers.flatMap(({ data }) => data)).to.deep.equal(products(400).slice(5).map(added));
+      const responses = await Promise.all(pages.map((path) => getList(path)));
+      expect(responses.flatMap(({ data }) => data)).to.deep.equal(products(400).slice(5).map(added));
       const once = (await changeSetsRead()) - before;
       expect(once).to.be.above(0);
       for (const path of pages) await getList(path);

@@ -3,7 +3,7 @@ import { useApi } from '../../support/api.ts';
 import { useRedis } from '../../support/redis-server.ts';
 import { sendWithoutKey } from '../../support/wire.ts';
 
-/** As Firefox and Chromium send it. */
+/** The Accept header that Firefox and Chromium send. */
 const ofBrowser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 describe('the page of the API', () => {

@@ -1,4 +1,4 @@
-// GET /drugs: what products hold, under the numbers of their versions.
+// Tests GET /drugs: the drugs of products, under the numbers of their versions.
 
 import { expect } from 'chai';
 import {
@@ -42,9 +42,9 @@ describe('GET /drugs', () => {
   const { redis, api, importList, publish, goBackTo, awaitLive } = useService();
 
   async function list<Item = Drug>(path = '/drugs'): Promise<List<Item>> {
-    const answer = await api().get(path);
-    expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
-    return answer.json<List<Item>>();
+    const response = await api().get(path);
+    expect(response.status, `${path}: ${response.text}`).to.equal(200);
+    return response.json<List<Item>>();
   }
   const statusOf = async (path: string) => (await api().get(path)).status;
 
@@ -75,8 +75,8 @@ describe('GET /drugs', () => {
       },
       ...{ '/drugs/9?version=9': 410, '/drugs/changes?since=1&version=9': 410, '/drugs/9/x': 404 },
     })) {
-      const answer = await api().get(path);
-      expect(answer.status, `${path}: ${answer.text}`).to.equal(status);
+      const response = await api().get(path);
+      expect(response.status, `${path}: ${response.text}`).to.equal(status);
     }
     expect((await api().get('/drugs/3')).json()).to.deep.include({ success: false });
     expect((await send({ ...api(), key: 'another' }, '/drugs')).status).to.equal(401);
@@ -157,7 +157,7 @@ describe('GET /drugs', () => {
     const after = await send(api(), '/drugs');
     expect(after.headers['medref-version']).to.equal(String(second));
     expect(after.body).to.deep.equal(before.body);
-    expect(after.headers.etag, 'made of the checksum of drugs').to.equal(before.headers.etag);
+    expect(after.headers.etag, 'the ETag comes from the checksum of drugs').to.equal(before.headers.etag);
   });
 
   it('is rebuilt from the same products if an earlier release derived other drugs', async () => {
@@ -186,7 +186,7 @@ describe('GET /drugs', () => {
     await awaitLive(report.version as number);
     expect((await list()).data).to.deep.equal([aspirin, beta, zinc]);
     expect((await api().get('/drugs/70')).json()).to.deep.include({ data: aspirin });
-    expect((await list('/drugs?name=asprin')).data, 'a name that did not stay').to.deep.equal([]);
+    expect((await list('/drugs?name=asprin')).data, 'a name that was not kept').to.deep.equal([]);
   });
 
   it('keeps the first name across batches, and lists at most ten ids', async () => {

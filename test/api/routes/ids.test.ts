@@ -1,4 +1,4 @@
-// GET /{collection}?ids=…: the records with some ids, in their order, and what is refused.
+// Tests GET /{collection}?ids=…: the records with these ids, in the order of the ids, and refused requests.
 
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -50,9 +50,9 @@ describe('GET /{collection} with ids', () => {
   after(() => redis.disconnect());
 
   async function list(path: string): Promise<List> {
-    const answer = await api().get(path);
-    expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
-    return answer.json<List>();
+    const response = await api().get(path);
+    expect(response.status, `${path}: ${response.text}`).to.equal(200);
+    return response.json<List>();
   }
 
   it('returns the records in the order of the ids, for every collection', async () => {
@@ -164,9 +164,9 @@ describe('GET /{collection} with ids', () => {
   };
   for (const [what, query] of Object.entries(malformed)) {
     it(`rejects ${what}, with the accepted values`, async () => {
-      const answer = await api().get(`/products?${query}`);
-      expect(answer.status, answer.text).to.equal(400);
-      expect(answer.json<{ data: { message: string } }>().data.message).to.match(
+      const response = await api().get(`/products?${query}`);
+      expect(response.status, response.text).to.equal(400);
+      expect(response.json<{ data: { message: string } }>().data.message).to.match(
         /^The parameter ids (is|has|cannot) .*; it accepts 1 to 200 different ids, separated by commas, .*\.$/,
       );
     });

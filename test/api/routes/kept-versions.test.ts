@@ -23,7 +23,7 @@ interface List {
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
-/** Both digests of records, by their definitions alone. */
+/** Returns both digests of records, computed from their definitions alone. */
 function digestOf(records: readonly unknown[]): { list: string; set: string } {
   const texts = records.map((it) => JSON.stringify(it));
   const sum = texts.reduce((so, text) => so + BigInt(`0x${sha256(text).toString('hex')}`), 0n) % 2n ** 256n;

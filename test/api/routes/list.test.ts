@@ -1,4 +1,4 @@
-// GET /products and /companies: the envelope, its links, and walks along them.
+// Tests GET /products and /companies: the envelope, its links, and walks along the links.
 
 import { expect } from 'chai';
 import { readSettings } from '../../../config/settings.ts';
@@ -17,7 +17,7 @@ interface List {
   success: boolean;
 }
 
-/** 450 products whose order is not that of their ids, and whose seventh is not published. */
+/** 450 products that are not in the order of their ids. The seventh is not published. */
 const listed = Array.from({ length: 450 }, (_, i) =>
   product(((i * 37) % 450) + 1, i === 6 ? { published: false } : {}),
 );
@@ -34,9 +34,9 @@ describe('GET /{collection}', () => {
   });
 
   async function list(path: string): Promise<List> {
-    const answer = await api().get(path);
-    expect(answer.status, answer.text).to.equal(200);
-    return answer.json<List>();
+    const response = await api().get(path);
+    expect(response.status, response.text).to.equal(200);
+    return response.json<List>();
   }
 
   it('returns the exact bytes of the envelope and the records', async () => {
@@ -86,7 +86,7 @@ describe('GET /{collection}', () => {
   interface PageCase {
     path: string;
     what: string;
-    /** Index of the first record and of the one after the last. */
+    /** Index of the first record, and index after the last record. */
     slice: [number, number];
     page: number;
     perPage: number;
@@ -300,7 +300,7 @@ describe('GET /{collection}', () => {
       const seen: number[] = [];
       let requests = 0;
       for (let next: string | undefined = `/products${start}`; next !== undefined; ) {
-        expect(++requests, 'the walk has to end').to.be.at.most(20);
+        expect(++requests, 'the walk must end').to.be.at.most(20);
         const { data, _links }: List = await list(next.replace(api().origin, ''));
         const page = data.map((it) => it.product.id);
         seen.push(...(link === 'prev' ? page.toReversed() : page));

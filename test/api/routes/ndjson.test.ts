@@ -1,4 +1,4 @@
-// A list with `Accept: application/x-ndjson`: whole, of one version, as fast as it is read, or reset.
+// Tests a list with `Accept: application/x-ndjson`: complete, of one version, as fast as the client reads, or reset.
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -39,13 +39,13 @@ describe('the NDJSON export of a collection', () => {
   const lines = (path: string, headers: Record<string, string> = {}) =>
     api().get(path, { headers: { accept, ...headers } });
 
-  /** Products whose text does not fit into what lies between a server and a client that takes nothing, gzip or not. */
+  /** Returns products that do not fit into the buffers between a server and a client that reads nothing, with or without gzip. */
   const long = (count: number) =>
     Array.from({ length: count }, (_, i) =>
       product(i + 1, { drugform: { id: 1, name: randomBytes(1_500).toString('base64') } }),
     );
 
-  /** The answer, whose body is not read yet. */
+  /** Returns the response before its body is read. */
   async function open(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
     const all = { accept, authorization: `Bearer ${api().key}`, ...headers };
     const [response] = await once(httpGet(`${api().origin}${path}`, { headers: all }), 'response');
@@ -56,12 +56,12 @@ describe('the NDJSON export of a collection', () => {
     const list = products(1_013);
     const version = await publish(list);
     for (const encoding of ['gzip', 'identity']) {
-      const answer = await lines('/products', { 'accept-encoding': encoding });
-      expect(answer.status).to.equal(200);
-      expect(answer.text === linesOf(list), encoding).to.equal(true);
-      expect(answer.headers.get('content-encoding')).to.equal(encoding === 'gzip' ? 'gzip' : null);
-      expect(answer.headers.get('content-type')).to.equal(accept);
-      expect(answer.headers.get('medref-version')).to.equal(String(version));
+      const response = await lines('/products', { 'accept-encoding': encoding });
+      expect(response.status).to.equal(200);
+      expect(response.text === linesOf(list), encoding).to.equal(true);
+      expect(response.headers.get('content-encoding')).to.equal(encoding === 'gzip' ? 'gzip' : null);
+      expect(response.headers.get('content-type')).to.equal(accept);
+      expect(response.headers.get('medref-version')).to.equal(String(version));
     }
     expect((await lines('/drugs')).text).to.equal(linesOf(list.map(({ drug }) => ({ drug }))));
   });
@@ -97,9 +97,9 @@ describe('the NDJSON export of a collection', () => {
     await publish(products(4));
     expect((await lines(`/products?version=${first}`)).text).to.equal(linesOf(products(3)));
     for (const parameter of ['page=1', 'per-page=10', 'name=a', 'barcode=123456789012', 'x=1']) {
-      const answer = await lines(`/products?${parameter}`);
-      expect(answer.status, parameter).to.equal(400);
-      expect(answer.text).to.include(parameter.split('=')[0] as string);
+      const response = await lines(`/products?${parameter}`);
+      expect(response.status, parameter).to.equal(400);
+      expect(response.text).to.include(parameter.split('=')[0] as string);
     }
     expect((await lines('/products?version=999')).status).to.equal(410);
   });
@@ -134,7 +134,7 @@ describe('the NDJSON export of a collection', () => {
         await sleep(300);
       }
       await sleep(500);
-      expect(await commands(), 'reads while the client takes nothing').to.equal(before);
+      expect(await commands(), 'reads of Redis while the client reads nothing').to.equal(before);
       let text = '';
       for await (const chunk of response.setEncoding('utf8')) text += chunk;
       expect(text === linesOf(list)).to.equal(true);
@@ -159,7 +159,9 @@ describe('the NDJSON export of a collection', () => {
           (it: NodeJS.ErrnoException) => it,
         );
         expect(error?.code, encoding).to.equal('ECONNRESET');
-        expect((await lines('/products')).status, 'when it is gone before it begins').to.equal(503);
+        expect((await lines('/products')).status, 'if the version is gone before the stream begins').to.equal(
+          503,
+        );
       }
       await publish(products(7));
       expect((await lines('/products')).text).to.equal(linesOf(products(7)));
@@ -178,13 +180,13 @@ describe('the NDJSON export of a collection', () => {
       const path = `/products?version=${version}`;
       const { length } = linesOf(products(2));
       for (const encoding of ['identity', 'gzip']) {
-        const told = api().damage.length;
+        const reported = api().damage.length;
         const fields = `Host: a\r\nAuthorization: Bearer ${api().key}\r\nAccept: ${accept}\r\nAccept-Encoding: ${encoding}`;
         const bytes = await api()
           .raw(`GET ${path} HTTP/1.1\r\n${fields}\r\n\r\n`)
           .catch(() => '');
         expect((bytes.split('\r\n\r\n')[1] ?? '').length, encoding).to.be.at.most(length);
-        expect(api().damage[told]).to.match(/^The records of version \d+ have another length/);
+        expect(api().damage[reported]).to.match(/^The records of version \d+ have another length/);
         const failure = await lines(path, { 'accept-encoding': encoding }).catch((error: Error) => error);
         expect(failure, encoding).to.be.an('error');
       }

@@ -1,4 +1,4 @@
-// GET /products/{id} and /companies/{id}: which record, and its exact bytes.
+// Tests GET /products/{id} and /companies/{id}: the right record, and its exact bytes.
 
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -12,7 +12,7 @@ import { send } from '../../support/wire.ts';
 const max = Number.MAX_SAFE_INTEGER;
 const named = (id: number, name: string) => product(id, { product: { id, name } });
 
-/** Products whose bytes are easily spoilt on the way. */
+/** Products whose bytes are easily damaged on the way. */
 const peculiar: [what: string, record: Product][] = [
   ['a name with line breaks and tabs', named(10, 'ASPİRİN\n500 MG\r\n\tTABLET')],
   ['a name with quotes, backslashes and slashes', named(11, '"A" \\ / \\" \\u0041 </script>')],

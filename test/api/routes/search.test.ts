@@ -1,4 +1,4 @@
-// GET /{collection}?name=…&barcode=…&drug=…: what is found, in what order, and what is refused.
+// Tests GET /{collection}?name=…&barcode=…&drug=…: matches, their order, and refused requests.
 
 import { expect } from 'chai';
 import { companies as companyCollection } from '../../../shared/collections/companies.ts';
@@ -30,7 +30,7 @@ const query = (parameters: Record<string, string | number>) =>
     .join('&');
 const idsOf = (list: List) => list.data.map((it) => it.product.id);
 
-/** The order of names: by the bytes of what they fold to, then by id. */
+/** Compares products in the order of names: by the bytes of the folded name, then by id. */
 const byName = (a: Product, b: Product) =>
   Buffer.compare(Buffer.from(fold(a.product.name)), Buffer.from(fold(b.product.name))) ||
   a.product.id - b.product.id;
@@ -64,9 +64,9 @@ describe('GET /{collection} with a search', () => {
   after(() => redis.disconnect());
 
   async function list<Item = Product>(path: string): Promise<List<Item>> {
-    const answer = await api().get(path);
-    expect(answer.status, `${path}: ${answer.text}`).to.equal(200);
-    return answer.json<List<Item>>();
+    const response = await api().get(path);
+    expect(response.status, `${path}: ${response.text}`).to.equal(200);
+    return response.json<List<Item>>();
   }
   const search = (parameters: Record<string, string | number>) => list(`/products?${query(parameters)}`);
 
@@ -247,9 +247,9 @@ describe('GET /{collection} with a search', () => {
   };
   for (const [what, [path, parameter]] of Object.entries(malformed)) {
     it(`rejects ${what}, and names the parameter`, async () => {
-      const answer = await api().get(path);
-      expect(answer.status, answer.text).to.equal(400);
-      const { data } = answer.json<{ data: { message: string } }>();
+      const response = await api().get(path);
+      expect(response.status, response.text).to.equal(400);
+      const { data } = response.json<{ data: { message: string } }>();
       expect(data.message).to.match(new RegExp(`^The parameter "?${parameter}"? .* accepts .+\\.$`));
     });
   }
@@ -319,7 +319,7 @@ describe('a search with many matches', () => {
   const [all, most, many, few, one] = [1, 2, 3, 4, 5].map((n) => `869000000000${n}`) as [
     ...[string, string, string, string, string],
   ];
-  // Neither ids nor names are in list order; some names are the same.
+  // Neither ids nor names are in list order. Some names are the same.
   const listed = Array.from({ length: count }, (_, n) => {
     const barcodes = [
       all,
@@ -353,10 +353,10 @@ describe('a search with many matches', () => {
       const page = 1 + (n % Math.max(1, Math.ceil(found.length / perPage)));
       const parameters = Object.entries({ barcode, drug, name }).filter(([, value]) => value !== undefined);
       const path = `/products?${query({ ...Object.fromEntries(parameters), page, 'per-page': perPage })}`;
-      const answer = (await api().get(path)).json<List>();
-      expect(answer._meta.totalCount, path).to.equal(found.length);
+      const response = (await api().get(path)).json<List>();
+      expect(response._meta.totalCount, path).to.equal(found.length);
       const expected = found.slice((page - 1) * perPage, page * perPage);
-      expect(idsOf(answer), path).to.deep.equal(expected.map((it) => it.product.id));
+      expect(idsOf(response), path).to.deep.equal(expected.map((it) => it.product.id));
     }
   });
 });

@@ -1,4 +1,4 @@
-// GET /{collection}/changes?since=N&wait=S: when a request that waits is answered, with what, and what its wait costs.
+// Tests GET /{collection}/changes?since=N&wait=S: when a waiting request gets its response, which one, and what a wait costs.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,7 +29,7 @@ describe('a request that waits for a publication', () => {
   let api: TestApi;
   let other: TestApi;
   let live = 0;
-  /** Waits for longer than any answer may take to begin, while the other tests run. */
+  /** A request that waits longer than any response may take to begin, while the other tests run. */
   let longest: Promise<WireAnswer>;
 
   before(async () => {
@@ -38,7 +38,7 @@ describe('a request that waits for a publication', () => {
     const start = () =>
       startApi({
         ...{ redisUrl: server().url, maxWaiting },
-        // What is told is looked up as it is asked.
+        // The values of a completed request are not kept, so they are read at once.
         onResponse: ({ status, beganMs, ms, waitedMs, route, client }) =>
           void answered.push({ status, beganMs, ms, waitedMs, route, client }),
         onServiceError: ({ cause }) => void causes.push(cause),
@@ -63,34 +63,37 @@ describe('a request that waits for a publication', () => {
   const untilWaiting = async (count: number) => {
     while (api.waiting() !== count) await sleep(2);
   };
-  /** Begins to wait; what it gives has the answer, which comes later. */
+  /** Starts waiting requests. The returned object has a promise of their responses. */
   async function begin(target = path(), options: WireRequest = {}, count = 1) {
     const before = api.waiting();
-    const answers = Array.from({ length: count }, () => send(api, target, options));
+    const responses = Array.from({ length: count }, () => send(api, target, options));
     await untilWaiting(before + count);
-    return { answers: Promise.all(answers) };
+    return { responses: Promise.all(responses) };
   }
   const dataOf = ({ body }: WireAnswer) => JSON.parse(String(body)).data as { readonly id: number }[];
   const messageOf = ({ body }: WireAnswer) => JSON.parse(String(body)).data.message as string;
 
-  /** How often each command was run by Redis so far. */
+  /** Returns how often Redis has run each command so far. */
   const commands = async () => {
-    const told = await redis.info('commandstats');
-    const counts = [...told.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name, calls]) => [name, calls]);
+    const reported = await redis.info('commandstats');
+    const counts = [...reported.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name, calls]) => [
+      name,
+      calls,
+    ]);
     return Object.fromEntries(counts) as Record<string, string>;
   };
   const calls = (name: string, it: Record<string, string>) => Number(it[name] ?? 0);
 
   it('gets the changes of the next publication, as a request without wait does', async () => {
     const since = live;
-    const { answers } = await begin();
+    const { responses } = await begin();
     await publish();
     const from = performance.now();
-    const [answer] = await answers;
+    const [response] = await responses;
     expect(performance.now() - from).to.be.below(500);
-    expect([answer?.status, answer?.headers['medref-version']]).to.deep.equal([200, String(live)]);
+    expect([response?.status, response?.headers['medref-version']]).to.deep.equal([200, String(live)]);
     const plain = await send(api, `/products/changes?since=${since}`);
-    expect([String(answer?.body), answer?.headers.etag]).to.deep.equal([
+    expect([String(response?.body), response?.headers.etag]).to.deep.equal([
       String(plain.body),
       plain.headers.etag,
     ]);
@@ -116,18 +119,18 @@ describe('a request that waits for a publication', () => {
     const waiting = [];
     for (const host of hosts) waiting.push(await begin(path(), { headers: { host } }));
     await publish();
-    for (const [n, { answers }] of waiting.entries()) {
-      const [answer] = await answers;
-      const { self } = JSON.parse(String(answer?.body))._links;
+    for (const [n, { responses }] of waiting.entries()) {
+      const [response] = await responses;
+      const { self } = JSON.parse(String(response?.body))._links;
       expect(self.href).to.include(`http://${hosts[n]}/products/changes?`);
     }
   });
 
   it('works for drugs, which are published with the products', async () => {
-    const { answers } = await begin(path().replace('products', 'drugs'));
+    const { responses } = await begin(path().replace('products', 'drugs'));
     await publish();
-    const [answer] = await answers;
-    expect(dataOf(answer as WireAnswer)).to.have.length(1);
+    const [response] = await responses;
+    expect(dataOf(response as WireAnswer)).to.have.length(1);
   });
 
   it('gets an empty list when its time is over, or 304 if the client has that', async () => {
@@ -144,13 +147,13 @@ describe('a request that waits for a publication', () => {
     expect([empty.status, String(empty.body)]).to.deep.equal([200, String(now.body)]);
     expect([unchanged.status, unchanged.headers.etag]).to.deep.equal([304, now.headers.etag]);
     expect([head.status, head.headers.etag, head.body.length]).to.deep.equal([200, now.headers.etag, 0]);
-    const { answers } = await begin(path(), { headers: held });
+    const { responses } = await begin(path(), { headers: held });
     await publish();
-    expect((await answers)[0]?.status).to.equal(200);
+    expect((await responses)[0]?.status).to.equal(200);
   });
 
   it('waits from a version that another process served first', async () => {
-    // It is told of no publication, and does not ask for any by itself.
+    // It receives no announcements, and never asks for the live version by itself.
     const deaf = new LiveVersions({
       ...{ redis, listener: redis, keyPrefix: 'medref', sources: [productCollection] },
     });
@@ -167,9 +170,9 @@ describe('a request that waits for a publication', () => {
   it('is 400 without "since", or with seconds outside 1 to 60', async () => {
     expect(messageOf(await send(api, '/products/changes?wait=1'))).to.contain('since is missing');
     for (const wait of ['0', '61', '1.5', '-1', 'x', '', '1e1', '１']) {
-      const answer = await send(api, `/products/changes?since=${live}&wait=${encodeURIComponent(wait)}`);
-      expect([wait, answer.status]).to.deep.equal([wait, 400]);
-      expect(messageOf(answer)).to.match(
+      const response = await send(api, `/products/changes?since=${live}&wait=${encodeURIComponent(wait)}`);
+      expect([wait, response.status]).to.deep.equal([wait, 400]);
+      expect(messageOf(response)).to.match(
         /^The parameter wait .* accepts seconds as a whole number from 1 to 60\.$/,
       );
     }
@@ -177,7 +180,7 @@ describe('a request that waits for a publication', () => {
   });
 
   it('sends nothing to Redis while it waits, and next to nothing for the response', async () => {
-    const { answers } = await begin(path(), {}, maxWaiting);
+    const { responses } = await begin(path(), {}, maxWaiting);
     const before = await commands();
     await sleep(100);
     const asked = Object.entries(await commands()).filter(([name, its]) => its !== before[name]);
@@ -185,7 +188,7 @@ describe('a request that waits for a publication', () => {
       asked.map(([name]) => name).filter((name) => !['info', 'get', 'hget'].includes(name)),
     ).to.deep.equal([]);
     const published = await publish();
-    for (const { headers } of await answers) expect(headers['medref-version']).to.equal(String(published));
+    for (const { headers } of await responses) expect(headers['medref-version']).to.equal(String(published));
     const after = await commands();
     for (const name of ['hmget', 'hget', 'zscore', 'exists'])
       expect(calls(name, after) - calls(name, before), name).to.be.below(maxWaiting / 2);
@@ -205,12 +208,12 @@ describe('a request that waits for a publication', () => {
     sockets[1]?.resetAndDestroy();
     sockets[2]?.end();
     await untilWaiting(maxWaiting - 3);
-    await sleep(20); // What was asked before is over.
+    await sleep(20); // By now, Redis has replied to all earlier commands.
     const before = await commands();
     for (const socket of sockets) socket.destroy();
     await untilWaiting(0);
     await sleep(20);
-    expect(calls('exists', await commands()), 'nothing is read for who has left').to.equal(
+    expect(calls('exists', await commands()), 'nothing is read for closed connections').to.equal(
       calls('exists', before),
     );
     expect(answered.filter(({ status }) => status === null)).to.have.length(maxWaiting);
@@ -229,23 +232,23 @@ describe('a request that waits for a publication', () => {
 
   it('is 401 if its key was revoked meanwhile', async () => {
     const { key } = await api.makeKey({ client: 'leaving' });
-    const { answers } = await begin(path(), { headers: { authorization: `Bearer ${key}` } });
+    const { responses } = await begin(path(), { headers: { authorization: `Bearer ${key}` } });
     const [leaving] = (await listApiKeys(redis, 'medref')).filter(({ client }) => client === 'leaving');
     await revokeApiKey(redis, 'medref', String(leaving?.id));
     await api.refreshKeys();
     await publish();
-    const [answer] = await answers;
-    expect([answer?.status, answer?.headers['www-authenticate']]).to.deep.equal([
+    const [response] = await responses;
+    expect([response?.status, response?.headers['www-authenticate']]).to.deep.equal([
       401,
       'Bearer realm="medref"',
     ]);
   });
 
   it('does not count as slow in metrics and logs, which show how long it waited', async () => {
-    const { answers } = await begin();
+    const { responses } = await begin();
     await sleep(400);
     await publish();
-    await answers;
+    await responses;
     while (!answered.at(-1)?.waitedMs) await sleep(2);
     const { beganMs, ms, waitedMs, route, client } = answered.at(-1) as (typeof answered)[number];
     expect(waitedMs).to.be.above(400);
@@ -262,20 +265,20 @@ describe('a request that waits for a publication', () => {
   });
 
   it('gets a response when the process stops, and its connection closes', async () => {
-    const answer = send(other, path());
+    const response = send(other, path());
     while (other.waiting() < 1) await sleep(2);
     await other.stop();
-    const { status, headers, body } = await answer;
+    const { status, headers, body } = await response;
     expect([status, headers.connection, JSON.parse(String(body)).data]).to.deep.equal([200, 'close', []]);
   });
 
   it('is 503 if Redis is unavailable at the end of its wait, and at once if it is before', async () => {
-    const { answers } = await begin(`/products/changes?since=${live}&wait=1`);
+    const { responses } = await begin(`/products/changes?since=${live}&wait=1`);
     await sleep(700);
     const from = performance.now();
     await server().kill();
-    expect((await answers)[0]?.status).to.equal(503);
-    expect(performance.now() - from, 'it does not wait once more').to.be.below(1_200);
+    expect((await responses)[0]?.status).to.equal(503);
+    expect(performance.now() - from, 'it does not wait again').to.be.below(1_200);
     await sleep(700);
     expect((await send(api, path())).status).to.equal(503);
     expect(performance.now() - from).to.be.below(3_000);

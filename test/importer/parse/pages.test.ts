@@ -1,4 +1,4 @@
-// The record reader: from whatever an upstream sends to records in order, or to the one sentence that says what is wrong.
+// Tests the record reader: any bytes of an upstream become records in order, or one sentence that says what is wrong.
 
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
@@ -134,7 +134,7 @@ describe('record reader', () => {
         const expected = readList(name);
         const { records } = await read(listUrl(name));
         expect(records.length).to.equal(expected.length);
-        // Compared as text first: a deep comparison of so many records takes longer than all the rest.
+        // Compares texts first: a deep comparison of so many records takes longer than all the rest.
         expect(JSON.stringify(records.map(({ value }) => value)) === JSON.stringify(expected)).to.equal(true);
         expect(records.every((record, index) => record.raw() === JSON.stringify(expected[index]))).to.equal(
           true,
@@ -645,7 +645,7 @@ interface InMemoryOptions {
   limits?: Partial<ReaderLimits>;
 }
 
-/** An upstream of one document, whose chunks come just as they are given. */
+/** Returns an upstream of one document, whose chunks come exactly as given. */
 function inMemory(
   chunks: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
   { lines = false, url = URL_IN_MEMORY }: InMemoryOptions = {},

@@ -1,4 +1,4 @@
-// Where an upstream may not lead an import: to the addresses at which machines tell of themselves.
+// Tests that an upstream cannot lead an import to link-local addresses, at which machines give data about themselves.
 
 import type { LookupFunction } from 'node:net';
 import { expect } from 'chai';
@@ -54,11 +54,11 @@ describe('a link-local address', () => {
     expect(await outcomeOf(new URL('http://169.254.255.1:9/list'))).not.to.match(refused);
   });
 
-  /** Names as somebody else's server of names may answer them, one answer after the other. */
-  const answering = (...answers: readonly string[]): LookupFunction => {
+  /** Looks names up as a foreign DNS server may resolve them: the addresses follow one after the other. */
+  const answering = (...responses: readonly string[]): LookupFunction => {
     let nth = 0;
     return (_host, { all }, callback) => {
-      const address = answers[Math.min(nth++, answers.length - 1)] as string;
+      const address = responses[Math.min(nth++, responses.length - 1)] as string;
       const family = address.includes(':') ? 6 : 4;
       if (all) callback(null, [{ address, family }]);
       else callback(null, address, family);

@@ -1,4 +1,4 @@
-// The way to an upstream: by the proxies of the environment, and by TLS with the certificates of a company of its own.
+// Tests the way to an upstream: through the proxies of the environment, and over TLS with a company's own certificates.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -101,9 +101,11 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
 
   it('is checked as strictly as the webhook and Redis', async () => {
     const asked: string[] = [];
-    const told = (await startTwoSchemeServer((_, { url }) => void asked.push(url ?? ''))) as TwoSchemeServer;
+    const reported = (await startTwoSchemeServer(
+      (_, { url }) => void asked.push(url ?? ''),
+    )) as TwoSchemeServer;
     const environment = { NODE_TLS_REJECT_UNAUTHORIZED: '0', PRODUCTS_URL: 'file:///nothing.json' };
-    const at = `127.0.0.1:${told.port}`;
+    const at = `127.0.0.1:${reported.port}`;
     const webhook = startMedref(['import'], {
       ...{ ...environment, REDIS_URL: redis().url, WEBHOOK_URL: `https://${at}/hook` },
     });
@@ -119,14 +121,14 @@ suite(`an upstream behind a proxy and TLS${whyNoTls ? ` (left out: ${whyNoTls})`
         REDIS_URL: `rediss://${at}`,
       });
       expect(code).to.equal(1);
-      // Newer versions of Node say what else may be done.
+      // Newer versions of Node add a sentence of advice.
       expect(stderr)
         .to.match(new RegExp(`^Redis at ${at} cannot be used: self-signed certificate[.;]`))
         .and.to.match(/\. Start it, or set REDIS_URL\.\n$/);
       expect(asked).to.deep.equal([]);
     } finally {
       webhook.process.kill('SIGKILL');
-      await told.close();
+      await reported.close();
     }
   });
 

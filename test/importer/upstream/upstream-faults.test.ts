@@ -1,4 +1,4 @@
-// What an upstream may do wrong, each with the outcome that is expected of the import; all by real HTTP servers.
+// Tests faults of an upstream, each with the expected outcome of the import. All upstreams are real HTTP servers.
 
 import type { ServerResponse } from 'node:http';
 import { brotliCompressSync, createGzip, gzipSync } from 'node:zlib';
@@ -22,13 +22,13 @@ import {
   upstreamServers,
 } from '../../support/upstream-server.ts';
 
-/** One fault and what is expected of it. */
+/** One fault and its expected outcome. */
 interface Fault {
-  readonly answer: Responder;
+  readonly respond: Responder;
   readonly outcome: ImportOutcome;
-  /** Of a failure or refusal. */
+  /** The reason of a failure or refusal. */
   readonly reason?: RegExp;
-  /** Of a publication: the first reject, or the first warning. */
+  /** The first reject, or the first warning, of a publication. */
   readonly reject?: RegExp;
   readonly warning?: RegExp;
   readonly requests?: number;
@@ -38,18 +38,18 @@ interface Fault {
 const live = products(100);
 const list = JSON.stringify({ data: live });
 const zipped = gzipSync(list);
-/** The list with something replaced in its last record. */
+/** Returns the list with a replacement in its last record. */
 const changed = (from: string, to: string) => {
   const at = list.lastIndexOf(from);
   return list.slice(0, at) + to + list.slice(at + from.length);
 };
 const lastId = '"product":{"id":100';
-const failing = (answer: Responder, reason: RegExp, rest: Partial<Fault> = {}): Fault => ({
-  ...{ answer, outcome: 'failed', reason },
+const failing = (respond: Responder, reason: RegExp, rest: Partial<Fault> = {}): Fault => ({
+  ...{ respond, outcome: 'failed', reason },
   ...rest,
 });
 const rejecting = (text: string, reject: RegExp): Fault => ({
-  answer: sending(text),
+  respond: sending(text),
   outcome: 'published',
   reject,
 });
@@ -79,9 +79,9 @@ function impatient(): Responder {
   return (response, request, nth) => {
     const hasWaited = performance.now() - asked > 990;
     if (nth === 1) asked = performance.now();
-    const answer =
+    const respond =
       nth === 1 ? refusing(429, { 'retry-after': '1' }) : hasWaited ? sending(list) : refusing(404);
-    answer(response, request, nth);
+    respond(response, request, nth);
   };
 }
 
@@ -134,7 +134,7 @@ const faults: Record<string, Fault> = {
     socket?.write(linesOf(part(0, 90)), () => setTimeout(() => socket.resetAndDestroy(), 30));
   }, /without Content-Length or chunks, so a truncated list may look complete/),
   'plain text that is called gzip': {
-    answer: sending(list, { 'content-encoding': 'gzip' }),
+    respond: sending(list, { 'content-encoding': 'gzip' }),
     outcome: 'unchanged',
   },
   'encoded as Brotli': failing(
@@ -143,12 +143,12 @@ const faults: Record<string, Fault> = {
   ),
   'in UTF-16': failing(sending(Buffer.from(list, 'utf16le')), /not valid JSON/),
   'in Latin-1': failing(sending(Buffer.from(changed('DRUG 100', 'DRÜG 100'), 'latin1')), /not valid UTF-8/),
-  'behind a byte order mark': { answer: sending(`\ufeff${list}`), outcome: 'unchanged' },
+  'behind a byte order mark': { respond: sending(`\ufeff${list}`), outcome: 'unchanged' },
   'with half a character': failing(
     sending(Buffer.from(changed('DRUG 100', 'DRUG \u00e7')).subarray(0, -9)),
     /truncated/,
   ),
-  'with a lone surrogate': { answer: sending(changed('DRUG 100', 'DRUG \\ud800')), outcome: 'published' },
+  'with a lone surrogate': { respond: sending(changed('DRUG 100', 'DRUG \\ud800')), outcome: 'published' },
   'with an id past 2^53': rejecting(
     changed(lastId, '"product":{"id":9007199254740993'),
     /\$\.product\.id must be an integer/,
@@ -167,7 +167,7 @@ const faults: Record<string, Fault> = {
     /\$\.product\.id is given more than once/,
   ),
   'with __proto__ as a member': {
-    answer: sending(changed(lastId, '"__proto__":{"polluted":true},"product":{"id":100')),
+    respond: sending(changed(lastId, '"__proto__":{"polluted":true},"product":{"id":100')),
     ...{ outcome: 'unchanged', warning: /\$\.__proto__ \(1 record\)/ },
   },
   'with a record nested 100,000 deep': rejecting(
@@ -221,13 +221,13 @@ const faults: Record<string, Fault> = {
   ),
   'data given twice': failing(sending(`{"data":[],"data":${JSON.stringify(live)}}`), /two "data" members/),
   'something after its end': failing(sending(`${list}{"data":[]}`), /not valid JSON/),
-  'an empty list': { answer: sending({ data: [] }), outcome: 'refused', reason: /no valid record/ },
+  'an empty list': { respond: sending({ data: [] }), outcome: 'refused', reason: /no valid record/ },
   'a list of other things': {
-    answer: sending(['a', 1, null]),
+    respond: sending(['a', 1, null]),
     outcome: 'refused',
     reason: /3 of the 3 records read/,
   },
-  'half of the list': { answer: sending(part(0, 50)), outcome: 'refused', reason: /50 of the 100 live ids/ },
+  'half of the list': { respond: sending(part(0, 50)), outcome: 'refused', reason: /50 of the 100 live ids/ },
   'answering 401': failing(refusing(401), /responded with 401 Unauthorized. Check its token/, {
     requests: 1,
   }),
@@ -237,11 +237,11 @@ const faults: Record<string, Fault> = {
     requests: 4,
   }),
   'answering 503 twice': {
-    answer: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
+    respond: (response, request, nth) => (nth < 3 ? refusing(503) : sending(list))(response, request, nth),
     ...{ outcome: 'unchanged', requests: 3 },
   },
   'answering 429 with Retry-After, and 404 to who does not wait': {
-    answer: impatient(),
+    respond: impatient(),
     ...{ outcome: 'unchanged', requests: 2 },
   },
   'answering 429 with a Retry-After of an hour': failing(
@@ -293,7 +293,7 @@ const faults: Record<string, Fault> = {
   ),
 };
 
-/** What is expected, in words: the outcome, and what is said of it. */
+/** Describes the expected outcome and its message in words. */
 function expectation({ outcome, reason, reject, warning, requests }: Fault): string {
   const tries = requests === undefined ? '' : ` (${requests} ${requests === 1 ? 'request' : 'requests'})`;
   if (reason) return `${outcome}${tries}: “${inWords(reason)}”`;
@@ -302,7 +302,7 @@ function expectation({ outcome, reason, reject, warning, requests }: Fault): str
   return `${outcome}${tries}`;
 }
 
-/** What a pattern of ours looks for. */
+/** Returns the text that a pattern looks for. */
 function inWords({ source }: RegExp): string {
   return source.replaceAll('\\d+', '…').replaceAll('.*', '…').replaceAll('\\', '').replace(/… …/g, '…');
 }
@@ -325,7 +325,7 @@ describe('a faulty upstream', () => {
 
   for (const [what, fault] of Object.entries(faults)) {
     it(`with ${what}: ${expectation(fault)}`, async () => {
-      const upstream = await startUpstream(fault.answer);
+      const upstream = await startUpstream(fault.respond);
       const report = await importFrom(upstream.url(), productCollection, {
         redisUrl: server().url,
         upstreamLimits: { backoffMs: 2, ...fault.limits },

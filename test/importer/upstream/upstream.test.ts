@@ -1,4 +1,4 @@
-// The upstream: what is asked of it, what it may answer, and what is said when it fails.
+// Tests the upstream: the requests to it, its accepted responses, and the messages when it fails.
 
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -360,7 +360,7 @@ describe('upstream', () => {
     });
 
     it('unless it is past or invalid', async () => {
-      // Any wait of the length of this request's time would fail it.
+      // A wait as long as the time limit of this request would fail the test.
       const limits = { requestMs: 3_000 };
       for (const retryAfter of ['Tue, 01 Jul 2025 00:00:00 GMT', 'soon', '-60', '0'])
         expect(await waitAfter(retryAfter, { limits }), retryAfter).to.be.below(3_000);
@@ -654,8 +654,8 @@ describe('upstream', () => {
   describe('ends with the reason of its signal', () => {
     const reason = new Error('enough');
 
-    async function expectEnd(answer: Responder, options: UpstreamOptions = {}): Promise<void> {
-      const server = await start(answer);
+    async function expectEnd(respond: Responder, options: UpstreamOptions = {}): Promise<void> {
+      const server = await start(respond);
       const controller = new AbortController();
       const reading = failureOf(read(server.url(), { ...options, signal: controller.signal }));
       await sleep(60);
@@ -680,7 +680,7 @@ describe('upstream', () => {
   });
 });
 
-/** Leaves the tests of a suite out where no server can speak TLS. */
+/** Skips the tests of a suite if no server can use TLS here. */
 function needingTls(): void {
   before(function () {
     if (whyNoTls) this.skip();

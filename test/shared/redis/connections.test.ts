@@ -31,7 +31,7 @@ describe('a connection to a database that the server does not have', () => {
       });
       const reason = new Promise<string>((resolve) => redis.once('error', ({ message }) => resolve(message)));
       expect(await reason).to.match(/DB index is out of range/);
-      await sleep(700); // It tries again meanwhile.
+      await sleep(700); // The client retries in this time.
       const failure = await redis.set('medref:probe', 'here').catch((error: Error) => error);
       expect(failure).to.be.an('error');
       expect(isReady).to.equal(false);
@@ -161,7 +161,7 @@ describe('a connection for serving, once Redis', () => {
   });
 
   it('has been unavailable for long, is tried each half second', async () => {
-    Object.assign(redis, { retryAttempts: 1_000 }); // So many tries are some minutes.
+    Object.assign(redis, { retryAttempts: 1_000 }); // This many attempts take some minutes.
     redis.stream.destroy();
     expect(await once(redis, 'reconnecting')).to.deep.equal([500]);
     await ready();
@@ -176,7 +176,7 @@ describe('a connection that may wait for Redis', () => {
     try {
       await server().kill();
       const written = redis.set('medref:probe', 'here').catch(({ message }: Error) => message);
-      await sleep(1_200); // It was looked for in vain for some times.
+      await sleep(1_200); // By now, the client has tried several times in vain.
       await server().restart();
       expect(await written).to.equal('OK');
     } finally {
@@ -206,9 +206,9 @@ describe('a connection to the primary of a Sentinel', () => {
   let stopSentinel: () => Promise<void>;
   let proxy: RedisProxy;
   let redis: Redis;
-  /** What the Sentinel answers is held for as long as this is pending. */
+  /** Replies of the Sentinel are held as long as this is pending. */
   let held: Promise<void> | undefined;
-  /** How many commands it had before. */
+  /** The number of commands that the Sentinel had received before. */
   let asked = 0;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'medref-'));
@@ -217,7 +217,7 @@ describe('a connection to the primary of a Sentinel', () => {
     const [{ port: masterPort }, { port: replicaPort }] = servers as [TestRedis, TestRedis];
     looks.push(...[masterPort, replicaPort].map((it) => connectTo(it)));
     await looks[1]?.call('REPLICAOF', '127.0.0.1', masterPort);
-    // A Sentinel asks a master for its replicas at first, and not again for 10 s.
+    // A Sentinel asks a primary for its replicas at first, and not again for 10 s.
     await until(
       async () => String(await looks[0]?.info('replication')).includes('state=online'),
       'it has one',
@@ -246,7 +246,7 @@ describe('a connection to the primary of a Sentinel', () => {
 
   const sentinelSays = async (what: string) => String(await looks[2]?.call('SENTINEL', what, masterName));
 
-  /** Cuts the connection, which asks the Sentinel; the answer is held until what is returned is called. */
+  /** Cuts the connection, so the client asks the Sentinel. @returns a function that releases the held reply */
   async function cut(): Promise<() => void> {
     let goOn: (() => void) | undefined;
     held = new Promise((resolve) => {
@@ -275,10 +275,10 @@ describe('a connection to the primary of a Sentinel', () => {
     const goOn = await cut();
     const written = redis.set('medref:probe', 'here').catch(({ message }: Error) => message);
     await listener.subscribe('+switch-master');
-    const told = once(listener, 'message');
+    const reported = once(listener, 'message');
     await sentinelSays('FAILOVER');
-    await told;
-    await sleep(50); // So has it been.
+    await reported;
+    await sleep(50); // By now, the client has the message too.
     goOn();
     expect(await written).to.equal('OK');
     expect(await looks[1]?.get('medref:probe')).to.equal('here');

@@ -1,4 +1,4 @@
-// What Redis refuses, by real replies of it: which refusals pass by themselves, and what an operator has to mend.
+// Tests refusals with real replies of Redis: which refusals end by themselves, and which an operator must repair.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
@@ -73,13 +73,14 @@ describe('a refusal of Redis', () => {
   });
 
   it('says what to do on a node of a Cluster, and without a primary or replicas', () => {
-    const told = (message: string) => plainReason(Object.assign(new Error(message), { name: 'ReplyError' }));
-    expect(told('MOVED 1 h:1')).to.match(/node of a Cluster\. Set REDIS_URL to redis\+cluster:/);
-    expect(told('CLUSTERDOWN Hash slot not served')).to.match(
+    const reported = (message: string) =>
+      plainReason(Object.assign(new Error(message), { name: 'ReplyError' }));
+    expect(reported('MOVED 1 h:1')).to.match(/node of a Cluster\. Set REDIS_URL to redis\+cluster:/);
+    expect(reported('CLUSTERDOWN Hash slot not served')).to.match(
       /lacks a primary for some slots\. See CLUSTER INFO/,
     );
-    expect(told('MASTERDOWN Link with MASTER is down')).to.match(/has lost its primary\. Set REDIS_URL/);
-    expect(told('NOREPLICAS Not enough')).to.match(/fewer replicas than min-replicas-to-write\. Restore/);
+    expect(reported('MASTERDOWN Link with MASTER is down')).to.match(/has lost its primary\. Set REDIS_URL/);
+    expect(reported('NOREPLICAS Not enough')).to.match(/fewer replicas than min-replicas-to-write\. Restore/);
   });
 
   it('is found after the prefix that Redis 6.2 adds in scripts', () => {
@@ -111,7 +112,7 @@ describe('a refusal of Redis', () => {
     );
     const list =
       'file:///a cannot be opened: this process has reached its limit of open files (EMFILE). Raise it.';
-    expect(plainReason(new Error(list)), 'what names it already').to.equal(list);
+    expect(plainReason(new Error(list)), 'a message that already names the limit').to.equal(list);
   });
 
   it('is no refusal if the connection failed', () => {

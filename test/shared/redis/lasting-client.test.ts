@@ -1,4 +1,4 @@
-// What befalls a client of Redis by itself, with no command to fail by it. A promise that nobody heeds fails the test's process.
+// Tests events of a Redis client that no command reports. A promise that no code handles fails the process of the test.
 
 import { getEventListeners, once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -17,7 +17,7 @@ import { connectTo, until } from '../../topologies/servers.ts';
 describe('a client of Redis', () => {
   const servers = [useRedis(), useRedis()] as const;
   const looks: OneServer[] = [];
-  /** An address that leads to one of two servers, as a name or a virtual address does. */
+  /** A server whose address leads to one of two Redis servers, as a name or a virtual address does. */
   let front: Server;
   let leadsTo: number;
   const held = new Set<Socket>();
@@ -103,7 +103,7 @@ describe('a client of Redis', () => {
       await former().call('ACL', 'SETUSER', 'listener', 'resetchannels');
       await former().call('CLIENT', 'KILL', 'TYPE', 'pubsub');
       await once(listener, 'ready');
-      await sleep(50); // It was refused by now.
+      await sleep(50); // By now, Redis has refused the subscription.
       expect(await listener.get('medref:announcements')).to.equal(null);
     } finally {
       listener.disconnect();
@@ -121,16 +121,16 @@ describe('a client of Redis', () => {
 
   it('of unreachable Sentinels reports that, retries, and ends when closed', async () => {
     const serving = connectForServing(`redis+sentinel://127.0.0.1:${await closedPort()}/medref-master`);
-    const told: string[] = [];
-    serving.on('error', ({ message }: Error) => told.push(message));
-    await until(async () => told.length > 2, 'they are asked again');
-    expect(new Set(told.map((it) => it.slice(0, 29)))).to.deep.equal(
+    const reported: string[] = [];
+    serving.on('error', ({ message }: Error) => reported.push(message));
+    await until(async () => reported.length > 2, 'they are asked again');
+    expect(new Set(reported.map((it) => it.slice(0, 29)))).to.deep.equal(
       new Set(['All sentinels are unreachable']),
     );
     serving.disconnect();
     await new Promise((resolve) => serving.once('end', resolve));
-    told.length = 0;
+    reported.length = 0;
     await sleep(600);
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
   });
 });

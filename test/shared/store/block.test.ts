@@ -16,7 +16,7 @@ async function packed(texts: readonly string[]): Promise<Block> {
 }
 
 describe('a block', () => {
-  /** What a block, or a quarter of one, must be for these records. */
+  /** Expects that a block, or a quarter of one, is correct for these records. */
   function expectRecords(block: Block, texts: readonly string[]): void {
     const text = blockText(block);
     expect(text.toString()).to.equal(texts.join(','));

@@ -1,4 +1,4 @@
-// A Redis for tests of the scripts: empty before each test, with a lock that is lock, and with what a publication needs.
+// Starts a Redis for tests of the scripts: empty before each test, with the lock `lock`, and with helpers for publications.
 
 import { expect } from 'chai';
 import { connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
@@ -17,7 +17,7 @@ export const token = 'the token';
 export const lifetimeMs = 60_000;
 export const lock: Lock = { keys, token };
 
-/** The Redis of a suite. */
+/** Returns the Redis of a suite. */
 export function useLockedRedis(): () => Redis {
   const server = useRedis();
   let redis: Redis;
@@ -32,10 +32,10 @@ export function useLockedRedis(): () => Redis {
   return () => redis;
 }
 
-/** A version that was begun under a name. */
+/** Returns the session of a version that was begun under a name. */
 export const begun = (name: ContentName): StagingSession => ({ ...lock, name, lifetimeMs });
 
-/** Stages every key of a content, each with one field: what is in it does not matter to the scripts. */
+/** Stages every key of a content, each with one field. Its value does not matter to the scripts. */
 export async function stage(redis: Redis, name: ContentName): Promise<void> {
   await redis.sadd(keys.staged, String(name));
   for (const key of contentKeys(keys, name)) {
@@ -62,7 +62,7 @@ export function publishOne(
   return publish(redis, lock, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
 }
 
-/** Of a content that {@link stage} has staged. */
+/** Returns the key sizes of a content that {@link stage} has staged. */
 function sizes(content: ContentName): KeySize[] {
   return contentKeys(keys, content).map((key) => ({ key, command: 'HLEN', size: 1 }));
 }

@@ -41,7 +41,7 @@ describe('a Lua script', () => {
       const code = readFileSync(new URL(file, folder), 'utf8').replaceAll(/--.*/g, '');
       const calls = [...code.matchAll(/redis\.p?call\(([^,)]+)(?:, *([^,)]+))?/g)];
       expect(calls).not.to.have.length(0);
-      // setOrDelete is the one function that is given a key.
+      // setOrDelete is the only function that takes a key.
       const isDeclared = ([, command = '', key = '']: RegExpMatchArray) =>
         ["'TIME'", "'PUBLISH'"].includes(command) || /^KEYS\[/.test(key) || key === 'key';
       expect(calls.filter((call) => !isDeclared(call)).map(([call]) => call)).to.deep.equal([]);
@@ -64,7 +64,7 @@ describe('begin', () => {
   const redis = useLockedRedis();
 
   const beginOnce = (name = '') => begin(redis(), lock, { name, lifetimeMs });
-  /** The time as a number, in another way than the script's. */
+  /** Returns the time as a number, calculated in another way than in the script. */
   const timeAsNumber = (time: Date) => Number(time.toISOString().replace(/\D/g, '').slice(0, 14));
 
   it('numbers versions by the UTC time in seconds', async () => {

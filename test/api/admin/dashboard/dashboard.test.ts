@@ -1,4 +1,4 @@
-// The dashboard over HTTP: what each page says, its headers, its errors, what it bounds.
+// Tests the dashboard over HTTP: the text of each page, headers, errors and limits.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -44,7 +44,7 @@ describe('the dashboard', function () {
     const { status, headers, body } = await sendWithoutKey(dashboard, path, init);
     return { status, headers, text: body.toString() };
   };
-  /** The text of a page as a reader sees it. */
+  /** Returns the text of a page as a reader sees it. */
   const read = async (path: string) => {
     const { status, text } = await ask(path);
     expect(status, text).to.equal(200);
@@ -235,15 +235,15 @@ describe('the dashboard', function () {
       ['/rejects?group=x', 400, 'The parameter group'],
       ['/keys?collection=products', 400, 'is unknown; this route accepts'],
     ] as const) {
-      const answer = await ask(path);
-      expect(answer.status, path).to.equal(status);
-      expect(answer.headers['content-type'], path).to.equal('text/html; charset=utf-8');
-      expect(plainOf(answer.text), path).to.include(said);
-      expect(answer.text, path).not.to.include('<b>');
+      const response = await ask(path);
+      expect(response.status, path).to.equal(status);
+      expect(response.headers['content-type'], path).to.equal('text/html; charset=utf-8');
+      expect(plainOf(response.text), path).to.include(said);
+      expect(response.text, path).not.to.include('<b>');
     }
     for (const path of ['/', '/nothing', '/metrics']) {
-      const answer = await ask(path, { method: 'POST' });
-      expect([answer.status, answer.headers['allow']], path).to.deep.equal([405, 'GET, HEAD']);
+      const response = await ask(path, { method: 'POST' });
+      expect([response.status, response.headers['allow']], path).to.deep.equal([405, 'GET, HEAD']);
     }
   });
 
@@ -395,11 +395,11 @@ describe('the dashboard', function () {
     server().pause();
     const start = Date.now();
     try {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         ['/', '/imports', '/browse', '/keys', '/versions'].map((path) => ask(path)),
       );
       expect(Date.now() - start).to.be.below(3_500);
-      for (const { status, headers, text } of answers) {
+      for (const { status, headers, text } of responses) {
         expect(status).to.equal(503);
         expect(headers['retry-after']).to.equal('1');
         expect(text).to.include('<h1>503 Service Unavailable</h1>');
@@ -412,7 +412,7 @@ describe('the dashboard', function () {
   });
 });
 
-/** What a page says, without its tags, with single spaces. */
+/** Returns the text of a page, without its tags, with single spaces. */
 function plainOf(page: string): string {
   const body = page.slice(page.indexOf('<main'));
   return unescaped(body.replace(/<[^>]*>/g, ' ')).replace(/\s+/g, ' ');

@@ -1,4 +1,4 @@
-// Text from outside as HTML, differences of two values, and the place of a fault in a rejected record.
+// Tests HTML of text from outside, differences of two values, and the position of a fault in a rejected record.
 
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { markedDifference } from '../../../../api/admin/dashboard/versions.ts';
 import { codePoint } from '../../../support/code-points.ts';
 
 const shown = (text: string, most?: number) => String(shownText(text, most));
-/** What a reader sees. */
+/** Returns the text that a reader sees. */
 const read = (page: unknown) => String(page).replace(/<[^>]*>/g, '');
 
 describe('text from outside', () => {

@@ -1,4 +1,4 @@
-// Every page of the dashboard in a real Chromium: by light and by dark, on a phone, for who uses a screen reader or the
+// Tests every page of the dashboard in a real Chromium: light and dark, on a phone, with a screen reader, and with the
 // keyboard alone.
 
 import { readFileSync } from 'node:fs';
@@ -53,9 +53,9 @@ describe('the pages of the dashboard in Chromium', function () {
     redis.disconnect();
   });
 
-  /** What axe finds on the page that is open, as sentences: by all of its rules, or by some. */
+  /** Returns the violations that axe finds on the open page, as sentences: by all of its rules, or by some. */
   async function findings(rules?: readonly string[]): Promise<string[]> {
-    // By the protocol of the browser: what a page loads itself would have to pass its policy.
+    // Uses the browser's protocol, because the page's policy would block a script that the page loads itself.
     if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe);
     const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
     return page.evaluate(`axe.run(${options}).then(({ violations }) => violations.flatMap(
