@@ -162,7 +162,7 @@ describe('the built command line', function () {
       logged += chunk;
     });
     await second.line(/"scheduled":\["products"\]/);
-    while (!logged.includes('waiting for another one to end')) await sleep(10);
+    while (!logged.includes('waiting for the current one to end')) await sleep(10);
     first.process.kill('SIGKILL');
     await first.ended;
     expect(asked).to.equal(1);
@@ -172,7 +172,7 @@ describe('the built command line', function () {
     second.process.kill('SIGTERM');
     const { code, stderr } = await second.ended;
     expect(code).to.equal(0);
-    expect(stderr.match(/waiting for another one to end/g)).to.have.length(1);
+    expect(stderr.match(/waiting for the current one to end/g)).to.have.length(1);
     expect(await redis.xlen(keys.imports), 'the history has only the published import').to.equal(1);
   });
 
