@@ -83,12 +83,14 @@ function readOptions(args: readonly string[]): { only: string[]; rounds: number;
   }
 }
 
-/** Replaces one section of the page. */
+/** Replaces one section of the page. The sections that are written by hand come first. */
 async function writeSection(heading: string, text: string): Promise<void> {
   const [start = '', ...sections] = (await readFile(page, 'utf8')).split(/^## /m);
   const texts = new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section]));
   texts.set(heading, `${heading}\n\n${text}\n`);
-  const inOrder = Object.values(groups).flatMap((group) => texts.get(group.heading) ?? []);
+  const measured = Object.values(groups).map((group) => group.heading);
+  const written = [...texts.keys()].filter((it) => !measured.includes(it));
+  const inOrder = [...written, ...measured].flatMap((it) => texts.get(it) ?? []);
   await writeFile(
     page,
     [start, ...inOrder]

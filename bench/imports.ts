@@ -5,6 +5,7 @@ import type { Fsync } from '../demo/private-redis.ts';
 import { type ListFile, writeGeneratedList } from './generated-list.ts';
 import { inRounds, percentile, type Run, shown, spread, type Table } from './measure.ts';
 import { startImport, startService } from './medref.ts';
+import { postgresPrograms, startPostgres } from './postgres.ts';
 import { cpuMicros, peakMemoryUntil } from './process-usage.ts';
 import { builtProgram, realProducts } from './project.ts';
 import { pagePaths, readProducts } from './requests.ts';
@@ -13,22 +14,27 @@ import { steadyLoad } from './steady-load.ts';
 /** One import, by medref or by the plain script. */
 interface Pass {
   readonly recordsPerSecond: number;
-  /** Of the importer and of Redis, in s. */
+  /** Of the importer and of the server that stores the list, in s. */
   readonly cpu: number;
-  readonly redisCpu: number;
+  readonly storeCpu: number;
   /** Of the importer, in MB. */
   readonly peakMemory: number;
 }
 
-/** Measures an import against a plain script: JSON.parse of the whole file, joi, HSET in pipelines. */
+/**
+ * Measures an import against a plain script (JSON.parse of the whole file, joi, HSET in pipelines) and, if it is installed,
+ * PostgreSQL (the same rules and indexes, COPY, and a swap).
+ */
 export async function measureImport(run: Run): Promise<Table[]> {
   const list = await writeGeneratedList(run.workspace, run.quick ? 5_000 : 200_000);
-  const samples = await inRounds(run.rounds, {
+  const sides: Record<string, () => Promise<Pass>> = {
     'medref import': () => importOnce(run, list),
     'a plain script': () => plainImport(run, list),
-  });
+  };
+  if (postgresPrograms()) sides['into PostgreSQL'] = () => postgresImport(run, list);
+  const samples = await inRounds(run.rounds, sides);
   await list.remove();
-  const text = `An import of ${list.count.toLocaleString('en')} generated products (${shown(list.bytes / 1e6)} MB) into an empty Redis, by whole processes.`;
+  const text = `An import of ${list.count.toLocaleString('en')} generated products (${shown(list.bytes / 1e6)} MB) into an empty Redis with \`appendfsync everysec\`, by whole processes.`;
   return [passTable(text, samples)];
 }
 
@@ -41,7 +47,7 @@ export async function measureSize(run: Run): Promise<Table[]> {
     found[`${count.toLocaleString('en')} records`] = [await importOnce(run, list)];
     await list.remove();
   }
-  return [passTable('Imports of lists of different lengths, once each.', found)];
+  return [passTable('Imports of lists of different lengths with `appendfsync everysec`, once each.', found)];
 }
 
 /** Measures the memory of Redis for the real list. */
@@ -117,12 +123,12 @@ export async function measureLatency(run: Run): Promise<Table[]> {
 function passTable(text: string, samples: Readonly<Record<string, readonly Pass[]>>): Table {
   return {
     text,
-    head: ['What', 'Records/s', 'CPU, importer, s', 'CPU, Redis, s', 'Peak memory, MB'],
+    head: ['What', 'Records/s', 'CPU, importer, s', 'CPU, server, s', 'Peak memory, MB'],
     rows: Object.entries(samples).map(([name, its]) => [
       name,
       spread(its.map((it) => it.recordsPerSecond)),
       spread(its.map((it) => it.cpu)),
-      spread(its.map((it) => it.redisCpu)),
+      spread(its.map((it) => it.storeCpu)),
       spread(its.map((it) => it.peakMemory)),
     ]),
   };
@@ -143,29 +149,58 @@ async function plainImport({ workspace }: Run, list: ListFile): Promise<Pass> {
   });
 }
 
+async function postgresImport({ workspace }: Run, list: ListFile): Promise<Pass> {
+  const postgres = await startPostgres(workspace, postgresPrograms() as string);
+  const store = { pid: postgres.child.pid, stop: () => postgres.child.stop() };
+  return timedWith(store, list.count, async () => {
+    const program = builtProgram('bench/peers/postgres-import.js');
+    const child = await workspace.start(process.execPath, [program, postgres.socketFolder, list.path]);
+    const ended = child.ended.then((code) => {
+      if (code !== 0) throw new Error(`The import into PostgreSQL failed: ${child.output.stderr}`);
+    });
+    return { pid: child.pid, ended };
+  });
+}
+
+/** A server that stores the list. */
+interface Store {
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
 async function timed(
   { workspace }: Pick<Run, 'workspace'>,
   count: number,
   start: (redisUrl: string) => Promise<{ pid: number; ended: Promise<unknown> }>,
 ): Promise<Pass> {
-  const redis = await workspace.startRedis();
-  const redisBefore = cpuMicros(redis.pid) ?? 0;
+  const redis = await workspace.startRedis('everysec');
+  return timedWith(redis, count, () => start(redis.url));
+}
+
+async function timedWith(
+  store: Store,
+  count: number,
+  start: () => Promise<{ pid: number; ended: Promise<unknown> }>,
+): Promise<Pass> {
+  const storeBefore = cpuMicros(store.pid) ?? 0;
   const startedAt = performance.now();
-  const { pid, ended } = await start(redis.url);
+  const { pid, ended } = await start();
   let cpu = 0;
   const poll = setInterval(() => {
     cpu = cpuMicros(pid) ?? cpu;
   }, 20);
-  const memory = peakMemoryUntil(pid, ended);
-  await ended;
-  clearInterval(poll);
+  const memory = peakMemoryUntil(
+    pid,
+    ended.catch(() => undefined),
+  );
+  await ended.finally(() => clearInterval(poll));
   const ms = performance.now() - startedAt;
-  const redisCpu = ((cpuMicros(redis.pid) ?? 0) - redisBefore) / 1e6;
-  await redis.stop();
+  const storeCpu = ((cpuMicros(store.pid) ?? 0) - storeBefore) / 1e6;
+  await store.stop();
   return {
     recordsPerSecond: (count * 1_000) / ms,
     cpu: cpu / 1e6,
-    redisCpu,
+    storeCpu,
     peakMemory: ((await memory) ?? 0) / 1e6,
   };
 }

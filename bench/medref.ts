@@ -21,6 +21,8 @@ export interface ImportReport {
 export interface Service {
   readonly origin: string;
   readonly key: string;
+  /** A key with a rate that it never reaches. */
+  readonly ratedKey: string;
   readonly pid: number;
   readonly redisPid: number;
   readonly redisUrl: string;
@@ -47,17 +49,20 @@ export async function startService(
 ): Promise<Service> {
   const redis = await workspace.startRedis(fsync);
   await (await startImport(workspace, redis.url, file)).report;
-  const created = await workspace.run(
-    process.execPath,
-    [entry, 'keys', 'create', '--client', 'bench', '--json'],
-    { env: environment(redis.url) },
-  );
+  const createKey = async (...options: string[]) => {
+    const args = [entry, 'keys', 'create', '--client', 'bench', '--json', ...options];
+    const created = await workspace.run(process.execPath, args, { env: environment(redis.url) });
+    return (JSON.parse(created) as { key: string }).key;
+  };
+  const key = await createKey();
+  const ratedKey = await createKey('--rate', '1000000/s');
   const api: Child & Ready = await workspace.startServer(process.execPath, [entry, 'serve', '--json'], {
     env: environment(redis.url, settings),
   });
   return {
     origin: api.address,
-    key: (JSON.parse(created) as { key: string }).key,
+    key,
+    ratedKey,
     pid: api.pid,
     redisPid: redis.pid,
     redisUrl: redis.url,

@@ -16,6 +16,8 @@ export const kinds = [
   'search',
   'barcode',
   'drug',
+  'ids',
+  'rated',
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -30,6 +32,8 @@ export const kindNames: Readonly<Record<Kind, string>> = {
   search: 'search by 3 letters, 10 a page',
   barcode: 'search by barcode',
   drug: 'search by drug',
+  ids: '20 records by their ids',
+  rated: 'page of 200, key with a rate',
 };
 
 /** Reads the products of a list file. */
@@ -40,7 +44,7 @@ export function readProducts(file: string): Product[] {
 /** Returns the requests of each kind. @param etags of the pages, for conditional requests */
 export function requestsOf(
   products: readonly Product[],
-  key: string,
+  { key, ratedKey }: { readonly key: string; readonly ratedKey: string },
   etags: ReadonlyMap<string, string>,
 ): Record<Kind, LoadRequest[]> {
   const gzip = { Authorization: `Bearer ${key}`, 'Accept-Encoding': 'gzip' };
@@ -61,7 +65,18 @@ export function requestsOf(
       products.flatMap(({ barcodes }) => barcodes.map(({ barcode }) => `/products?barcode=${barcode}`)),
     ),
     drug: requests([...new Set(products.map(({ drug }) => `/products?drug=${drug.id}`))]),
+    ids: requests(idPaths(products, 20)),
+    rated: requests(pages, { ...gzip, Authorization: `Bearer ${ratedKey}` }),
   };
+}
+
+/** Returns paths for some records each, which lie far apart in the list. */
+function idPaths(products: readonly Product[], count: number): string[] {
+  const step = Math.floor(products.length / count);
+  return Array.from({ length: step }, (_, n) => {
+    const ids = Array.from({ length: count }, (_, at) => products[n + at * step]?.product.id);
+    return `/products?ids=${ids.join(',')}`;
+  });
 }
 
 /** Returns the path of every full page. */

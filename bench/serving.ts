@@ -51,8 +51,8 @@ export async function measureServing(run: Run): Promise<Table[]> {
 /** Measures the CPU time of a request as a multiple of a constant response with the same bytes. */
 export async function measureShare(run: Run): Promise<Table[]> {
   const { side, service } = await startMedref(run);
-  const constant = await startConstant(run, side, service.key);
-  const asked = ['page', 'record', 'page10', 'page50', 'search', 'identity'] as const;
+  const constant = await startConstant(run, side, [service.key, service.ratedKey]);
+  const asked = ['page', 'record', 'page10', 'page50', 'search', 'identity', 'ids', 'rated'] as const;
   const rows: string[][] = [];
   for (const kind of asked) {
     const sides = { medref: await load(run, side, kind), constant: await load(run, constant, kind) };
@@ -102,18 +102,22 @@ async function startMedref(run: Run, settings = {}): Promise<{ side: Side; servi
     await response.arrayBuffer();
     etags.set(path, response.headers.get('etag') ?? '');
   }
-  const requests = requestsOf(products, service.key, etags);
+  const requests = requestsOf(products, service, etags);
   const { origin, pid, redisPid } = service;
   return { service, side: { origin, pid, redisPid, requests: (kind) => requests[kind] } };
 }
 
 /** Starts the baseline with responses of medium size from medref. */
-async function startConstant(run: Run, medref: Side, key: string): Promise<Side & { stop(): Promise<void> }> {
+async function startConstant(
+  run: Run,
+  medref: Side,
+  keys: readonly string[],
+): Promise<Side & { stop(): Promise<void> }> {
   const constants: Record<string, Constant> = {};
   for (const kind of kinds) constants[kind] = await typicalResponse(run, medref, kind);
   const file = run.workspace.path('constants.json');
   await writeFile(file, JSON.stringify(constants));
-  const program = [builtProgram('bench/peers/constant.js'), file, key];
+  const program = [builtProgram('bench/peers/constant.js'), file, ...keys];
   const server = await run.workspace.startServer(process.execPath, program);
   return {
     origin: server.address,

@@ -13,10 +13,10 @@ export interface Constant {
   readonly body: string;
 }
 
-const [file = '', key = ''] = process.argv.slice(2);
+const [file = '', ...known] = process.argv.slice(2);
 const constants = JSON.parse(readFileSync(file, 'utf8')) as Record<string, Constant>;
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
-const keys = new Map([[digestOf(key), { client: 'bench' }]]);
+const keys = new Map(known.map((key) => [digestOf(key), { client: 'bench' }]));
 
 const server = hapiServer({
   host: '127.0.0.1',
@@ -27,9 +27,9 @@ const server = hapiServer({
 });
 server.auth.scheme('key', () => ({
   authenticate(request, h) {
-    const known = keys.get(digestOf(String(request.headers['authorization']).slice('Bearer '.length)));
-    if (!known) throw new Error('The key is unknown.');
-    return h.authenticated({ credentials: { app: known } });
+    const app = keys.get(digestOf(String(request.headers['authorization']).slice('Bearer '.length)));
+    if (!app) throw new Error('The key is unknown.');
+    return h.authenticated({ credentials: { app } });
   },
 }));
 server.auth.strategy('key', 'key');

@@ -2,33 +2,18 @@
 // Arguments: the URL of a Redis, and the file. Prints the number of records and the time as JSON.
 
 import { readFileSync } from 'node:fs';
-import Joi from 'joi';
 import { connectForWriting } from '../../shared/redis/connections.ts';
+import { validProduct } from './plain-rules.ts';
 
 const [redisUrl = '', file = ''] = process.argv.slice(2);
 const batch = 500;
-
-const named = Joi.object({
-  id: Joi.number().integer().min(1).max(Number.MAX_SAFE_INTEGER),
-  name: Joi.string().min(1).max(10_000).pattern(/\S/),
-});
-const barcodes = Joi.array()
-  .max(1_000)
-  .items(
-    Joi.object({ barcode: Joi.string().pattern(/^[0-9]{12,13}$/), skrsStatus: Joi.string().allow('', null) }),
-  );
-const schema = Joi.object({
-  ...{ product: named, drug: named, drugform: named, barcodes, published: Joi.boolean() },
-});
-const rules = { convert: false, presence: 'required', stripUnknown: true } as const;
 
 const startedAt = performance.now();
 const redis = await connectForWriting(redisUrl);
 const order = new Map<number, string>();
 for (const value of JSON.parse(readFileSync(file, 'utf8')) as unknown[]) {
-  const { error, value: record } = schema.validate(value, rules);
-  if (error === undefined && !order.has(record.product.id))
-    order.set(record.product.id, JSON.stringify(record));
+  const record = validProduct(value);
+  if (record && !order.has(record.product.id)) order.set(record.product.id, JSON.stringify(record));
 }
 const fresh = { records: 'plain:records:fresh', order: 'plain:order:fresh' };
 await redis.del(fresh.records, fresh.order);

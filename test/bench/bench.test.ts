@@ -38,12 +38,14 @@ describe('npm run bench', function () {
 
   it('requests every record, page and barcode', () => {
     const products = readProducts(realProducts);
-    const requests = requestsOf(products, 'key', new Map());
+    const requests = requestsOf(products, { key: 'key', ratedKey: 'other' }, new Map());
     expect(Object.keys(requests)).to.have.members([...kinds]);
     expect(requests.record).to.have.length(products.length);
     expect(pagePaths(products.length, 200)).to.have.length(Math.floor(products.length / 200));
-    for (const kind of kinds)
-      expect(requests[kind][0]?.headers, kind).to.include({ Authorization: 'Bearer key' });
+    for (const kind of kinds) {
+      const key = kind === 'rated' ? 'other' : 'key';
+      expect(requests[kind][0]?.headers, kind).to.include({ Authorization: `Bearer ${key}` });
+    }
   });
 
   it('computes medians, percentiles and CPU time', () => {

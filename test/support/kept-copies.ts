@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { onPath } from '../../bench/installed.ts';
+import { postgresPrograms, startPostgres } from '../../bench/postgres.ts';
 import { Workspace } from '../../bench/workspace.ts';
 import { digestOf } from '../../client/client.ts';
 import type { Product } from '../../shared/collections/products.ts';
-import { postgresPrograms, startPostgres } from './postgres.ts';
 
 const inExamples = (file: string) => fileURLToPath(new URL(`../../examples/${file}`, import.meta.url));
 

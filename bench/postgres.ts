@@ -1,15 +1,15 @@
-// In: a machine that may have PostgreSQL. Out: a server of one's own in a temporary folder, on a socket alone.
+// Starts a private PostgreSQL server in a temporary folder, which listens on a socket only.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onPath } from '../../bench/installed.ts';
-import type { Workspace } from '../../bench/workspace.ts';
-import type { Child } from '../../demo/child.ts';
+import type { Child } from '../demo/child.ts';
+import { onPath } from './installed.ts';
+import type { Workspace } from './workspace.ts';
 
-/** A server that answers. */
+/** A running server. */
 export interface Postgres {
   readonly child: Child;
   readonly socketFolder: string;
@@ -18,7 +18,7 @@ export interface Postgres {
 const packaged = '/usr/lib/postgresql';
 const startTimeoutMs = 30_000;
 
-/** The folder of PostgreSQL's programs, the newest first; `undefined` where there is none. */
+/** Returns the folder of the newest PostgreSQL's programs; `undefined` if there is none. */
 export function postgresPrograms(): string | undefined {
   const folders = existsSync(packaged) ? readdirSync(packaged) : [];
   const versions = folders.sort((a, b) => Number(b) - Number(a)).map((name) => join(packaged, name, 'bin'));
@@ -27,7 +27,7 @@ export function postgresPrograms(): string | undefined {
   return all.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
 }
 
-/** Starts a server with its usual settings, and nothing in it. */
+/** Starts an empty server with default settings. */
 export async function startPostgres(workspace: Workspace, programs: string): Promise<Postgres> {
   const folder = workspace.path('postgres');
   const data = join(folder, 'data');
@@ -46,11 +46,11 @@ export async function startPostgres(workspace: Workspace, programs: string): Pro
       throw new Error(`PostgreSQL did not start: ${child.output.stderr.trim()}`);
     await sleep(50);
   }
-  await untilItAnswers(child);
+  await untilReady(child);
   return { child, socketFolder: folder };
 }
 
-/** PostgreSQL does not run as root: there the packages' own user owns the folder and runs it. */
+/** Returns a command prefix for root, because PostgreSQL refuses to run as root: the package's user owns the folder and runs it. */
 async function asOwner(folder: string): Promise<string[]> {
   if (process.getuid?.() !== 0) return [];
   const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'])));
@@ -58,9 +58,9 @@ async function asOwner(folder: string): Promise<string[]> {
   return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
 }
 
-async function untilItAnswers(child: Child): Promise<void> {
+async function untilReady(child: Child): Promise<void> {
   for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; await sleep(50)) {
     if (child.output.stderr.includes('database system is ready')) return;
   }
-  throw new Error(`PostgreSQL did not get ready: ${child.output.stderr.trim()}`);
+  throw new Error(`PostgreSQL did not become ready: ${child.output.stderr.trim()}`);
 }
