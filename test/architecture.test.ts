@@ -6,7 +6,7 @@ import { expect } from 'chai';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
-/** One import of one source file, both relative to the project. */
+/** One import of one source file; both paths are relative to the project. */
 interface Import {
   readonly from: string;
   /** A file of the project, or the name of a package. */
@@ -19,7 +19,7 @@ const sources = ['api', 'bench', 'bin', 'client', 'config', 'demo', 'importer', 
     .map((file) => join(folder, file)),
 );
 
-/** Imports of all kinds: at the top of a file, when code comes by them, and of types within them. */
+/** Returns imports of all kinds: at the top of a file, at run time, and of types within the code. */
 function importsIn(from: string): Import[] {
   const source = withoutComments(read(from));
   const specifiers = [
@@ -35,7 +35,7 @@ function importsIn(from: string): Import[] {
 const imports: readonly Import[] = sources.flatMap(importsIn);
 
 const inFolder = (folder: string) => (file: string) => file.startsWith(`${folder}/`);
-/** Rules of where a package stays are the product's: the bench compares it with what is built in other ways. */
+/** Returns whether a file is part of the product. The bench may import packages to compare the product with alternatives. */
 const isProduct = (file: string) => !inFolder('bench')(file);
 const isPackage = (name: string) => (to: string) => to === name || to.startsWith(`${name}/`);
 const shown = ({ from, to }: Import) => `${from} imports ${to}`;

@@ -29,7 +29,7 @@ const documents = [
   'shared/store/SCHEMA.md',
 ];
 
-/** The cells of the tables under a heading, row by row. */
+/** Returns the cells of the tables under a heading, row by row. */
 function table(text: string, heading: string): string[][] {
   const section = text.split(new RegExp(`^#+ ${heading}$`, 'm'))[1]?.split(/^#+ /m)[0] ?? '';
   return section
@@ -38,7 +38,7 @@ function table(text: string, heading: string): string[][] {
     .map((line) => line.slice(2, -2).split(' | '));
 }
 
-/** The keys of what version 7 has of its own. */
+/** Returns the keys that belong to version 7 alone. */
 function partKeys({ content, changeSet }: PartKeys): string[] {
   return [...allContentKeys(content(7)), changeSet(7)];
 }
@@ -111,7 +111,7 @@ describe('the documentation', () => {
     const built = [
       ...Object.values(keys),
       ...partKeys({ content, changeSet }),
-      // One row for all keys of what is derived, which end as those of the collection itself.
+      // One row for all keys of derived collections, which end like the keys of the collection itself.
       'medref:{products}:drugs:7:*',
       ...Object.values(apiKeyKeys('medref')),
       rateKey('medref', '077e2b2b83d5'),
@@ -182,13 +182,13 @@ describe('the documentation', () => {
 
 const help = async (path: readonly string[]) => (await medref([...path, '--help'], {})).stdout;
 
-/** The names of the commands below a command, by its help. */
+/** Returns the names of a command's subcommands, from its help. */
 async function subcommands(path: readonly string[]): Promise<string[]> {
   const section = (await help(path)).split('Commands:\n')[1] ?? '';
   return [...section.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
 }
 
-/** How a command is written in the documentation: its arguments, then its options but for the common ones. */
+/** Returns the usage of a command as in the documentation: its arguments, then its options except the common ones. */
 function usageOf(path: string, text: string): string {
   const args = /^Usage: medref [\w ]+ \[options\](.*)$/m.exec(text)?.[1] ?? '';
   const options = [...text.matchAll(/^ {2}(--[\w-]+(?: <[^>]+>)?) {2,}/gm)].map(([, it = '']) => it);

@@ -1,4 +1,4 @@
-// Hostile text must cost time in proportion to its length, not to the square of it.
+// Tests that the cost of hostile text grows with its length, not with the square of its length.
 
 import { request as httpRequest } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -13,14 +13,14 @@ import { startUpstreamServer } from './support/upstream-server.ts';
 const small = 1_024;
 const large = 16 * small;
 
-/** Sixteen times as much text may take so many times as long; a square would be 256 times. */
+/** How many times as long sixteen times as much text may take; with the square it would be 256 times. */
 const mostGrowth = 40;
 
-/** A text that begins and ends with something else than what it is full of. */
+/** Returns a text of repeated filling, with another beginning and end. */
 const filled = (size: number, filling: string, end = 'x', begin = '') =>
   begin + filling.repeat(Math.ceil((size - begin.length - end.length) / filling.length)) + end;
 
-/** The best of some times in ms. */
+/** Returns the shortest time of several runs, in ms. */
 async function bestOf(run: () => Promise<unknown>): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let n = 0; n < 7; n += 1) {
@@ -37,7 +37,7 @@ describe('the cost of a hostile request is linear in its length', function () {
   const api = useApi(server);
   before(() => importRecords(products(3), productCollection, { redisUrl: server().url }));
 
-  /** What fits beside the other headers into the 16 KiB that a request may have. */
+  /** The length that fits, next to the other headers, into the 16 KiB of a request. */
   const largest = large - 512;
 
   const requests: [
@@ -97,11 +97,11 @@ describe('the cost of a hostile upstream is linear in the length of its text', f
   this.timeout(60_000);
   const redis = useRedis();
 
-  /** CPU time in which an import has to end, in ms; the square of these lengths takes minutes. */
+  /** The CPU time that an import may use, in ms; with the square of these lengths it would be minutes. */
   const mostCpuMs = 3_000;
   const long = 240 * 1_024;
 
-  /** Imports what an upstream sends. @param pieces into so many pieces the body is cut */
+  /** Imports a body from an upstream. @param pieces how many pieces upstream sends @returns the CPU time in ms */
   async function cpuOfImport(
     body: string,
     headers: Record<string, string> = {},
@@ -128,7 +128,7 @@ describe('the cost of a hostile upstream is linear in the length of its text', f
 
   const listOf = (...records: unknown[]) => JSON.stringify({ data: records });
   const named = (name: string) => listOf(product(1, { product: { id: 1, name } }));
-  /** Combining marks of two classes, which normalization puts into another order. */
+  /** Returns combining marks of two classes, which normalization puts into another order. */
   const marks = (size: number) => filled(size / 2, '\u0301', '') + filled(size / 2, '\u0323', 'x');
 
   const bodies: [what: string, body: string, pieces?: number][] = [

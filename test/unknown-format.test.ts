@@ -1,4 +1,4 @@
-// A version in a stored format that this release does not know: readers get 503, operators the command, and an import repairs it.
+// A version in an unknown stored format: readers get 503, operators get the command to run, and an import repairs it.
 
 import { expect } from 'chai';
 import { products as productCollection } from '../shared/collections/products.ts';

@@ -1,4 +1,4 @@
-// Mirrors by the client library that follow a service through faults of its connections and of the service itself. Each step must
+// Mirrors of the client library that follow a service through faults of its connections and of the service itself. Each step must
 // be exactly its version, and the copy must reach the live version.
 
 import fc from 'fast-check';
@@ -21,15 +21,15 @@ import { type Fault, startFaultyProxy } from '../support/proxies.ts';
 import { product } from '../support/records.ts';
 import { startTestRedis } from '../support/redis-server.ts';
 
-/** What the service goes through while it is followed. */
+/** Events of the service while a mirror follows it. */
 const events = ['change', 'same list', 'rollback', 'restart', 'loss of everything'] as const;
 
-/** One run: what happens, in its order. */
+/** One run: its events in order, and its faults. */
 export interface MirrorPlan {
   readonly events: readonly (typeof events)[number][];
-  /** Of the first connections; the later ones have none. */
+  /** Faults of the first connections; later connections have none. */
   readonly faults: readonly Fault[];
-  /** After which steps the mirror is ended, and another one begun from where it was. */
+  /** For each step: whether the mirror ends after it, and a new mirror continues from its version. */
   readonly ends: readonly boolean[];
   readonly isIdentity: boolean;
 }
@@ -54,7 +54,7 @@ export const mirrorPlans: fc.Arbitrary<MirrorPlan> = fc.record({
   isIdentity: fc.boolean(),
 });
 
-/** A service that is followed, run after run. */
+/** A service that mirrors follow, run after run. */
 export class FollowedService {
   readonly #redis: Redis;
   readonly #redisUrl: string;
@@ -62,7 +62,7 @@ export class FollowedService {
   #api: TestApi;
   #records: readonly Product[] = [];
   #nextId = 1;
-  /** The set digests of what was published, by version. */
+  /** The set digests of the published lists, by version. */
   readonly #truth = new Map<number, string>();
   readonly counts = new Map<string, number>();
 
@@ -73,7 +73,7 @@ export class FollowedService {
     this.#stopRedis = server.stop;
   }
 
-  /** Whoever starts one stops it. */
+  /** Starts a service; the caller calls `stop`. */
   static async start(): Promise<FollowedService> {
     const server = await startTestRedis();
     const redis = await connectForWriting(server.url);
@@ -88,7 +88,7 @@ export class FollowedService {
     await this.#stopRedis();
   }
 
-  /** Follows the service through a plan. @throws Error where a step is not the version that it says it is */
+  /** Follows the service through a plan. @throws Error if a step is not the version that it names */
   async run(plan: MirrorPlan): Promise<void> {
     const faults = [...plan.faults];
     const proxy = await startFaultyProxy(
@@ -99,7 +99,7 @@ export class FollowedService {
     try {
       const copy = new Copy();
       const following = this.#follow(proxy.origin, { plan, copy, signal: ending.signal });
-      // A mirror that gives up is told at once, not when it has not come to the end.
+      // A mirror that gives up is reported at once, not at the end of the run.
       const failing = following.then(() => Promise.reject(new Error('The mirror ended.')));
       failing.catch(() => undefined);
       for (const event of plan.events) await Promise.race([this.#undergo(event), failing]);
@@ -121,7 +121,7 @@ export class FollowedService {
       fetch(url, { ...init, headers: { ...(init?.headers as object), 'accept-encoding': 'identity' } });
     const { products } = createClient(
       { baseUrl, key: this.#api.key, ...(plan.isIdentity && { fetch: identity }) },
-      // Where it is set up wrongly is tried elsewhere; here it is always worth to go on.
+      // Other tests cover wrong settings; in this test a retry is always right.
       { ...quickTiming, tries: Number.POSITIVE_INFINITY },
     );
     const ends = [...plan.ends];
@@ -158,7 +158,7 @@ export class FollowedService {
     }
     const keys = await this.#redis.hgetall('medref:keys');
     const next = await this.#redis.get(productKeys.next);
-    // The key stays, and no number is given twice, which an import waits for elsewhere.
+    // The API key stays. No number is assigned twice: other tests cover the wait of imports for that.
     await this.#redis
       .multi()
       .flushall()
@@ -168,7 +168,7 @@ export class FollowedService {
     await this.#publishChange();
   }
 
-  /** A list that is a little changed: one is gone, some are others, one is new. */
+  /** Publishes a slightly changed list: one record is gone, some differ, one is new. */
   async #publishChange(): Promise<void> {
     const [, ...left] = this.#records;
     const changed = left.map((it, n) => (n % 7 === 0 ? { ...it, published: !it.published } : it));
@@ -190,7 +190,7 @@ export class FollowedService {
     const to = kept.at(-1)?.version ?? null;
     const result = await rollBack(productCollection, {
       ...{ redis: this.#redis, keyPrefix: 'medref', to, maxNumberWaitMs: 0 },
-    }).catch(() => null); // There may be nothing to go back to.
+    }).catch(() => null); // There may be no version to roll back to.
     if (result?.outcome !== 'rolled-back') return;
     this.#truth.set(result.report.version as number, this.#truth.get(to as number) as string);
   }
@@ -204,7 +204,7 @@ export class FollowedService {
   }
 }
 
-/** What a consumer keeps. */
+/** The copy that a consumer keeps. */
 class Copy {
   readonly records = new Map<number, Product>();
   version: number | undefined;

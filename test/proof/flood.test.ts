@@ -10,7 +10,7 @@ import { useRedis } from '../support/redis-server.ts';
 import { send } from '../support/wire.ts';
 import { isFull, note } from './proof.ts';
 
-/** The clients, and the requests that each sends at once; a response has about 40 KB. A client that is truncated comes again. */
+/** The clients, and the requests that each sends at once; a response has about 40 KB. A client that is cut off connects again. */
 const clients = 100;
 const requestsEach = 500;
 const floodMs = isFull ? 30_000 : 3_000;
@@ -38,7 +38,7 @@ describe(`${clients} clients that pipeline ${requestsEach} requests each and nev
         if (isOver) return;
         const socket = connect(port, '127.0.0.1', () => socket.write(request.repeat(requestsEach)));
         sockets.add(socket.pause());
-        // A client whose connection is closed comes again.
+        // A client whose connection is closed connects again.
         socket
           .on('error', () => undefined)
           .once('close', () => {

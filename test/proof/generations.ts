@@ -1,4 +1,4 @@
-// Lists in many generations: two records of three name their generation, the third never changes, and some ids come and go.
+// Lists in many generations: two of three records name their generation, the third never changes, and some ids come and go.
 // Imports of them need MAX_CHANGE_PERCENT at 100.
 
 import type { ServerResponse } from 'node:http';
@@ -15,29 +15,29 @@ export interface Subject {
   readonly collection: Collection;
   /** How many records a list has. */
   readonly size: number;
-  /** How many records readers ask for at once. */
+  /** How many records readers request at once. */
   readonly perPage: number;
-  /** Id of a record that is in every generation and tells which one. */
+  /** The id of a record that is in every generation and names it. */
   readonly anId: number;
-  /** JSON texts of a generation's records in order, by id. */
+  /** Returns the JSON texts of a generation's records in order, by id. */
   list(generation: number): ReadonlyMap<number, string>;
-  /** The same texts alone. */
+  /** Returns the same texts without ids. */
   texts(generation: number): readonly string[];
 }
 
-/** Products of which a list has this many. */
+/** Returns a subject with lists of this many products. */
 export function productSubject(size: number): Subject {
   const records = products(size + shifts);
   return subject(productCollection, records, ({ product }) => product.id, markedProduct);
 }
 
-/** Companies of which a list has this many. */
+/** Returns a subject with lists of this many companies. */
 export function companySubject(size: number): Subject {
   const mark = (record: Company, officialName: string): Company => ({ ...record, officialName });
   return subject(companyCollection, companies(size + shifts), ({ id }) => id, mark);
 }
 
-/** The whole list of products, a real one where that is there. */
+/** Returns a subject with the complete list of products, the real one if it is there. */
 export function wholeSubject(): Subject {
   const records = readList<Product>('products');
   return { ...subject(productCollection, records, ({ product }) => product.id, markedProduct), perPage: 200 };
@@ -47,7 +47,7 @@ function markedProduct(record: Product, name: string): Product {
   return { ...record, drugform: { ...record.drugform, name } };
 }
 
-/** By how many records the lists of different generations are shifted against each other at most. */
+/** The most records by which the lists of two generations are shifted. */
 const shifts = 2;
 const maxLists = 5;
 const markPlace = 'MARK OF A GENERATION';
@@ -64,7 +64,7 @@ function subject<Shape>(
     readonly texts: readonly string[];
   }
   const lists = new Map<number, List>();
-  /** What each record's text has before and after its mark: a list of thousands is made in no time. */
+  /** The text of each record before and after its mark, so that a list of thousands is made quickly. */
   const around = records.map((record, index) => {
     const [before = '', after = ''] = JSON.stringify(marked(record, markPlace)).split(markPlace);
     return { id: idOf(record), before, after, isSteady: index % 3 === 0 };
@@ -94,25 +94,25 @@ function subject<Shape>(
   };
 }
 
-/** The generation whose mark comes first in a text. */
+/** Returns the generation whose mark comes first in a text. */
 export function generationIn(text: string): number | undefined {
   const digits = /"G(\d+)"/.exec(text)?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The generations whose marks are in a text. */
+/** Returns the generations whose marks are in a text. */
 export function generationsIn(text: string): number[] {
   return [...new Set([...text.matchAll(/"G(\d+)"/g)].map(([, digits]) => Number(digits)))];
 }
 
-/** An upstream that has one generation at a time, with a validator. */
+/** An upstream that serves one generation at a time, with a validator. */
 export interface GenerationUpstream extends UpstreamServer {
   generation: number;
-  /** What is sent instead of the whole list at once; `null` for nothing special. */
+  /** Sends the response in a special way; `null`: the complete list at once. */
   sends: ((response: ServerResponse, text: string) => void) | null;
 }
 
-/** Starts an upstream of a subject; whoever calls this calls `close`. */
+/** Starts an upstream of a subject; the caller calls `close`. */
 export async function startGenerations(subject: Subject): Promise<GenerationUpstream> {
   const server = await startUpstreamServer((response, request) => {
     const etag = `"${upstream.generation}"`;
@@ -129,14 +129,14 @@ export async function startGenerations(subject: Subject): Promise<GenerationUpst
   return upstream;
 }
 
-/** An answer that waits in the middle of its list. */
+/** A response that waits in the middle of its list. */
 export interface HeldUp {
-  /** When that middle has been reached, and what was sent has been written. */
+  /** Resolves when the middle has been reached, and the first part has been written. */
   readonly halfway: Promise<void>;
   goOn(): void;
 }
 
-/** Has the next answer of an upstream wait in the middle of its list until `goOn`. */
+/** Makes the next response of an upstream wait in the middle of its list until `goOn`. */
 export function holdUp(upstream: GenerationUpstream): HeldUp {
   let goOn = () => {};
   const halfway = new Promise<void>((resolve) => {

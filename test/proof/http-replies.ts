@@ -2,18 +2,19 @@
 
 import { STATUS_CODES } from 'node:http';
 
-/** One answer. */
+/** One response. */
 export interface Responder {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;
   readonly body: Buffer;
-  /** Whether it has no body since it answers HEAD. */
+  /** Whether it has no body because it is a response to HEAD. */
   readonly isHead: boolean;
 }
 
 /**
- * Reads them. @param methods of the requests; `null` where they are not known, and an answer without its body may be one to HEAD
- * @returns why the bytes are no answers, or `null`
+ * Reads the responses in the bytes of a connection.
+ * @param methods of the requests; `null`: unknown, so a response without its body may be one to HEAD
+ * @returns the responses, and a sentence on why the bytes are not valid responses, or `null`
  */
 export function readAnswers(
   bytes: Buffer,
@@ -42,7 +43,7 @@ export function readAnswers(
   return { answers, fault: null };
 }
 
-/** Whether another answer, or nothing, follows where a body would begin. */
+/** Returns whether another response, or nothing, follows at the place of a body. */
 function isWithoutBody(bytes: Buffer, at: number): boolean {
   return at === bytes.length || bytes.toString('latin1', at, at + 9) === 'HTTP/1.1 ';
 }
@@ -68,12 +69,12 @@ function bodyAt(
   }
 }
 
-/** Statuses of 5xx that are meant: nothing published, or overload; and what HTTP asks for. */
+/** Expected statuses of 5xx: nothing is published, or overload; and statuses that HTTP requires. */
 const meant = new Set([501, 503, 505]);
 
-/** What of an answer is not as it has to be. @param gunzip what reads a body of gzip */
-export function faultsOf(answer: Responder, gunzip: (bytes: Buffer) => Buffer): string[] {
-  const { status, headers, isHead } = answer;
+/** Returns the faults of a response as sentences. @param gunzip decodes a gzip body */
+export function faultsOf(response: Responder, gunzip: (bytes: Buffer) => Buffer): string[] {
+  const { status, headers, isHead } = response;
   const faults: string[] = [];
   if (status >= 500 && !meant.has(status)) faults.push(`An answer was ${status}.`);
   if (status === 503 && !headers.has('retry-after')) faults.push('A 503 had no Retry-After.');
@@ -81,9 +82,9 @@ export function faultsOf(answer: Responder, gunzip: (bytes: Buffer) => Buffer): 
     if (!headers.has(name)) faults.push(`An answer of ${status} had no ${name}.`);
   if (isHead || status === 304 || status === 204) return faults;
   const type = headers.get('content-type') ?? '';
-  if (status >= 400) return [...faults, ...errorFaults(answer, type)];
+  if (status >= 400) return [...faults, ...errorFaults(response, type)];
   const isEncoded = headers.get('content-encoding') === 'gzip';
-  const body = isEncoded ? gunzip(answer.body) : answer.body;
+  const body = isEncoded ? gunzip(response.body) : response.body;
   if (type === 'application/json' && !isEnvelope(body)) faults.push(`${status} outside the envelope.`);
   return faults;
 }
@@ -91,19 +92,19 @@ export function faultsOf(answer: Responder, gunzip: (bytes: Buffer) => Buffer): 
 function errorFaults({ status, body }: Responder, type: string): string[] {
   if (type !== 'application/json') return [`An answer of ${status} was ${type || 'of no type'}.`];
   const { success, data, ...more } = parsed(body) as Record<string, unknown>;
-  const { name, message, code, status: told, ...others } = (data ?? {}) as Record<string, unknown>;
+  const { name, message, code, status: reported, ...others } = (data ?? {}) as Record<string, unknown>;
   const isRight =
     success === false &&
     name === STATUS_CODES[status] &&
     typeof message === 'string' &&
     /^\S.*[.!?]$/s.test(message) &&
     code === 0 &&
-    told === status &&
+    reported === status &&
     Object.keys({ ...more, ...others }).length === 0;
   return isRight ? [] : [`An answer of ${status} had the body ${body.toString().slice(0, 200)}.`];
 }
 
-/** A list or a single record; or the description of the API, which is in no envelope. */
+/** Returns whether a body is a list or a single record, or the description of the API, which has no envelope. */
 function isEnvelope(body: Buffer): boolean {
   const content = parsed(body);
   const names = Object.keys(content).join();

@@ -9,25 +9,25 @@ import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts'
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { masters } from '../support/one-server.ts';
 
-/** How long what is staged, and what has left, may stay at most. */
+/** The longest time that staged and removed keys may remain, in ms. */
 const longestExpiryMs = 60_000;
 
-/** What was found in a key space that is in order. */
+/** The state of a correct key space. */
 export interface KeySpace {
   readonly live: LiveVersion | null;
-  /** Keys that expire, with how long they have, in ms. */
+  /** Keys that expire, with their remaining lifetimes in ms. */
   readonly expiring: ReadonlyMap<string, number>;
 }
 
-/** What a test has to say about keys that need not be there. */
+/** Facts that decide which optional keys a collection may have. */
 export interface Expectation {
   /** Whether the last publication was a rollback. */
   readonly rolledBack: boolean;
-  /** As KEEP_VERSIONS. */
+  /** The value of KEEP_VERSIONS. */
   readonly keepVersions?: number;
 }
 
-/** The keys of a collection. */
+/** Returns the keys of a collection. */
 export function keysOf(collection: string): CollectionKeys {
   const imported = importedCollections.find(({ name }) => name === collection);
   return collectionKeys(
@@ -37,8 +37,8 @@ export function keysOf(collection: string): CollectionKeys {
 }
 
 /**
- * Checks that nothing of a collection stays but what its live and kept versions need, and that they are whole.
- * @throws AssertionError that names the keys that are too many or too few
+ * Checks that a collection has only the keys that its live and kept versions need, and that these versions are complete.
+ * @throws AssertionError that names the missing and the surplus keys
  */
 export async function checkKeySpace(
   redis: Redis,
@@ -71,7 +71,7 @@ export async function checkKeySpace(
     ).to.deep.equal([Math.ceil(version.totalCount / rangeIds), version.totalCount, []]);
   }
   const changeSets = await redis.zrange(keys.changeSets, 0, '-1');
-  // The first one may be that of the very first publication, which has none.
+  // The first number may be of the very first publication, which has no change set.
   const firstHasNone =
     changeSets[0] !== undefined && !staying.includes(keys.changeSet(Number(changeSets[0])));
   const expected = [
@@ -82,10 +82,10 @@ export async function checkKeySpace(
       .flatMap((number) => keys.parts.map((part) => part.changeSet(Number(number)))),
     ...(live ? [keys.live, keys.versions, keys.versionDocuments, keys.changeSets] : []),
   ];
-  // What may be there whatever became of the last import; a dead import may have taken a number.
+  // Keys that may exist after any import; a dead import may have taken a number.
   const optional = [keys.next, keys.imports, keys.rejects, keys.rolledBack, keys.checked];
   optional.push(rolledBack ? keys.pause : keys.validators);
-  // A list without barcodes has no key of barcodes; the counts of the version have been compared above.
+  // A list without barcodes has no key for barcodes; the counts of the version were compared above.
   const missing = [...new Set(expected)].filter((key) => !staying.includes(key) && !/:by-[a-z]+$/.test(key));
   const surplus = staying.filter((key) => !expected.includes(key) && !optional.includes(key));
   expect({ missing, surplus }, 'keys that stay').to.deep.equal({ missing: [], surplus: [] });
@@ -94,7 +94,7 @@ export async function checkKeySpace(
   return { live, expiring };
 }
 
-/** Checks that nothing under way is left, and that only contents and change sets expire that are not kept any more. */
+/** Checks that no lock and no staged keys are left, and that only contents and change sets expire that are not kept any more. */
 export async function checkNothingUnderWay(
   redis: Redis,
   collection: string,
@@ -117,7 +117,7 @@ export async function checkNothingUnderWay(
   expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
 }
 
-/** The keys of a collection with their remaining lifetimes in ms; -1: they stay. */
+/** Returns the keys of a collection with their remaining lifetimes in ms; -1: the key does not expire. */
 async function lifetimes(redis: Redis, collection: string): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const master of masters(redis)) {

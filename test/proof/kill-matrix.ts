@@ -1,4 +1,4 @@
-// Kills a command of medref at a chosen Redis command while readers read, and checks what is left.
+// Kills a command of medref at a chosen Redis command while readers read, and checks the result.
 
 import { constants, setPriority } from 'node:os';
 import { expect } from 'chai';
@@ -21,19 +21,19 @@ import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
 import { isFull } from './proof.ts';
 import { pauses, startReaders } from './readers.ts';
 
-/** The Redis, API and upstream of one series of kills; lanes share nothing. */
+/** The Redis, API and upstream of one series of kills. Two lanes share nothing. */
 export interface Lane {
   readonly subject: Subject;
   readonly server: TestRedis;
   readonly redis: Redis;
   readonly api: TestApi;
   readonly upstream: GenerationUpstream;
-  /** How long a reader waits after each answer, in ms. */
+  /** How long a reader waits after each response, in ms. */
   readonly pauseMs: number;
   close(): Promise<void>;
 }
 
-/** Starts a lane; whoever calls this calls `close`. */
+/** Starts a lane; the caller calls `close`. */
 export async function startLane(
   subject: Subject,
   pauseMs = isFull ? pauses.proof : pauses.suite,
@@ -60,13 +60,13 @@ export interface Scenario {
   readonly settings?: Readonly<Record<string, string>>;
   /** Prepares the state before the command. @returns the generation that the command publishes, or `null` */
   prepare(lane: Lane): Promise<number | null>;
-  /** Whether nothing is live before. */
+  /** Whether no version is live before the command. */
   readonly first: boolean;
-  /** How an undisturbed run ends. */
+  /** The exit code of an undisturbed run. */
   readonly exitCode: number;
 }
 
-/** Imports what upstream has, undisturbed. */
+/** Imports the current list of upstream, undisturbed. @returns the outcome */
 async function importNext({ subject, server, upstream }: Lane): Promise<ImportOutcome> {
   const report = await importFrom(upstream.url(), subject.collection, {
     redisUrl: server.url,
@@ -91,7 +91,7 @@ export const scenarios = {
     args: (collection) => ['import', collection],
     prepare: async ({ redis, api, subject, upstream }) => {
       const { name } = subject.collection;
-      // The pointer first, or an API that still reads would report damage.
+      // The pointer is deleted first: otherwise an API that still reads would report damage.
       await redis.del(keysOf(name).live);
       while ((await api.get(`/${name}`)).status !== 503);
       const stale = await redis.keys(`medref:{${name}}:*`);
@@ -160,16 +160,16 @@ export const scenarios = {
   },
 } as const satisfies Record<string, Scenario>;
 
-/** A kill and what was live after it. */
+/** A kill, and which version was live after it. */
 export interface KillPoint {
   readonly nth: number;
-  /** The command at which it struck. */
+  /** The Redis command at which the run was killed. */
   readonly command: string;
   readonly moment: Strike['moment'];
   readonly live: 'before' | 'after';
 }
 
-/** Where a run is killed. */
+/** When a run is killed. */
 interface Kill {
   /** Chooses the command: the first for which it returns true. */
   readonly isMeant: (command: ProxiedCommand) => boolean;
@@ -180,7 +180,7 @@ interface Kill {
 
 /**
  * Kills one run of a scenario at one of its Redis commands, and checks the guarantees.
- * @returns `null` when the run ended before that command
+ * @returns `null` if the run ended before that command
  */
 export async function killOnce(
   lane: Lane,
@@ -241,7 +241,7 @@ export async function killOnce(
 
 /**
  * Kills runs of a scenario at each of their Redis commands, from the first to the last.
- * @param names instead: kills at the first command of each of these names
+ * @param names if given: kills only at the first command of each of these names
  */
 export async function killAtEach(
   lane: Lane,
@@ -262,7 +262,7 @@ export async function killAtEach(
   }
 }
 
-/** The names of the Redis commands that an undisturbed run sends. */
+/** Returns the names of the Redis commands that an undisturbed run sends. */
 export async function undisturbedCommands(lane: Lane, scenario: Scenario): Promise<readonly string[]> {
   if (!scenario.first) {
     if (!(await readLiveVersion(lane.redis, keysOf(lane.subject.collection.name)))) await importTwice(lane);
@@ -290,16 +290,16 @@ async function importTwice(lane: Lane): Promise<void> {
   }
 }
 
-/** Raises the priority of an import, which lowers it: otherwise readers that never pause would make a proof several times longer. */
+/** Raises the priority of an import, which lowers it. Otherwise readers that never pause would make a proof much longer. */
 function raisePriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_NORMAL);
   } catch {
-    // Needs root, and a process that still runs.
+    // Fails without root, or if the process has ended.
   }
 }
 
-/** A command of medref that is to be killed. */
+/** A command of medref to kill. */
 interface KilledRun extends Pick<Kill, 'isMeant' | 'moment'> {
   readonly redisPort: number;
   readonly args: readonly string[];
@@ -342,7 +342,7 @@ export async function runAndKill({ redisPort, args, settings, isMeant, moment }:
   }
 }
 
-/** Runs the command of a scenario, and kills it. */
+/** Runs the command of a scenario and kills it. */
 function runScenario(
   { subject, server, upstream }: Lane,
   scenario: Scenario,

@@ -8,18 +8,18 @@ import { isFull, note } from './proof.ts';
 
 const moments = ['before', 'after'] as const;
 
-/** How many imports of a whole list are killed in a full run, each at a random command. */
+/** How many imports of a complete list are killed in a full run, each at a random command. */
 const kills = Number(process.env['KILLS'] ?? 100);
 
 const ownScripts = new Set(scriptNames.values());
 
-/** Commands that write, as far as no script does it. */
+/** Commands that write, outside of scripts. */
 const writes = ['SET', 'HSET', 'ZADD', 'DEL', 'UNLINK', 'PEXPIRE'];
 
 describe('a command that is killed (SIGKILL) while readers read', function () {
   this.timeout(isFull ? 0 : 120_000);
   let lanes: [Lane, Lane];
-  /** The commands that have been killed at already. */
+  /** The commands at which a run was killed already. */
   const tried = new Set<string>();
 
   before(async () => {
@@ -29,7 +29,7 @@ describe('a command that is killed (SIGKILL) while readers read', function () {
     await Promise.all(lanes.map((lane) => lane.close()));
   });
 
-  /** In `npm test`: the writes and scripts of a scenario that no scenario before it has; always those that end an import. */
+  /** Returns the commands to kill in `npm test`: writes and scripts that no earlier scenario sent, and always an import's end. */
   async function commandsToTry(lane: Lane, scenario: (typeof scenarios)[keyof typeof scenarios]) {
     const sent = new Set(await undisturbedCommands(lane, scenario));
     const isEnd = (name: string) => ['publish', 'conclude'].includes(name);

@@ -1,26 +1,26 @@
-// A client that keeps a copy of a collection, by changes, by pages or by NDJSON, and verifies it by the digests alone.
+// A client that keeps a copy of a collection by changes, by pages or by NDJSON, and verifies it by the digests alone.
 
 import { createHash } from 'node:crypto';
 import { type Asked, send, type WireAnswer } from '../support/wire.ts';
 
-/** What a copy has: the JSON texts of the records by their ids, in the order in which they came. */
+/** The JSON texts of a copy's records by id, in the order of arrival. */
 interface Copy {
   readonly version: number;
   readonly records: Map<number, string>;
 }
 
-/** How a step of a mirror ended; of `unavailable`, nothing was copied. */
+/** The outcome of a step of a mirror; `unavailable`: nothing was copied. */
 export type MirrorStep =
   | { readonly outcome: 'copied' | 'told-410'; readonly version: number; readonly set: string }
   | { readonly outcome: 'unavailable' };
 
-/** What a copy is not as it should be. */
+/** Thrown if a copy is not correct; the message says how. */
 export class MirrorFault extends Error {}
 
-/** Of a collection's records: where the id is. */
+/** Returns the id of a collection's record. */
 export type IdOf = (record: never) => number;
 
-/** Follows one collection. Every method throws MirrorFault where a copy is not the version that it is told to be. */
+/** Follows one collection. Every method throws MirrorFault if a copy is not the announced version. */
 export class Mirror {
   readonly #asked: Asked;
   readonly #collection: string;
@@ -35,7 +35,7 @@ export class Mirror {
     this.#way = way;
   }
 
-  /** Brings the copy up to date, and proves it. */
+  /** Updates the copy and verifies it. */
   async step(): Promise<MirrorStep> {
     try {
       if (this.#way === 'lines') return await this.#readLines('copied');
@@ -48,15 +48,18 @@ export class Mirror {
   }
 
   async #readLines(outcome: 'copied' | 'told-410'): Promise<MirrorStep> {
-    const answer = await this.#get(`/${this.#collection}`, { accept: 'application/x-ndjson' });
-    this.#require(answer.status === 200, `lines are ${answer.status}`);
-    const length = answer.headers['content-length'];
-    this.#require(length === undefined || Number(length) === answer.body.length, 'lines have another length');
-    const { list, set } = digestsIn(answer);
-    const found = createHash('sha256').update(answer.body).digest('base64');
+    const response = await this.#get(`/${this.#collection}`, { accept: 'application/x-ndjson' });
+    this.#require(response.status === 200, `lines are ${response.status}`);
+    const length = response.headers['content-length'];
+    this.#require(
+      length === undefined || Number(length) === response.body.length,
+      'lines have another length',
+    );
+    const { list, set } = digestsIn(response);
+    const found = createHash('sha256').update(response.body).digest('base64');
     this.#require(found === list, 'lines have another digest');
-    const texts = answer.body.toString().split('\n').slice(0, -1);
-    this.#copy = { version: versionIn(answer), records: this.#byId(texts) };
+    const texts = response.body.toString().split('\n').slice(0, -1);
+    this.#copy = { version: versionIn(response), records: this.#byId(texts) };
     this.#require(set === null || setOf(texts) === set, 'lines have another set digest');
     return { outcome, version: this.#copy.version, set: setOf(texts) };
   }
@@ -67,42 +70,42 @@ export class Mirror {
     const version = versionIn(head);
     const texts: string[] = [];
     for (let next: string | undefined = `/${this.#collection}?version=${version}`; next; ) {
-      const answer = await this.#get(next);
-      this.#require(answer.status === 200, `a pinned page is ${answer.status}`);
-      const { data, _links } = JSON.parse(answer.body.toString());
+      const response = await this.#get(next);
+      this.#require(response.status === 200, `a pinned page is ${response.status}`);
+      const { data, _links } = JSON.parse(response.body.toString());
       for (const record of data) texts.push(JSON.stringify(record));
       next = _links.next?.href.slice(this.#asked.origin.length);
     }
     const versions = JSON.parse((await this.#get(`/${this.#collection}/versions`)).body.toString());
-    const told = versions.data.find((it: { version: number }) => it.version === version)?.digest;
+    const reported = versions.data.find((it: { version: number }) => it.version === version)?.digest;
     const list = createHash('sha256')
       .update(texts.map((text) => `${text}\n`).join(''))
       .digest('base64');
-    this.#require(told?.list === list, 'pages have another digest');
+    this.#require(reported?.list === list, 'pages have another digest');
     return { outcome: 'copied', version, set: setOf(texts) };
   }
 
   async #follow(copy: Copy): Promise<MirrorStep> {
     const records = new Map(copy.records);
     let version = copy.version;
-    let told: string | null = null;
+    let reported: string | null = null;
     for (let next: string | undefined = `/${this.#collection}/changes?since=${version}`; next; ) {
-      const answer = await this.#get(next);
-      if (answer.status === 410) return this.#readLines('told-410');
-      this.#require(answer.status === 200, `changes are ${answer.status}`);
-      const { data, _links } = JSON.parse(answer.body.toString());
+      const response = await this.#get(next);
+      if (response.status === 410) return this.#readLines('told-410');
+      this.#require(response.status === 200, `changes are ${response.status}`);
+      const { data, _links } = JSON.parse(response.body.toString());
       for (const { id, change, record } of data) {
         if (change === 'removed')
           this.#require(records.delete(id), `${id} is told to be removed and was not there`);
         else records.set(id, JSON.stringify(record));
       }
-      version = versionIn(answer);
-      told = digestsIn(answer).set;
+      version = versionIn(response);
+      reported = digestsIn(response).set;
       next = _links.next?.href.slice(this.#asked.origin.length);
     }
     const set = setOf([...records.values()]);
     this.#require(
-      told === null || told === set,
+      reported === null || reported === set,
       `changes since ${copy.version} lead to another copy of ${version}`,
     );
     this.#copy = { version, records };
@@ -110,9 +113,9 @@ export class Mirror {
   }
 
   async #get(path: string, headers: Record<string, string> = {}): Promise<WireAnswer> {
-    const answer = await send(this.#asked, path, { headers });
-    if (answer.status === 503) throw new Unavailable();
-    return answer;
+    const response = await send(this.#asked, path, { headers });
+    if (response.status === 503) throw new Unavailable();
+    return response;
   }
 
   #byId(texts: readonly string[]): Map<number, string> {
@@ -136,7 +139,7 @@ function digestsIn({ headers }: WireAnswer): { list: string; set: string | null 
   return { list, set };
 }
 
-/** The sum of the SHA-256 of texts, modulo 2^256, in base64. */
+/** Returns the sum of the SHA-256 of texts, modulo 2^256, in base64. */
 export function setOf(texts: readonly string[]): string {
   let sum = 0n;
   for (const text of texts) sum += BigInt(`0x${createHash('sha256').update(text).digest('hex')}`);

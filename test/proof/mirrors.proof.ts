@@ -1,5 +1,5 @@
-// Mirrors that follow a service through random imports, rollbacks, refusals, losses, restores, damage and repair. Each proves its
-// copy by the digests that it gets; the copy is also compared with the list that was imported as that version.
+// Mirrors that follow a service through random imports, rollbacks, refusals, losses, restores, damage and repair. Each verifies
+// its copy by the digests that it gets. The test also compares the copy with the list that was imported as that version.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -18,7 +18,7 @@ import { proofSetUp, startTestRedis } from '../support/redis-server.ts';
 import { Mirror, setOf } from './mirror.ts';
 import { isFull, note, noteCounts, seed } from './proof.ts';
 
-/** Sequences run side by side, each with its own Redis and API: most of a step is waiting for the second of a number. */
+/** Sequences run in parallel, each with its own Redis and API: for most of a step, it waits for the second of a number to end. */
 const sequences = 5;
 const steps = isFull ? 200 : 10;
 
@@ -43,16 +43,16 @@ interface Run {
   readonly faults: string[];
 }
 
-/** What a service has been through. */
+/** A service and its history. */
 interface Sequence {
   readonly redis: Redis;
   readonly redisUrl: string;
   readonly random: Random;
-  /** The set digests of what was published, by collection and version. */
+  /** The set digests of the published lists, by collection and version. */
   readonly truth: Map<string, string>;
   products: readonly Product[];
   companies: readonly Company[];
-  /** Key spaces that were saved, to be restored. */
+  /** The saved key space of a backup; `null`: there is none. */
   saved: (readonly [name: string, dump: Buffer])[] | null;
   nextId: number;
 }
@@ -104,20 +104,20 @@ function startMirrors(api: TestApi) {
   );
 }
 
-/** Waits until the API answers from what is live in Redis: at most a second. */
+/** Waits until the API serves the versions that are live in Redis; fails after 1.5 s. */
 async function untilSeen({ redis }: Sequence, api: TestApi): Promise<void> {
   const deadline = Date.now() + 1_500;
   for (;;) {
     const wanted = await Promise.all(
       [productKeys, companyKeys].map(async ({ live }) => JSON.parse((await redis.get(live)) ?? '{}').version),
     );
-    const answer = await api.get('/health/ready');
-    const { versions } = answer.json<{ data: { versions?: Record<string, number> } }>().data;
+    const response = await api.get('/health/ready');
+    const { versions } = response.json<{ data: { versions?: Record<string, number> } }>().data;
     if (versions && versions['products'] === wanted[0] && versions['companies'] === wanted[1]) break;
-    if (Date.now() > deadline) throw new Error(`The API answers ${answer.text}, and ${wanted} are live.`);
+    if (Date.now() > deadline) throw new Error(`The API answers ${response.text}, and ${wanted} are live.`);
     await sleep(20);
   }
-  await sleep(550); // A process knows of a Redis that was changed behind its back after half a second.
+  await sleep(550); // A process notices within half a second that Redis was changed without it.
 }
 
 async function check(
@@ -138,7 +138,7 @@ async function check(
   if (truth !== step.set) throw new Error(`The copy of ${collection} is not version ${step.version}.`);
 }
 
-/** Imports what the lists are now; what is published is known from then on. */
+/** Imports the current list; a published version is added to the known digests. */
 async function publish(it: Sequence, collection: Collection, options: object = {}): Promise<void> {
   const records = collection === productCollection ? it.products : it.companies;
   const report = await importRecords(records, collection, {
@@ -149,7 +149,7 @@ async function publish(it: Sequence, collection: Collection, options: object = {
 }
 
 function learn(it: Sequence, collection: Collection, version: number, records: readonly unknown[]): void {
-  const tell = (name: string, its: readonly unknown[]) => {
+  const remember = (name: string, its: readonly unknown[]) => {
     const digest = setOf(its.map((record) => JSON.stringify(record)));
     const key = `${name} ${version}`;
     const known = it.truth.get(key);
@@ -157,16 +157,16 @@ function learn(it: Sequence, collection: Collection, version: number, records: r
       throw new Error(`The number ${key} was given to two contents.`);
     it.truth.set(key, digest);
   };
-  tell(collection.name, records);
+  remember(collection.name, records);
   if (collection !== productCollection) return;
   const drugs = new Map((records as readonly Product[]).map(({ drug }) => [drug.id, drug]));
-  tell(
+  remember(
     'drugs',
     [...drugs.values()].map((drug) => ({ drug })),
   );
 }
 
-/** A list a little changed: some are gone, some are others, some are new, some have another place. */
+/** Returns a slightly changed list: some records are gone, some differ, some are new, some have another place. */
 function changed<It>(list: readonly It[], random: Random, make: (changed: It | null) => It): It[] {
   const left = list.filter(() => !chance(0.03, random)).map((it) => (chance(0.04, random) ? make(it) : it));
   const added = Array.from({ length: Math.floor(random() * 8) }, () => make(null));
@@ -266,7 +266,7 @@ async function restore(it: Sequence): Promise<void> {
   for (const [name, dump] of it.saved) await it.redis.restore(name, 0, dump);
 }
 
-/** Loses a part of what is stored of a version. */
+/** Deletes a part of a version's stored data. */
 async function damage({ redis, random }: Sequence): Promise<void> {
   const names = (await redis.keys('medref:{*}:*:*')).filter((name) => /:[\d.]+:[\w-]+$/.test(name)).sort();
   if (names.length === 0) return;

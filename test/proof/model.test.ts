@@ -1,5 +1,5 @@
-// The service against a small model of it: random imports, killed imports and rollbacks, and after each of them all that readers
-// see and all keys in Redis.
+// Compares the service with a small model of it: random imports, killed imports and rollbacks. After each of them, all reads and
+// all keys in Redis are compared.
 
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ import { isFull, note } from './proof.ts';
 const keepVersions = 3;
 const ids = [1, 2, 3, 9, 10, 11];
 
-/** What a version holds: its records in order. */
+/** The records of a version, in order. */
 type Content = readonly Product[];
 
 interface PublishedVersion {
@@ -33,9 +33,9 @@ interface PublishedVersion {
   readonly content: Content;
 }
 
-/** What the service is meant to be, in a few variables. */
+/** The expected state of the service, in a few variables. */
 interface Model {
-  /** All that were ever published, oldest first. */
+  /** All versions that were ever published, oldest first. */
   readonly published: PublishedVersion[];
   /** Checksums of contents that were rolled back. */
   readonly rolledBack: Set<string>;
@@ -45,7 +45,7 @@ interface Model {
   lastWasRollback: boolean;
 }
 
-/** What the model is compared with. */
+/** The real service that the model is compared with. */
 interface Real {
   readonly redis: Redis;
   readonly redisUrl: string;
@@ -56,7 +56,7 @@ interface Real {
 type Command = fc.AsyncCommand<Model, Real>;
 
 const liveOf = ({ published }: Model) => published.at(-1);
-/** All versions of the contents that were live last. */
+/** Returns all versions of the contents that were live last. */
 const keptOf = ({ published }: Model) => {
   const contents = new Set(published.toReversed().map(({ contentOf }) => contentOf));
   const kept = [...contents].slice(0, keepVersions);
@@ -76,7 +76,7 @@ const checksumOf = (content: Content) =>
 /** One element of an upstream list. */
 interface Element {
   readonly value: unknown;
-  /** The record that it is, where it is valid. */
+  /** The record, if it is valid. */
   readonly record: Product | null;
   readonly sign: string;
 }
@@ -114,7 +114,7 @@ const element: fc.Arbitrary<Element> = fc.oneof(
 );
 const upstreamList = fc.array(element, { maxLength: 12, size: 'max' });
 
-/** The valid records of a list, without those whose id came before. */
+/** Returns the valid records of a list; of records with the same id, the first one. */
 function validRecords(list: readonly Element[]): Content {
   const first = new Map<number, Product>();
   for (const { record } of list)
@@ -122,7 +122,7 @@ function validRecords(list: readonly Element[]): Content {
   return [...first.values()];
 }
 
-/** The drugs of a content: of those with the same id, the first one. */
+/** Returns the drugs of a content; of drugs with the same id, the first one. */
 function drugsOf(content: Content): Drug[] {
   const first = new Map<number, Drug>();
   for (const { drug } of content) if (!first.has(drug.id)) first.set(drug.id, { drug });
@@ -135,7 +135,7 @@ interface ExpectedChange {
   readonly record?: Product | Drug;
 }
 
-/** What changed between two contents, by id. */
+/** Returns the changes between two contents, by id. */
 function changesBetween(before: Content, after: Content): ExpectedChange[] {
   return changesOf(before, after, (record) => record.product.id);
 }
@@ -168,7 +168,7 @@ function countsOf(changes: readonly ExpectedChange[]) {
   return { added: count('added'), changed: count('changed'), removed: count('removed') };
 }
 
-/** What is published, by the model. */
+/** Adds a published version to the model. */
 function publish(
   model: Model,
   number: number,
@@ -181,7 +181,7 @@ function publish(
 
 type Outcome = Extract<ImportOutcome, 'published' | 'unchanged' | 'refused' | 'paused'>;
 
-/** How an import is meant to end. */
+/** Returns the expected outcome of an import. */
 function outcomeOf(model: Model, content: Content, { force, scheduled }: ImportChanges): Outcome {
   if (scheduled && model.paused) return 'paused';
   if (content.length === 0) return 'refused';
@@ -190,7 +190,7 @@ function outcomeOf(model: Model, content: Content, { force, scheduled }: ImportC
   return model.rolledBack.has(checksum) && !force ? 'refused' : 'published';
 }
 
-/** The checks are tried elsewhere: here they refuse nothing but an empty list. */
+/** Other tests cover the checks: with these limits they refuse only an empty list. */
 const limits = { keepVersions, maxShrinkPercent: 100, maxRejectPercent: 100, maxChangePercent: 100 };
 
 const valuesOf = (list: readonly Element[]) => list.map(({ value }) => value);
@@ -221,7 +221,7 @@ function published(model: Model, number: number, content: Content): void {
   model.lastWasRollback = false;
 }
 
-/** The version that a rollback goes back to; `undefined`: there is none. */
+/** Returns the version to which a rollback goes back; `undefined`: there is none. */
 function rollbackTarget(model: Model, to: number | null): PublishedVersion | undefined {
   const contentOf = liveOf(model)?.contentOf ?? 0;
   return keptOf(model).findLast(({ number }) => (to === null ? number < contentOf : number === to));
@@ -248,7 +248,7 @@ async function liveNumber({ redis }: Real): Promise<number> {
   return JSON.parse((await redis.get(keys.live)) ?? '{}').version ?? 0;
 }
 
-/** Kills an import right after one of its Redis commands: what it was to publish is live, or what was live before. */
+/** Kills an import right after one of its Redis commands. Then its version is live, or the version before it. */
 async function killImport(model: Model, real: Real, list: readonly Element[], share: number): Promise<void> {
   const upstream = await startUpstreamServer(sending({ data: valuesOf(list) }));
   const before = await liveNumber(real);
@@ -273,21 +273,21 @@ async function killImport(model: Model, real: Real, list: readonly Element[], sh
   published(model, now, content);
 }
 
-/** All elements along the links, by pages of a version each; every page is of the one version that is expected. */
+/** Reads all elements along the links; every page must be of the expected version. */
 async function walk<Item>(api: TestApi, path: string, version: number): Promise<Item[]> {
   const items: Item[] = [];
   for (let next: string | undefined = path; next !== undefined; ) {
-    const answer: ApiAnswer = await api.get(next);
-    expect(answer.status, `${next}: ${answer.text}`).to.equal(200);
-    expect(answer.headers.get('medref-version'), next).to.equal(String(version));
-    const { data, _links } = answer.json<{ data: Item[]; _links: { next?: { href: string } } }>();
+    const response: ApiAnswer = await api.get(next);
+    expect(response.status, `${next}: ${response.text}`).to.equal(200);
+    expect(response.headers.get('medref-version'), next).to.equal(String(version));
+    const { data, _links } = response.json<{ data: Item[]; _links: { next?: { href: string } } }>();
     items.push(...data);
     next = _links.next?.href.slice(api.origin.length);
   }
   return items;
 }
 
-/** Waits until the API answers from the live version; a second at the most. */
+/** Waits until the API serves the live version; fails after one second. */
 async function awaitLive({ api }: Real, number: number): Promise<void> {
   const deadline = Date.now() + 1_000;
   for (;;) {
@@ -323,12 +323,12 @@ async function expectReads(model: Model, real: Real): Promise<void> {
   ]);
 }
 
-/** The numbers of all that were ever published, and those beside them: of imports that published nothing, or of none. */
+/** Returns all numbers that were ever published and their neighbours, which an import may have taken without a publication. */
 function numbersAround({ published }: Model): number[] {
   return [...new Set(published.flatMap(({ number }) => [number - 1, number, number + 1]))];
 }
 
-/** Searches of what is live, one of each kind. */
+/** Searches the live version, with one search of each kind. */
 async function expectSearches(api: TestApi, { number, content }: PublishedVersion): Promise<void> {
   const one = content.find(({ product: { id } }) => id < 9);
   const named = content
@@ -356,7 +356,7 @@ async function expectSearches(api: TestApi, { number, content }: PublishedVersio
   );
 }
 
-/** What is read by a number: of a kept version, of one that was let go, or of none. */
+/** Reads by a number: of a kept version, of a deleted version, or of none. */
 async function expectVersion(
   model: Model,
   real: Real,
@@ -405,7 +405,7 @@ async function expectKeySpace(model: Model, { redis }: Real): Promise<void> {
   expect(live?.version).to.equal(liveOf(model)?.number);
 }
 
-/** A command by its name, which is what a failure prints; after it, all is compared with the model. */
+/** Returns a command with a name, which a failure prints. After the command, everything is compared with the model. */
 function command(name: string, run: (model: Model, real: Real) => Promise<void>): Command {
   return {
     check: () => true,
@@ -420,7 +420,7 @@ function command(name: string, run: (model: Model, real: Real) => Promise<void>)
 
 const signs = (list: readonly Element[]) => `[${list.map(({ sign }) => sign).join(' ')}]`;
 
-/** One of these, by any number. */
+/** Returns one of the items, for any number. */
 function pick<Item>(items: readonly Item[], n: number): Item | undefined {
   return items[n % items.length];
 }
@@ -435,7 +435,7 @@ const scheduledImports = upstreamList.map((list) =>
     importList(model, real, list, { scheduled: true }),
   ),
 );
-/** What was published before comes again: the live content, or one that was rolled back from, or an older one. */
+/** Imports that publish known records again: the live content, a content that was rolled back, or an older one. */
 const repeatedImports = fc.tuple(any, fc.boolean()).map(([n, force]) =>
   command(`import what was published, -${n}${force ? ', --force' : ''}`, (model, real) => {
     const content = pick(model.published.toReversed(), n)?.content ?? [];
@@ -506,7 +506,7 @@ const resumes = fc.constant(
     model.paused = false;
   }),
 );
-/** Along the links of one that stays kept, page by page, while an import publishes. */
+/** Walks along the links of a kept version, page by page, while an import publishes. */
 const walksDuringImports = fc
   .tuple(upstreamList, fc.nat(1), fc.integer({ min: 1, max: 3 }))
   .map(([list, n, perPage]) =>
@@ -526,7 +526,7 @@ const walksDuringImports = fc
       },
     ),
   );
-/** Between any published version and any kept one. */
+/** Reads of the changes between any published version and any kept one. */
 const changeWalks = fc.tuple(any, any, fc.integer({ min: 1, max: 3 })).map(([from, to, perPage]) =>
   command(`walk changes from ${from} to the kept ${to} by ${perPage}`, async (model, real) => {
     const until = pick(keptOf(model), to);
@@ -542,7 +542,7 @@ const changeWalks = fc.tuple(any, any, fc.integer({ min: 1, max: 3 })).map(([fro
 describe('the service and its model', function () {
   this.timeout(600_000);
   const server = useRedis();
-  /** How many sequences of commands; `npm run prove` runs more of them. */
+  /** How many sequences of commands run; `npm run prove` runs more. */
   const numRuns = isFull ? 200 : 4;
   let redis: Redis;
   before(async () => {

@@ -1,9 +1,9 @@
-// How much a proof does: a little in `npm test`, everything in `npm run prove` (PROVE=full).
+// Settings of proofs: they do a little in `npm test`, and everything in `npm run prove` (PROVE=full).
 
-/** Whether every case is tried, with the times and sizes of production. */
+/** Whether every case is tested, with the times and sizes of production. */
 export const isFull = process.env['PROVE'] === 'full';
 
-/** The seed of everything that is random in a proof; SEED repeats a run. */
+/** The seed of all random values in a proof; SEED repeats a run. */
 export const seed = Number(process.env['SEED'] ?? 1 + Math.floor(Math.random() * 99_999));
 
 /** Prints a result of a full run below the title of its test. */

@@ -1,11 +1,11 @@
-// Readers that read without end through a real API and check that each response is complete and from one version.
+// Readers that read endlessly through a real API, and check that each response is complete and from one version.
 // They compare texts, so that they need little time themselves.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiAnswer, TestApi } from '../support/api.ts';
 import { generationIn, generationsIn, type Subject } from './generations.ts';
 
-/** Which responses other than 200 are allowed. */
+/** Responses other than 200 that are allowed. */
 export interface Tolerance {
   /** 503 with `Retry-After`: nothing is published yet, or Redis is unavailable. */
   unavailable: boolean;
@@ -13,33 +13,33 @@ export interface Tolerance {
 
 export interface Readers {
   readonly tolerance: Tolerance;
-  /** Which generation each version was seen to have. */
+  /** The generation of each version that was seen. */
   readonly versions: ReadonlyMap<number, number>;
-  /** Answers with 200, and with 503, so far. */
+  /** How many responses had 200 and 503 so far, and the longest response time. */
   readonly counts: { ok: number; unavailable: number; slowestMs: number };
-  /** Waits for so many further answers, of whatever status; less when a fault was found. */
-  more(answers: number): Promise<void>;
-  /** Waits until an answer came from a generation; less when a fault was found. */
+  /** Waits for so many more responses with any status; resolves early after a fault. */
+  more(responses: number): Promise<void>;
+  /** Waits until a response came from a generation; resolves early after a fault. */
   seen(generation: number): Promise<void>;
-  /** Ends them. @throws Error with every fault that they found */
+  /** Stops the readers. @throws Error with every fault that they found */
   stop(): Promise<void>;
 }
 
 const maxFaults = 10;
 
-/** How long a reader waits after each response, in ms: the import needs the processors too. */
+/** How long a reader waits after each response, in ms: the import needs the processors, too. */
 export const pauses = { suite: 40, proof: 5 };
 
-/** After how many pages of a walk it is looked at what is live. */
+/** After how many pages of a walk a reader checks the live version. */
 const pagesBetweenLooks = 10;
 
-/** How many read at the same time. */
+/** How many readers read at the same time. */
 const readers = 2;
 
-/** How many lists of changes are remembered, as texts. */
+/** How many lists of changes are kept as texts. */
 const maxChangeTexts = 8;
 
-/** Starts readers of a subject; whoever calls this calls `stop`. */
+/** Starts readers of a subject; the caller calls `stop`. */
 export function startReaders(
   api: TestApi,
   subject: Subject,
@@ -56,7 +56,7 @@ export function startReaders(
 
   class Fault extends Error {}
 
-  /** A version and its generation belong together for ever. */
+  /** Records the generation of a version. @throws Fault if the version had another generation before */
   function note(version: number, generation: number): void {
     const known = versions.get(version);
     if (known !== undefined && known !== generation)
@@ -64,29 +64,30 @@ export function startReaders(
     versions.set(version, generation);
   }
 
-  /** One answer; `null` for a 503 that is in order. */
-  async function get(address: string): Promise<{ version: number; answer: ApiAnswer } | null> {
+  /** Reads one response; returns `null` for an allowed 503. */
+  async function get(address: string): Promise<{ version: number; response: ApiAnswer } | null> {
     const start = performance.now();
     const encoding = (counts.ok + counts.unavailable) % 2 === 0 ? 'gzip' : 'identity';
-    const answer = await api.get(address, { headers: { 'accept-encoding': encoding } });
+    const response = await api.get(address, { headers: { 'accept-encoding': encoding } });
     counts.slowestMs = Math.max(counts.slowestMs, performance.now() - start);
     await sleep(pauseMs);
-    if (answer.status === 503 && tolerance.unavailable) {
-      if (!/^\d+$/.test(answer.headers.get('retry-after') ?? '')) throw new Fault('503 without Retry-After');
+    if (response.status === 503 && tolerance.unavailable) {
+      if (!/^\d+$/.test(response.headers.get('retry-after') ?? ''))
+        throw new Fault('503 without Retry-After');
       counts.unavailable += 1;
       return null;
     }
-    if (answer.status !== 200) throw new Fault(`${address}: ${answer.status} ${answer.text}`);
+    if (response.status !== 200) throw new Fault(`${address}: ${response.status} ${response.text}`);
     counts.ok += 1;
-    return { version: Number(answer.headers.get('medref-version')), answer };
+    return { version: Number(response.headers.get('medref-version')), response };
   }
 
-  /** A page that must be exactly that of the generation whose marks it has. @returns what it is of */
+  /** Reads a page, and checks that it is exactly one of the generation that it names. @returns its version and generation */
   async function page(number: number, pin?: number): Promise<{ version: number; generation: number } | null> {
     const address = `${path}?${pin ? `version=${pin}&` : ''}page=${number}&per-page=${perPage}`;
     const got = await get(address);
     if (!got) return null;
-    const { text } = got.answer;
+    const { text } = got.response;
     const generation = generationIn(text);
     if (generation === undefined) throw new Fault(`${address}: of no generation`);
     const expected = subject.texts(generation).slice((number - 1) * perPage, number * perPage);
@@ -101,7 +102,7 @@ export function startReaders(
 
   let last = 0;
 
-  /** Whatever is live, which is never older than what was live before. */
+  /** Reads the live version, and checks that it is not older than the live version before. */
   async function look(): Promise<void> {
     const before = last;
     const known = await page(1);
@@ -110,7 +111,7 @@ export function startReaders(
     last = Math.max(last, known?.version ?? 0);
   }
 
-  /** Every page is, byte for byte, a page of one generation, and so they are all of it. */
+  /** Reads all pages of a version. Each is byte for byte a page of one generation, and all are of the same generation. */
   async function walk(): Promise<void> {
     const first = await page(1);
     if (!first) return;
@@ -126,8 +127,8 @@ export function startReaders(
   async function record(): Promise<void> {
     const got = await get(`${path}/${subject.anId}`);
     if (!got) return;
-    const generation = generationIn(got.answer.text) as number;
-    if (got.answer.text !== `{"data":${subject.list(generation).get(subject.anId)},"success":true}`)
+    const generation = generationIn(got.response.text) as number;
+    if (got.response.text !== `{"data":${subject.list(generation).get(subject.anId)},"success":true}`)
       throw new Fault(`record ${subject.anId} of version ${got.version} is not of generation ${generation}`);
     note(got.version, generation);
   }
@@ -137,12 +138,12 @@ export function startReaders(
     if (since === undefined || before === undefined) return;
     const got = await get(`${path}/changes?since=${since}&per-page=200`);
     if (!got) return;
-    const after = versions.get(got.version) ?? generationIn(got.answer.text) ?? before;
-    if (!got.answer.text.startsWith(`{"data":[${changesText(before, after)}],"_links":{`))
+    const after = versions.get(got.version) ?? generationIn(got.response.text) ?? before;
+    if (!got.response.text.startsWith(`{"data":[${changesText(before, after)}],"_links":{`))
       throw new Fault(`changes from version ${since} (${before}) to ${got.version} (${after}) are not exact`);
   }
 
-  /** The first 200 changes between two generations. */
+  /** Returns the first 200 changes between two generations. */
   function changesText(before: number, after: number): string {
     const name = `${before} ${after}`;
     const known = changeTexts.get(name);
@@ -175,8 +176,8 @@ export function startReaders(
     tolerance,
     versions,
     counts,
-    async more(answers) {
-      const target = counts.ok + counts.unavailable + answers;
+    async more(responses) {
+      const target = counts.ok + counts.unavailable + responses;
       while (faults.length === 0 && counts.ok + counts.unavailable < target) await sleep(2);
     },
     async seen(generation) {
@@ -190,7 +191,7 @@ export function startReaders(
   };
 }
 
-/** The elements of a change feed between two lists, as JSON texts. */
+/** Returns the elements of a change feed between two lists, as JSON texts. */
 function expectedChanges(before: ReadonlyMap<number, string>, after: ReadonlyMap<number, string>): string[] {
   const ids = [...new Set([...before.keys(), ...after.keys()])].sort((a, b) => a - b);
   return ids.flatMap((id) => {

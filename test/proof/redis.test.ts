@@ -32,10 +32,10 @@ import { checkKeySpace, checkNothingUnderWay, keysOf } from './key-space.ts';
 import { isFull, note } from './proof.ts';
 import { pauses, type Readers, startReaders } from './readers.ts';
 
-/** What is struck, each in turn. */
+/** The unit of faults: each command or each script is struck in turn. */
 const unit = isFull ? 'command' : 'script';
 
-/** How long locks and what is staged live, and how long a late reply and an absence take beside that, in ms. */
+/** Lifetimes of locks and staged keys, the delay of a late reply, and how long Redis is unavailable, in ms. */
 const slow = isFull
   ? { lifetimes, silenceMs: undefined, late: 9_000, away: 13_000 }
   : {
@@ -62,7 +62,7 @@ describe('a Redis that fails', function () {
     api = await startApi({ redisUrl: server.url });
     for (const subject of [products, companies]) {
       upstreams.set(subject, await startGenerations(subject));
-      // Numbers of the clock differ by themselves: here one that Redis forgets is given again.
+      // Numbers from the clock always differ. With this start, Redis assigns a number that it has forgotten again.
       await redis.set(keysOf(subject.collection.name).next, aheadOfClock);
       for (let i = 0; i < 2; i++) await importNext(subject);
     }
@@ -80,7 +80,7 @@ describe('a Redis that fails', function () {
 
   const upstreamOf = (subject: Subject) => upstreams.get(subject) as GenerationUpstream;
 
-  /** Imports the next generation, through a proxy where faults are wanted. */
+  /** Imports the next generation; a test that wants faults passes the URL of a proxy. */
   async function importNext(
     subject: Subject,
     redisUrl = server.url,
@@ -107,7 +107,7 @@ describe('a Redis that fails', function () {
     }
   }
 
-  /** An import whose upstream waits in the middle of its list until `goOn`. */
+  /** Starts an import whose upstream waits in the middle of its list until `goOn`. */
   function importHeldUp(subject: Subject): HeldUp & { report: Promise<ImportReport> } {
     return { ...holdUp(upstreamOf(subject)), report: importNext(subject) };
   }
@@ -118,7 +118,7 @@ describe('a Redis that fails', function () {
     return readers;
   }
 
-  /** What must hold after an import that published, whatever befell it. */
+  /** Expects everything that must hold after an import that published, whatever fault it met. */
   async function expectPublished(subject: Subject, report: ImportReport, readers: Readers): Promise<void> {
     const { collection } = subject;
     expect(report.reason, report.reason ?? '').to.equal(null);
@@ -135,7 +135,7 @@ describe('a Redis that fails', function () {
     expect(entries, 'the publication in the history').to.have.length(1);
   }
 
-  /** What must hold after an import that did not publish; then the next one does. */
+  /** Expects that an import did not publish, and that the next one does. */
   async function expectOldLive(subject: Subject, live: string | undefined, readers: Readers): Promise<void> {
     const { name } = subject.collection;
     expect((await checkKeySpace(redis, name, { rolledBack: false })).live?.document).to.equal(live);
@@ -146,7 +146,7 @@ describe('a Redis that fails', function () {
   const liveDocument = async (subject: Subject) =>
     (await readLiveVersion(redis, keysOf(subject.collection.name)))?.document;
 
-  /** Readers that have met an absence of Redis, and get answers again by themselves. */
+  /** Expects that readers got 503 while Redis was unavailable, and get other responses again without help. */
   async function expectRecovery(readers: Readers): Promise<void> {
     expect(readers.counts.unavailable, 'answers with 503').to.be.above(0);
     readers.tolerance.unavailable = true;
@@ -160,7 +160,7 @@ describe('a Redis that fails', function () {
     expect(readers.counts.slowestMs).to.be.below(2_300);
   }
 
-  /** Means the `nth` command that an import sends when it is connected; its first takes the lock. */
+  /** Returns a condition: the `nth` command of an import after it has connected; the first one takes the lock. */
   function nthOfImport(nth: number): (command: ProxiedCommand) => boolean {
     let count = 0;
     return ({ name }) => {
@@ -169,17 +169,17 @@ describe('a Redis that fails', function () {
     };
   }
 
-  /** Means the first command of a name. */
+  /** Returns a condition: a command with this name. */
   const named =
     (wanted: string) =>
     ({ name }: ProxiedCommand): boolean =>
       name === wanted;
 
-  /** What the first of these fates that has something for a command has for it. */
+  /** Returns the strike of the first fate that has one for a command. */
   const firstOf = (fates: readonly Fate[], command: ProxiedCommand) =>
     fates.reduce<ReturnType<Fate>>((strike, fate) => strike ?? fate(command), undefined);
 
-  /** The names of the scripts that an import runs. */
+  /** Returns the names of the scripts that an import runs. */
   async function scriptsOfImport(): Promise<string[]> {
     const names = new Set<string>();
     await importThrough(companies, ({ name }) => {
@@ -203,8 +203,8 @@ describe('a Redis that fails', function () {
   });
 
   /**
-   * Imports again and again, each time struck at the next one of its commands until none is left; in the suite once, struck
-   * at each kind of its writes.
+   * Imports again and again, each time with a fault at the next one of its commands, until none is left. In `npm test` it imports
+   * once, with a fault at each kind of its writes.
    */
   async function expectPublishedWhateverIsStruck(
     strike: Strike,
@@ -227,7 +227,7 @@ describe('a Redis that fails', function () {
         : scripts.map((script) => strikeOnce(named(script), counted));
       const report = await importThrough(companies, (command) => firstOf(fates, command));
       await expectPublished(companies, report, readers);
-      await readers.stop(); // Else there were two more of them with each command.
+      await readers.stop(); // Otherwise each command would add two more readers.
       if (!isFull) break;
     }
     expect(points).to.be.at.least(isFull ? 15 : 8);
@@ -252,7 +252,7 @@ describe('a Redis that fails', function () {
     });
   }
 
-  /** As if Redis had crashed before its last writes were on its disk. */
+  /** Losses of data, as if Redis had crashed before its last writes were on disk. */
   const losses: Record<string, (keys: CollectionKeys) => Promise<unknown>> = {
     'what was staged': async (keys) => {
       const names = await redis.smembers(keys.staged);

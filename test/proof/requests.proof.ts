@@ -1,5 +1,5 @@
-// A hundred thousand generated requests, well formed and damaged, whose bytes arrive in random pieces. Every response is read byte
-// by byte; the process has to survive, log no error, and hold no more objects at the end than halfway.
+// A hundred thousand generated requests, valid and damaged, whose bytes arrive in random pieces. Every response is read byte by
+// byte. The process must survive, log no error, and have no more objects at the end than halfway.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,17 +31,17 @@ import { isFull, note, noteCounts, seed } from './proof.ts';
 
 const requests = isFull ? 100_000 : 5_000;
 
-/** How many connections there are at once, and how many are made up at once. */
+/** How many connections are open at once, and how many conversations are generated at once. */
 const connections = 128;
 const batch = 512;
 
-/** A connection on which nothing comes for so long is given up, in ms: where its bytes are damaged, the service may wait for more. */
+/** A connection without bytes for this long is closed, in ms. After damaged bytes, the service may wait for more. */
 const quietMs = { whole: 5_000, damaged: 300 };
 
-/** By how much the objects of the process may grow from the half to the end, in MB. */
+/** How much the objects of the process may grow from halfway to the end, in MB. */
 const mayGrowMb = 2;
 
-/** One connection: what is sent on it, where that is cut, and whether what is sent is whole. */
+/** One connection: its requests, the places where their bytes are cut, and their damage, if any. */
 interface Conversation {
   readonly requests: readonly { readonly method: string; readonly bytes: string }[];
   readonly cuts: readonly number[];
@@ -60,7 +60,7 @@ describe('an API process', function () {
       await createKey(server.url, '--rate', '50/s'),
       await createKey(server.url, '--collections', 'companies'),
     ];
-    const settings = { API_PORT: '0', ACCESS_LOG: 'off', NODE_OPTIONS: `--import=${memoryTeller}` };
+    const settings = { API_PORT: '0', ACCESS_LOG: 'off', NODE_OPTIONS: `--import=${memoryReporter}` };
     const api = startMedref(['serve', '--json'], { REDIS_URL: server.url, ...settings });
     try {
       const port = Number(new URL((await api.line(/"address":"([^"]+)"/))[1] as string).port);
@@ -95,7 +95,7 @@ describe('an API process', function () {
   });
 });
 
-// ---- what is sent
+// ---- requests
 
 type Weighted<Item> = readonly [weight: number, choice: Arbitrary<Item>];
 
@@ -118,7 +118,7 @@ function conversations(keys: readonly string[], version: number): Arbitrary<Conv
 
 const characters = (min: number, max: number) => integer({ min, max }).map((it) => String.fromCharCode(it));
 
-/** Text that a target or a field may have. */
+/** Text that a target or a field may contain. */
 const visible = string({ unit: characters(0x21, 0x7e) });
 const fieldText = string({ unit: characters(0x20, 0xff).filter((it) => it !== '\x7f'), maxLength: 60 });
 const anyText = oneof(string({ maxLength: 20, unit: 'grapheme' }).map(encodeURIComponent), visible);
@@ -152,7 +152,7 @@ function oneRequest(keys: readonly string[], version: number): Arbitrary<{ metho
   });
 }
 
-/** Targets, separated by white space, that are right, nearly right or hostile. */
+/** Targets, separated by white space: correct, almost correct, or hostile. */
 const fixedTargets = `/ /docs /openapi.json /health/live /health/ready * // /products/ /Products
   /products/../drugs /products%2F1 /%ff /% http://a/products /docs/../../etc/passwd`.split(/\s+/);
 
@@ -228,7 +228,7 @@ function field(keys: readonly string[]): Arbitrary<string> {
   );
 }
 
-/** The bytes of a connection, damaged where they are to be. */
+/** Returns the bytes of a connection, with their damage. */
 function bytesOf({ requests: sent, damage }: Conversation): Buffer {
   const whole = Buffer.from(sent.map(({ bytes }) => bytes).join(''), 'latin1');
   if (damage === null) return Buffer.concat([whole, last]);
@@ -242,12 +242,12 @@ function bytesOf({ requests: sent, damage }: Conversation): Buffer {
   return Buffer.concat([before, damage.bytes, after.subarray(length), last]);
 }
 
-/** The last request of a connection, after which the service ends it. */
+/** The last request of a connection; the service closes the connection after it. */
 const last = Buffer.from('GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
 
-// ---- what comes back
+// ---- responses
 
-/** Sends what a conversation has, in its pieces. @returns all that comes, until the service ends the connection or falls silent */
+/** Sends the pieces of a conversation. @returns all bytes received until the service closes the connection or is silent */
 function converse(port: number, talk: Conversation): Promise<Buffer> {
   const bytes = bytesOf(talk);
   const cuts = talk.cuts.map((it) => Math.floor(it * bytes.length)).sort((a, b) => a - b);
@@ -291,7 +291,7 @@ class Found {
   }
 }
 
-/** Whether each request has its answer: all of them, or all up to one that says that it is the last. */
+/** Returns whether each request has its response: all of them, or all up to a response that closes the connection. */
 function isWhole(asked: number, answers: readonly Responder[]): boolean {
   return answers.length === asked || answers.at(-1)?.headers.get('connection') === 'close';
 }
@@ -308,8 +308,8 @@ async function inParallel<Item>(items: readonly Item[], act: (item: Item) => Pro
   await Promise.all(Array.from({ length: connections }, work));
 }
 
-/** A module that a process loads first: on SIGWINCH it collects garbage and prints how many MB of objects are left. */
-const memoryTeller = `data:text/javascript,${encodeURIComponent(`
+/** A module that a process loads first. On SIGWINCH it collects garbage, and prints how many MB of objects are left. */
+const memoryReporter = `data:text/javascript,${encodeURIComponent(`
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
   setFlagsFromString('--expose-gc');

@@ -1,4 +1,4 @@
-// Ten thousand clients wait for a publication on one API process, each on its own connection. All must be answered within
+// Ten thousand clients wait for a publication on one API process, each on its own connection. All must get a response within
 // two seconds of each announcement, and other readers must not wait meanwhile.
 
 import { connect, type Socket } from 'node:net';
@@ -18,14 +18,14 @@ import { isFull, note } from './proof.ts';
 const clients = isFull ? 10_000 : 1_000;
 const rounds = isFull ? 10 : 2;
 
-/** A list, and how many of its records change with each publication. */
+/** The length of the list, and how many of its records change with each publication. */
 const size = 5_000;
 const changedEach = 250;
 
-/** From the announcement to the last byte of the last response, and the longest that another reader may wait, in ms. */
+/** The longest time from the announcement to the last byte of the last response, and of another client's read, in ms. */
 const allowed = { answerMs: 2_000, readerMs: 500 };
 
-/** A client that waits for the changes since a version, again and again. */
+/** A client that repeatedly waits for the changes since a version. */
 class WaitingClient {
   readonly #socket: Socket;
   readonly #onVersion: (status: string, version: string) => void;
@@ -49,7 +49,7 @@ class WaitingClient {
     this.#socket.write(`GET /products/changes?since=${since}&wait=60 HTTP/1.1\r\n${fields}`);
   }
 
-  /** A response is complete when its head and as many bytes as the head names have come. */
+  /** Reads bytes. A response is complete when its head has arrived, and as many bytes as the head names. */
   #take(bytes: Buffer): void {
     if (this.#left === -1) {
       this.#head += bytes.toString('latin1');
@@ -92,7 +92,7 @@ describe(`${clients.toLocaleString('en')} clients that wait for a publication`, 
     await server?.stop();
   });
 
-  /** Publishes a changed list. @returns its version */
+  /** Publishes a changed list. @returns the number of the version */
   async function publish(): Promise<number> {
     const drugform = { id: 1, name: `FORM ${Math.random()}` };
     records = records.map((it, n) => (n < changedEach ? product(it.product.id, { drugform }) : it));
@@ -110,7 +110,7 @@ describe(`${clients.toLocaleString('en')} clients that wait for a publication`, 
     }
   }
 
-  /** Reads a record every 5 ms until it is stopped. @returns what stops it and gives the longest time of a read, in ms */
+  /** Reads a record every 5 ms. @returns a function that stops it and returns the longest time of a read, in ms */
   function startReader(): () => Promise<number> {
     let isOver = false;
     const reading = (async () => {

@@ -1,4 +1,4 @@
-// A real API on a free port, with a key that it accepts, answered over real HTTP.
+// Starts a real API on a free port and an accepted key, and sends requests to it over real HTTP.
 
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
@@ -19,12 +19,12 @@ import { type ApiKeyTerms, createApiKey, type MadeApiKey } from '../../shared/st
 import { expectAsDescribed } from './openapi.ts';
 import { asUser } from './redis-users.ts';
 
-/** An answer, read to its end. */
+/** A complete response. */
 export interface ApiAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as JSON; the test says of what shape. */
+  /** Returns the body as JSON; the test names its shape. */
   json<Shape = unknown>(): Shape;
 }
 
@@ -34,32 +34,32 @@ export interface TestApi {
   readonly port: number;
   /** A key that the API accepts. */
   readonly key: string;
-  /** Sends a request with the key; what is given in `init` goes before it. The answer is one that /openapi.json describes. */
+  /** Sends a request with the key; headers of `init` replace it. Fails if /openapi.json does not describe the response. */
   get(path: string, init?: RequestInit): Promise<ApiAnswer>;
-  /** Sends bytes as they are on a connection of their own, and gives all that comes back. */
+  /** Sends bytes unchanged on a separate connection, and returns the complete reply. */
   raw(request: string): Promise<string>;
-  /** Whether the API still holds its end of a client's connection. */
+  /** Returns whether the API still has its end of a client's connection. */
   isOpen(client: Socket): boolean;
-  /** How many connections it has met so far. */
+  /** Returns how many connections were opened so far. */
   connections(): number;
-  /** How many requests it has met so far. */
+  /** Returns how many requests arrived so far. */
   requests(): number;
-  /** How many bytes the API has read from a client's connection. */
+  /** Returns how many bytes the API has read from a client's connection. */
   bytesRead(client: Socket): number;
-  /** What it was told of damage in Redis, as sentences. */
+  /** Damage in Redis that was reported to the API, as sentences. */
   readonly damage: readonly string[];
-  /** How many requests wait for a publication. */
+  /** Returns how many requests wait for a publication. */
   waiting(): number;
-  /** Makes a key that this API knows when it returns. */
+  /** Creates a key; the API knows it when this resolves. */
   makeKey(terms?: Partial<ApiKeyTerms>): Promise<MadeApiKey>;
-  /** Has it ask Redis for changes of keys now. */
+  /** Makes the API ask Redis for changed keys now. */
   refreshKeys(): Promise<void>;
-  /** Why it did not hold requests against rates, as sentences. */
+  /** Reasons why the API did not count requests against rate limits, as sentences. */
   readonly uncounted: readonly string[];
   stop(): Promise<void>;
 }
 
-/** What may differ from the usual API. */
+/** Options that differ from those of the usual API. */
 export type ApiOptions = Partial<
   Pick<
     ServerDependencies,
@@ -80,7 +80,7 @@ export type ApiOptions = Partial<
   readonly cacheBytes?: number;
 };
 
-/** Starts an API on a Redis; whoever calls this calls `stop`. */
+/** Starts an API on a Redis; the caller calls `stop`. */
 export async function startApi({
   redisUrl,
   connectReplica = () => null,
@@ -92,7 +92,7 @@ export async function startApi({
   ...limits
 }: ApiOptions & {
   redisUrl: string;
-  /** Where contents are to be read from a replica. */
+  /** Connects to a replica; `null`: the API reads from the primary. */
   connectReplica?: (onLost: () => void) => Redis | null;
 }): Promise<TestApi> {
   const keyPrefix = 'medref';
@@ -132,7 +132,7 @@ export async function startApi({
       onUncounted: (message) => void uncounted.push(message),
     }),
     whyUnavailable: () => null,
-    // However busy the machine of the tests is.
+    // No overload, even if the machine that runs the tests is busy.
     lateMs: Number.POSITIVE_INFINITY,
     host: '127.0.0.1',
     port: 0,
@@ -209,7 +209,7 @@ export async function startApi({
   };
 }
 
-/** One API for a mocha suite, on the suite's Redis: started before its tests, stopped after them. */
+/** Declares one API for a mocha suite, on the suite's Redis. It starts before the tests and stops after them. */
 export function useApi(redis: () => { readonly url: string }, options: ApiOptions = {}): () => TestApi {
   let api: TestApi | undefined;
   before(async () => {

@@ -1,16 +1,16 @@
-// A real Chromium, headless, for a suite of tests; and what a page of it did that nobody wants.
+// A real headless Chromium for a test suite, and a record of unwanted events in its pages.
 
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { findChromium } from '../../bin/setup.mjs';
 
-/** One browser for a mocha suite: started before its tests, closed after them. */
+/** Declares one browser for a mocha suite. It starts before the tests and closes after them. */
 export function useBrowser(): () => Browser {
   let browser: Browser | undefined;
   before(async () => {
     const executablePath = findChromium();
     if (executablePath === undefined)
       throw new Error('There is no Chromium on the PATH; "node bin/setup.mjs" installs one.');
-    // Containers and root have no sandbox; these pages are our own.
+    // The sandbox does not work in containers or as root; these pages are our own.
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   });
   after(() => browser?.close());
@@ -20,24 +20,24 @@ export function useBrowser(): () => Browser {
   };
 }
 
-/** What a page complained of and whom it asked, from when this is called. */
+/** Events of a page since `watch` was called. */
 export interface Witness {
-  /** Violations of its policy, errors on its console, exceptions, answers that failed. */
+  /** Violations of its content security policy, console errors and warnings, exceptions, and failed requests. */
   readonly complaints: string[];
-  /** Requests to other origins than this one. */
+  /** Requests to other origins. */
   readonly outside: string[];
   /** All requests. */
   readonly requests: string[];
 }
 
-/** Watches a page that was not opened yet. */
+/** Watches a page; call it before the page is opened. */
 export async function watch(page: Page, origin: string): Promise<Witness> {
   const witness: Witness = { complaints: [], outside: [], requests: [] };
   const { complaints, outside, requests } = witness;
-  await page.exposeFunction('tellViolation', (what: string) => complaints.push(`policy: ${what}`));
-  // As text: what compiles these tests names functions by a function of its own, which pages do not have.
+  await page.exposeFunction('reportViolation', (what: string) => complaints.push(`policy: ${what}`));
+  // As text: the compiler of these tests names functions with a helper function, which pages do not have.
   await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
-    tellViolation(event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile + ' ' + event.sample));`);
+    reportViolation(event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile + ' ' + event.sample));`);
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`);
   });

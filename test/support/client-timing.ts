@@ -1,4 +1,4 @@
-// How long a client waits in tests: its seconds are short, its patience with silence is not.
+// The times of a client in tests: its seconds are short, but it accepts long silence.
 
 import type { Timing } from '../../client/connection.ts';
 

@@ -1,12 +1,12 @@
-// Any character of Unicode, for properties of text.
+// Arbitrary Unicode characters for property tests of text.
 
 import fc from 'fast-check';
 
 const surrogates = 0x800;
 
 /**
- * Text of one code point that is no half of a pair, as a `unit` of `fc.string`. That of fast-check, `binary`, has the same,
- * but takes a second of CPU and a map of all of them to be made.
+ * Generates text of one code point, without surrogates, as a `unit` of `fc.string`. The `binary` unit of fast-check has the
+ * same characters, but needs a second of CPU time and a map of all of them.
  */
 export const codePoint = fc
   .integer({ min: 0, max: 0x10ffff - surrogates })

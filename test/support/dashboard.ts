@@ -1,4 +1,4 @@
-// A real admin listener on a free port, with a dashboard, and data for it with hostile names.
+// Starts a real admin listener with a dashboard on a free port, and stores data with hostile names for it.
 
 import type { AddressInfo } from 'node:net';
 import { createMetrics } from '../../api/admin/metrics.ts';
@@ -22,11 +22,11 @@ export interface TestDashboard {
   stop(): Promise<void>;
 }
 
-/** What may differ from the usual dashboard. */
+/** Options that differ from those of the usual dashboard. */
 export interface TestDashboardOptions {
   readonly token?: string;
   readonly host?: string;
-  /** How many records the comparison of members looks at. */
+  /** How many records the comparison of members reads. */
   readonly most?: number;
   readonly isImported?: boolean;
   /** How long a page may take, in ms. */
@@ -34,7 +34,7 @@ export interface TestDashboardOptions {
   readonly onWrongPassword?: (message: string) => void;
 }
 
-/** Starts an admin listener; whoever calls this calls `stop`. */
+/** Starts an admin listener; the caller calls `stop`. */
 export async function startDashboard({
   redisUrl,
   token,
@@ -81,7 +81,7 @@ export async function startDashboard({
   };
 }
 
-/** One admin listener for a mocha suite, on the suite's Redis: started before its tests, stopped after them. */
+/** Declares one admin listener for a mocha suite, on the suite's Redis. It starts before the tests and stops after them. */
 export function useDashboard(
   redis: () => { readonly url: string },
   options: TestDashboardOptions = {},
@@ -100,7 +100,7 @@ export function useDashboard(
   };
 }
 
-/** Markup, characters that turn the direction of a line, controls, and very long names. */
+/** Names with markup, characters that change the direction of a line, control characters, and very long names. */
 export const hostileNames = {
   markup: `<script>alert(1)</script>"><img src=x onerror=alert(1)>'&amp;`,
   direction: '\u202eTELBAT \u2067abc\u200f\u061c',
@@ -109,16 +109,16 @@ export const hostileNames = {
   combining: `Z${'\u0301\u0327'.repeat(400)}`,
 } as const;
 
-/** The versions that were published, the earlier one first. */
+/** The two published versions, in order of publication. */
 export interface DashboardData {
   readonly first: number;
   readonly second: number;
 }
 
-/** How many products there are in the first version; each hostile name is one of the first ids of the second one. */
+/** How many products the first version has. In the second version, the first products have the hostile names. */
 export const productCount = 60;
 
-/** Publishes two versions of products, then has an import refused; publishes companies; makes keys. */
+/** Publishes two versions of products and one of companies, runs an import that is refused, and creates keys. */
 export async function fillDashboard(redis: Redis, redisUrl: string): Promise<DashboardData> {
   const list = products(productCount);
   const options = { redisUrl, keyPrefix: 'medref' };

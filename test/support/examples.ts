@@ -1,4 +1,4 @@
-// The examples of a page of the documentation, with the output that the page shows; run as a reader runs them.
+// Reads the examples of a documentation page with the output that it shows, and runs them as a reader would.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 
 const root = new URL('../../', import.meta.url);
 
-/** The languages that examples are written in; other fenced blocks show output, or nothing that can be run. */
+/** The languages of examples; other fenced blocks show output. */
 const languages = ['sh', 'js', 'python'] as const;
 
 export type Language = (typeof languages)[number];
 
-/** What a page shows as the output of an example: JSON with any white space between its parts, or text. */
+/** The output of an example on a page: text, or JSON with any white space between its parts. */
 export interface ShownOutput {
   readonly format: 'json' | 'text';
   readonly text: string;
@@ -23,24 +23,24 @@ export interface ShownOutput {
 export interface Example {
   /** `docs/CONSUMERS.md` */
   readonly page: string;
-  /** The line of the page on which its code begins. */
+  /** The line of the page where the code begins. */
   readonly line: number;
-  /** The heading that it stands under. */
+  /** The heading above it. */
   readonly heading: string;
   readonly language: Language;
   readonly code: string;
-  /** The file that its first line names; `null` where it names none. */
+  /** The file that its first line names; `null` if it names none. */
   readonly file: string | null;
-  /** An example without an output in the page prints nothing. */
+  /** The output on the page; an example without one prints nothing. */
   readonly output: ShownOutput;
 }
 
-/** The text of a page. */
+/** Reads the text of a page. */
 export function readPage(page: string): string {
   return readFileSync(fileURLToPath(new URL(page, root)), 'utf8');
 }
 
-/** The examples of a page, in its order. @throws Error where a fenced block is not as blocks of a page have to be */
+/** Returns the examples of a page in their order. @throws Error if a fenced block is not allowed or not in the right place */
 export function examplesOf(page: string, text = readPage(page)): Example[] {
   const examples: Example[] = [];
   const lines = text.split('\n');
@@ -60,7 +60,7 @@ export function examplesOf(page: string, text = readPage(page)): Example[] {
       examples.push({ page, line: at + 2, heading, language, code: `${block}\n`, file, output });
     } else if (language === 'json' || language === 'text') {
       const example = examples.pop();
-      // Prose between the two would leave open which of them the output belongs to.
+      // With prose between them, it would be unclear to which example the output belongs.
       if (!example || lastLineBefore(lines, at) !== '```')
         throw new Error(`${where}: no example stands directly before this output.`);
       if (example.output.text !== '')
@@ -80,20 +80,20 @@ function lastLineBefore(lines: readonly string[], at: number): string {
   return lines.slice(0, at).findLast((line) => line !== '') ?? '';
 }
 
-/** Lines that would be run by a reader of the page, and are not in an example. */
+/** Returns lines with commands that a reader would run but that are not in an example. */
 export function strayCommands(text: string): string[] {
   const prose = text.replace(/^```.*?^```$/gms, '');
   return prose.split('\n').filter((line) => /^\s*(?:\$ )?(?:curl|node|python3) /.test(line));
 }
 
-/** Whether an example printed what the page shows; `…` in the page stands for any text, as short as can be. */
+/** Returns whether an example printed the output of the page; `…` on the page matches any text, as short as possible. */
 export function isAsShown(printed: string, { format, text }: ShownOutput): boolean {
   const plain = format === 'json' ? withoutSpace : (it: string) => it.trimEnd();
   const pattern = plain(text).split('…').map(escaped).join('.*?');
   return new RegExp(`^${pattern}$`, 's').test(plain(printed));
 }
 
-/** JSON without the white space between its parts. */
+/** Returns JSON without white space between its parts. */
 function withoutSpace(text: string): string {
   return text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
 }
@@ -102,7 +102,7 @@ function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
-/** The service that an example asks. */
+/** The service that an example calls. */
 export interface AskedService {
   readonly origin: string;
   readonly key: string;
@@ -114,7 +114,7 @@ export interface ExampleResult {
   readonly stderr: string;
 }
 
-/** An example that takes longer than this is ended, in ms. */
+/** The longest time that an example may run, in ms. */
 const patienceMs = 30_000;
 
 /** How a file of each language is run. */
@@ -124,7 +124,7 @@ const runs = {
   python: { program: 'python3', ending: 'py' },
 } as const;
 
-/** Programs that examples need and the project does not install, with what tells whether they are there. */
+/** Programs that examples need and the project does not install, with arguments that fail if a program is missing. */
 const probes = {
   curl: ['--version'],
   python3: ['-c', 'import gzip, json, sqlite3, urllib.request'],
@@ -139,13 +139,13 @@ const missing = (Object.keys(probes) as (keyof typeof probes)[]).filter((program
   }
 });
 
-/** The program that an example needs and this machine has not; `undefined`: it can be run. */
+/** Returns the program that an example needs and this machine lacks; `undefined`: the example can run. */
 export function missingProgram({ language, code }: Example): string | undefined {
   const needed = language === 'python' ? 'python3 ' : language === 'sh' ? code : '';
   return missing.find((program) => needed.includes(`${program} `));
 }
 
-/** Writes an example to a file of a folder, under the name that it gives itself, and runs it there to its end. */
+/** Writes an example to a file in a folder, under the name in its first line, and runs it there until it ends. */
 export async function runExample(
   example: Example,
   { folder, service }: { readonly folder: string; readonly service: AskedService },
@@ -169,7 +169,7 @@ export async function runExample(
   return { code, ...output };
 }
 
-/** Nothing of the machine but its programs; the `node` of an example is the one that runs the tests. */
+/** Returns an environment with only the machine's programs and the service; `node` is the one that runs the tests. */
 function environment({ origin, key }: AskedService): NodeJS.ProcessEnv {
   const { PATH = '', HOME } = process.env;
   return {

@@ -1,4 +1,4 @@
-// Imports for tests: real ones, from a real HTTP upstream into a real Redis.
+// Real imports for tests, from a real HTTP upstream into a real Redis.
 
 import { pino } from 'pino';
 import { type ImportOptions, importCollection } from '../../importer/import.ts';
@@ -10,26 +10,26 @@ import { asUser } from './redis-users.ts';
 import { startUpstreamServer } from './upstream-server.ts';
 
 /**
- * A number that the clock does not come to. Where it is the last one that was given, those after it are one more each, and
- * no publication waits for the second of its own.
+ * A number that the clock never reaches. If Redis assigned it last, each next number is one higher, and no publication waits
+ * for the second of its number to end.
  */
 export const aheadOfClock = 99991231000000;
 
-/** What may differ from the usual import. */
+/** Options that differ from those of the usual import. */
 export type ImportChanges = Partial<Omit<ImportOptions, 'redis'>> & {
-  /** For how long the connection to Redis may be silent, in ms. */
+  /** How long the connection to Redis may be silent, in ms. */
   readonly silenceMs?: number | undefined;
-  /** For how long a reply of Redis is waited for, in ms. */
+  /** How long an import waits for a reply of Redis, in ms. */
   readonly replyMs?: number;
 };
 
-/** Imports from a URL, over a connection of its own. */
+/** Imports from a URL, over a separate connection to Redis. */
 export async function importFrom(
   from: URL,
   collection: Collection,
   { redisUrl, silenceMs, replyMs, ...changes }: ImportChanges & { redisUrl: string },
 ): Promise<ImportReport> {
-  // The users have the usual prefix alone.
+  // The users may use only the usual prefix.
   const url = changes.keyPrefix === undefined ? asUser(redisUrl, 'importer') : redisUrl;
   const redis = await connectForWriting(url, { silenceMs });
   if (replyMs !== undefined) oneServer(redis).options.commandTimeout = replyMs;
@@ -54,7 +54,7 @@ export async function importFrom(
   }
 }
 
-/** Imports records that an upstream serves as `{"data": […]}`. */
+/** Imports records from an upstream that serves them as `{"data": […]}`. */
 export async function importRecords(
   records: readonly unknown[],
   collection: Collection,
@@ -63,7 +63,7 @@ export async function importRecords(
   return importText(JSON.stringify({ data: records }), collection, options);
 }
 
-/** Imports what an upstream serves as this very text. */
+/** Imports from an upstream that serves exactly this text. */
 export async function importText(
   text: string,
   collection: Collection,

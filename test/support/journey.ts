@@ -1,4 +1,4 @@
-// Tests of the whole pipeline on a Redis of one server or of several: from upstream to a mirror.
+// Tests of the complete pipeline, from upstream to a mirror, on a Redis of one server or several.
 
 import { expect } from 'chai';
 import { companies } from '../../shared/collections/companies.ts';
@@ -24,14 +24,14 @@ interface Page {
   _meta: { totalCount: number };
 }
 
-/** Where a journey takes place. */
+/** The servers on which a journey runs. */
 export interface JourneyPlace {
-  /** As REDIS_URL. */
+  /** The value for REDIS_URL. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Declares the tests; whoever calls this is a suite, or a file of tests. @param where completes the title */
+/** Declares the tests, in a suite or at the top of a test file. @param where the end of the title */
 export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
   describe(`the whole journey, with ${whichLists}${where}`, function () {
     this.timeout(120_000);
@@ -52,7 +52,7 @@ export function journey(start: () => Promise<JourneyPlace>, where = ''): void {
     const get = (path: string) =>
       fetch(new URL(path, address), { headers: { authorization: `Bearer ${key}` } });
 
-    /** Every record of a collection, page by page along `next`, as JSON text. */
+    /** Reads every record of a collection page by page along `next`, and returns them as JSON text. */
     async function walk(path: string): Promise<string[]> {
       const records: string[] = [];
       for (let next: string | undefined = path; next; ) {
@@ -161,7 +161,7 @@ interface DirtyRecord {
   barcodes?: { barcode: string }[];
 }
 
-/** What of these records has to be rejected, found by other means: bad barcodes, and ids that came before. */
+/** Finds the records to reject in a different way than the importer: invalid barcodes, and repeated ids. */
 function expectedRejects(records: readonly DirtyRecord[]): unknown[] {
   const first = new Map<number | undefined, number>();
   return records.flatMap((record, i) => {

@@ -1,4 +1,4 @@
-// The programs of examples/ and of docs/CONSUMERS.md that keep a copy of the products. Out: how each is run, and what its copy holds.
+// Runs the programs of examples/ and docs/CONSUMERS.md that keep a copy of the products, and reads their copies.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -18,13 +18,13 @@ interface Lock {
   readonly digest: string;
 }
 
-/** What a program keeps. */
+/** The copy that a program keeps. */
 export interface KeptCopy {
-  /** The records, and the set digest that is kept with them. */
+  /** Reads the records, and the set digest that the program keeps with them. */
   read(): Lock | Promise<Lock>;
-  /** Changes the record with an id behind the back of the program. */
+  /** Changes the record with an id without the program. */
   tamper(id: number): unknown;
-  /** Whether the program has begun to write, and has not ended it. */
+  /** Returns whether a write of the program is in progress. */
   isUnderWay(): boolean | Promise<boolean>;
 }
 
@@ -32,7 +32,7 @@ export interface CopyingProgram {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** What it needs and this machine has not. */
+  /** The program that it needs and this machine lacks. */
   readonly missing: string | undefined;
   readonly settings?: () => Record<string, string>;
   readonly copyIn: (folder: string) => KeptCopy;
@@ -41,7 +41,7 @@ export interface CopyingProgram {
 const python = onPath('python3') ?? 'python3';
 const noPython = onPath('python3') ? undefined : 'Python 3';
 
-/** Asked with Python, since not every Node that is supported has SQLite. */
+/** Reads a copy in SQLite, through Python, because not every supported Node has SQLite. */
 function inSqlite(folder: string): KeptCopy {
   const ask = (sql: string) => {
     const program = `import json, sqlite3
@@ -74,7 +74,7 @@ function inFile(folder: string): KeptCopy {
   };
 }
 
-/** Node with SQLite: this one, or the one that a variable names. */
+/** A Node with SQLite: this one, or the one in MEDREF_NODE_22. */
 const nodeWithSqlite = [process.env['MEDREF_NODE_22'], process.execPath].find((node) => {
   try {
     if (node) execFileSync(node, ['--eval', "require('node:sqlite')"], { stdio: 'ignore' });
@@ -86,7 +86,7 @@ const nodeWithSqlite = [process.env['MEDREF_NODE_22'], process.execPath].find((n
 
 const postgres = postgresPrograms();
 
-/** A PostgreSQL for a mocha suite, where there is one. @returns how it is reached, and what a program keeps there */
+/** Starts a PostgreSQL for a mocha suite, if one is installed. @returns its connection settings, and the copy of a program */
 function usePostgres(): { settings(): Record<string, string>; copy: KeptCopy } {
   let workspace: Workspace | undefined;
   let database: pg.Client;
@@ -118,7 +118,7 @@ function usePostgres(): { settings(): Record<string, string>; copy: KeptCopy } {
   };
 }
 
-/** The programs, and what they need, for a mocha suite. */
+/** Declares the copying programs, with the PostgreSQL that one of them needs, for a mocha suite. */
 export function useCopyingPrograms(): CopyingProgram[] {
   const { settings, copy } = usePostgres();
   return [

@@ -1,8 +1,8 @@
-// Everything a Redis holds: in a form that two readings can be compared by, and as it is put back.
+// Reads all data of a Redis in a form that tests can compare, and restores it.
 
 import type { Redis } from '../../shared/redis/connections.ts';
 
-/** Every key with its value; the order in which hashes and sets keep their members does not show. */
+/** Reads every key with its value; the order of members in hashes and sets makes no difference. */
 export async function readKeySpace(redis: Redis): Promise<Record<string, unknown>> {
   const names = (await redis.keys('*')).sort();
   const values = await Promise.all(names.map((name) => readValue(redis, name)));
@@ -26,7 +26,7 @@ async function readValue(redis: Redis, name: string): Promise<unknown> {
   }
 }
 
-/** Keeps a copy of every key. @returns what puts it back, and nothing else: no other key is left */
+/** Keeps a copy of every key. @returns a function that restores exactly these keys and deletes all others */
 export async function keepKeySpace(redis: Redis): Promise<() => Promise<void>> {
   const names = await redis.keys('*');
   const copies = await Promise.all(

@@ -1,4 +1,4 @@
-// The Redis keys of the collections, and what tests read from the contents behind them.
+// The Redis keys of the collections, and functions that read their contents.
 
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
@@ -9,14 +9,14 @@ import { type ContentKeys, collectionKeys } from '../../shared/store/keys.ts';
 export const productKeys = collectionKeys('medref', productCollection);
 export const companyKeys = collectionKeys('medref', companyCollection);
 
-/** The ids in the order of a content, as decimal digits. */
+/** Reads the ids of a content in its order, as decimal digits. */
 export async function readOrder(redis: Redis, key: string): Promise<string[]> {
   const ranges = await redis.hgetallBuffer(key);
   const numbers = Object.keys(ranges).sort((a, b) => Number(a) - Number(b));
   return numbers.flatMap((number) => unpackIds(ranges[number] as Buffer));
 }
 
-/** The JSON texts of all records of a content, in its order. Throws where one is missing, or not as it was stored. */
+/** Reads the JSON texts of all records of a content in its order. @throws Error if a record is missing */
 export async function readRecords(redis: Redis, { records, order }: ContentKeys): Promise<string[]> {
   const ids = await readOrder(redis, order);
   if (ids.length === 0) return [];

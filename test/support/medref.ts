@@ -1,5 +1,5 @@
-// The command line: as a function, which is quick, or as a process from dist/ or from a bundle. A command has only the settings
-// of its test, and everything that it prints is searched for secrets.
+// Runs commands as a function, which is quick, or as a process from dist/ or a bundle. A command has only the settings of its
+// test, and its output is searched for secrets.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,10 +14,10 @@ import { asUser, type RedisUser } from './redis-users.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin/medref.js', import.meta.url));
 
-/** Settings that a test does not care about. */
+/** Settings that do not matter to a test. */
 const quiet = { LOG_LEVEL: 'warn', ADMIN_PORT: '0' };
 
-/** The Redis user that each command comes as; all others come as the importer. */
+/** The Redis user of each command; all others use the importer. */
 const users: Readonly<Record<string, RedisUser>> = { serve: 'api', keys: 'operator' };
 
 function asItsUser([command = '']: readonly string[], settings: Readonly<Record<string, string>>) {
@@ -25,16 +25,16 @@ function asItsUser([command = '']: readonly string[], settings: Readonly<Record<
   return url && !otherKeys ? { ...settings, REDIS_URL: asUser(url, users[command] ?? 'importer') } : settings;
 }
 
-/** What a command left behind. */
+/** The exit code and output of a command. */
 export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Stdout as JSON; the test says of what shape. */
+  /** Returns stdout as JSON; the test names its shape. */
   json<Shape>(): Shape;
 }
 
-/** A command that runs. */
+/** A running command in a process. */
 export interface RunningCommand {
   readonly process: ChildProcess;
   readonly ended: Promise<CommandResult>;
@@ -42,7 +42,7 @@ export interface RunningCommand {
   line(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Runs `medref` to its end, within this process. */
+/** Runs `medref` within this process until it ends. */
 export function medref(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
@@ -50,18 +50,18 @@ export function medref(
   return beginMedref(args, settings).ended;
 }
 
-/** Creates an API key. @param options such as `--rate 50/s` */
+/** Creates an API key. @param options for example `--rate 50/s` */
 export async function createKey(redisUrl: string, ...options: string[]): Promise<string> {
   const args = ['keys', 'create', '--client', 'test', '--json', ...options];
   return (await medref(args, { REDIS_URL: redisUrl })).json<{ key: string }>().key;
 }
 
-/** A command that runs within this process. */
+/** A running command within this process. */
 export interface BegunCommand extends Pick<RunningCommand, 'ended' | 'line'> {
-  /** What it has written so far. */
+  /** Its output so far. */
   readonly stdout: { readonly text: string };
   readonly stderr: { readonly text: string };
-  /** Asks it to stop, as its process does when it gets that signal. @returns what it left behind */
+  /** Asks the command to stop, as a signal to its process would. @returns its exit code and output */
   stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<CommandResult>;
 }
 
@@ -73,7 +73,7 @@ export function beginMedref(
   const [stdout, stderr, asked] = [new Collected(), new Collected(), new AbortController()];
   const given = asItsUser(args, settings);
   const run = async () => {
-    // Imported as its commands are when they run: tsx would load what is required and what is imported twice.
+    // Imported as in the commands at run time: tsx would load a module twice if it is both required and imported.
     const { commandLine } = await import('../../bin/command-line.ts');
     const code = await commandLine(args, {
       env: { ...quiet, ...given },
@@ -98,7 +98,7 @@ export function beginMedref(
   };
 }
 
-/** Waits until what a command writes has a line that matches. @throws Error where it ends before */
+/** Waits until the output of a command has a line that matches. @throws Error if the command ends before */
 async function awaitLine(
   pattern: RegExp,
   { text, more, ended }: { text: () => string; more: () => Promise<unknown>; ended: Promise<CommandResult> },
@@ -115,7 +115,7 @@ async function awaitLine(
   }
 }
 
-/** A stream that keeps what is written to it. */
+/** A stream that keeps everything written to it. */
 class Collected extends Writable {
   text = '';
 
@@ -127,8 +127,8 @@ class Collected extends Writable {
 }
 
 /**
- * Starts `medref` as a process with these arguments and settings, in a session of its own where it is detached: from dist/,
- * or from another program than that, such as its bundle.
+ * Starts `medref` as a process with these arguments and settings, from dist/ or from another `program`, for example a bundle.
+ * `detached` gives it a separate session.
  */
 export function startMedref(
   args: readonly string[],
@@ -163,7 +163,7 @@ export function startMedref(
   };
 }
 
-/** Runs `medref` to its end, as a process. */
+/** Runs `medref` as a process until it ends. */
 export function medrefProcess(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
@@ -171,13 +171,13 @@ export function medrefProcess(
   return startMedref(args, settings).ended;
 }
 
-/** A key; none is printed but by the command that makes it, on stdout. */
+/** An API key. Only the command that creates one may print it, and only on stdout. */
 const key = /medref_[0-9A-Za-z]{49}/;
 
-/** A word that is shorter may be printed for what it means else. */
+/** The shortest secret that is searched for: a shorter word may be printed for another reason. */
 const leastLength = 6;
 
-/** Looks through what a command left behind, which every command of the tests does. @throws Error that names the secret's setting */
+/** Searches the output of a command for secrets, for every command of the tests. @throws Error that names the secret's setting */
 export function withoutSecrets<Result extends Pick<CommandResult, 'stdout' | 'stderr'>>(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
@@ -193,7 +193,7 @@ export function withoutSecrets<Result extends Pick<CommandResult, 'stdout' | 'st
   return result;
 }
 
-/** Tokens and secrets as they are, passwords and queries of URLs, and the path of the webhook's. */
+/** Returns tokens and secrets, passwords and queries of URLs, and the path of the webhook's URL. */
 function secretsIn(settings: Readonly<Record<string, string>>): [name: string, secret: string][] {
   const found: [string, string][] = [];
   for (const [name, value] of Object.entries(settings)) {
@@ -208,7 +208,7 @@ function secretsIn(settings: Readonly<Record<string, string>>): [name: string, s
 
 const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A module that reads files beside itself finds them where it lies, wherever the bundle lies. */
+/** Keeps the location of each module in a bundle, so that it finds the files in its folder. */
 const placesOfModules: Plugin = {
   name: 'places of modules',
   setup({ onLoad }) {
@@ -223,9 +223,9 @@ const placesOfModules: Plugin = {
 const bundles = new Map<string, Promise<string>>();
 
 /**
- * Bundles a program, once in a process of tests.
- * @param program its path within the project, such as `bin/medref.ts`
- * @returns the path of the bundle, which is gone when this process ends
+ * Bundles a program, once for each test process.
+ * @param program its path within the project, for example `bin/medref.ts`
+ * @returns the path of the bundle, which is deleted when this process ends
  */
 export function bundled(program: string): Promise<string> {
   const known = bundles.get(program);
@@ -241,12 +241,12 @@ async function bundle(program: string): Promise<string> {
   process.once('exit', () => rmSync(outdir, { recursive: true, force: true }));
   await build({
     ...{ entryPoints: [join(projectFolder, program)], outdir, outExtension: { '.js': '.mjs' } },
-    // Split, so that a command loads what it imports as it runs, and nothing else.
+    // Split, so that a command loads only the modules that it imports at run time.
     ...{ bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20' },
-    // A package of both kinds as a module: jsonc-parser hides what it requires from a bundler.
+    // Prefer the ES modules of packages: the bundler cannot see the modules that jsonc-parser requires.
     mainFields: ['module', 'main'],
     ...{ plugins: [placesOfModules], logLevel: 'error' },
-    // What packages require of Node, which a module does not have by itself.
+    // Packages require modules of Node, and an ES module has no `require` of its own.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
     },

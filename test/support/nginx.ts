@@ -1,4 +1,4 @@
-// In: deploy/nginx/medref.conf and an API's port. Out: a real nginx with that file, on a loopback port, with a certificate.
+// Starts a real nginx with deploy/nginx/medref.conf and a certificate on a loopback port, in front of an API's port.
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,38 +19,38 @@ import { awaitListener } from './wire.ts';
 const run = promisify(execFile);
 const configuration = fileURLToPath(new URL('../../deploy/nginx/medref.conf', import.meta.url));
 
-/** Why nginx cannot be started here, or `null`. */
+/** The reason why nginx cannot start here, or `null`. */
 export const whyNoNginx =
   ['nginx', 'openssl']
     .filter((it) => onPath(it) === undefined)
     .map((it) => `${it} is not installed`)
     .join(', ') || null;
 
-/** The name in the file, under which clients know the service. */
+/** The host name in the file, by which clients know the service. */
 export const publicName = 'medref.example';
 
-/** An nginx that answers. */
+/** A running nginx. */
 export interface TestProxy {
-  /** Sends a request by TLS, as a client that trusts the certificate; the answer's body is yet to be read. */
+  /** Sends a request over TLS, as a client that trusts the certificate; the body of the response is not read yet. */
   open(
     path: string,
     options?: { method?: string; headers?: Record<string, string> },
   ): Promise<IncomingMessage>;
-  /** Sends requests by HTTP/2, one after the other, on one connection; gives status and body of each. */
+  /** Sends requests over HTTP/2, one after the other on one connection; returns header fields and body of each response. */
   openAll(paths: readonly string[], headers: Record<string, string>): Promise<readonly Http2Answer[]>;
   stop(): Promise<void>;
 }
 
-/** An answer by HTTP/2. */
+/** A response over HTTP/2. */
 export interface Http2Answer {
   readonly headers: IncomingHttpHeaders & { readonly ':status'?: number };
   readonly text: string;
 }
 
-/** A port for an nginx that is yet to be started, so that the API can be told its public address. */
+/** Returns a port for an nginx that starts later, so that the API can get its public address first. */
 export { freePort };
 
-/** Starts nginx with the file as it stands but for ports and certificate; whoever calls this calls `stop`. */
+/** Starts nginx with the file, in which only ports and certificate are changed; the caller calls `stop`. */
 export async function startProxy({
   port,
   apiPort,
@@ -58,7 +58,7 @@ export async function startProxy({
 }: {
   port: number;
   apiPort: number;
-  /** Ports of further API processes. */
+  /** Ports of more API processes. */
   further?: readonly number[];
 }): Promise<TestProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'medref-test-nginx-'));
@@ -103,17 +103,17 @@ export async function startProxy({
     stop,
     async openAll(paths, headers) {
       const session = connect(`https://127.0.0.1:${port}`, { ca, servername: publicName });
-      const answers: Http2Answer[] = [];
+      const responses: Http2Answer[] = [];
       try {
         for (const path of paths) {
           const stream = session.request({ ':path': path, ':authority': publicName, ...headers });
           const [found] = (await once(stream, 'response')) as [Http2Answer['headers']];
-          answers.push({ headers: found, text: await text(stream) });
+          responses.push({ headers: found, text: await text(stream) });
         }
       } finally {
         session.destroy();
       }
-      return answers;
+      return responses;
     },
     open: (path, { method = 'GET', headers = {} } = {}) =>
       new Promise((resolve, reject) => {
@@ -128,7 +128,7 @@ export async function startProxy({
   };
 }
 
-/** What the file that includes others has of its own; some switch gzip on there. */
+/** Returns the main configuration, which includes the file; some main configurations switch gzip on. */
 function mainConfiguration(folder: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   return `

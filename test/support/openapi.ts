@@ -1,4 +1,4 @@
-// What /openapi.json says of an answer, compiled, and held against answers that tests get.
+// The descriptions of responses in /openapi.json as compiled schemas, and checks of responses against them.
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { openApiText } from '../../api/openapi/document.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 
-/** A reference, or what it refers to. */
+/** A reference, or the object that it refers to. */
 type Maybe<Shape> = Shape & { readonly $ref?: string };
 
 export interface Schema {
@@ -52,14 +52,14 @@ export interface OpenApi {
   };
 }
 
-/** An answer, decoded, of whichever client. */
+/** A decoded response of any client. */
 export interface HeldAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** The document that the API of tests answers with. */
+/** The document that the API of tests serves. */
 export const openApi = JSON.parse(
   openApiText(servedCollections.map(({ collection }) => collection)),
 ) as OpenApi;
@@ -67,21 +67,21 @@ export const openApi = JSON.parse(
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
 addFormats.default(ajv);
 ajv.addVocabulary(['x-line-schema']);
-// As a JSON Schema of its own, since the document is none.
+// A separate JSON Schema, since the document is not one.
 ajv.addSchema({ $id: 'openapi', $defs: asJsonSchema(openApi.components.schemas) });
 
 const errorSchema: Schema = { $ref: '#/components/schemas/Error' };
 
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
-/** Expects a value to be as a schema of the document says. */
+/** Expects a value to match a schema of the document. */
 export function expectAsSchema(value: unknown, schema: Schema, what: string): void {
   const validate = compiled.get(schema) ?? ajv.compile(asJsonSchema(schema));
   compiled.set(schema, validate);
   if (!validate(value)) expect.fail(`${what}: ${ajv.errorsText(validate.errors)}`);
 }
 
-/** The document allows members that later releases add; the tests do not. */
+/** Forbids unknown members: the document allows members that later releases add, but the tests do not. */
 function asJsonSchema<Shape>(it: Shape): Shape {
   const text = JSON.stringify(it).replaceAll('"#/components/schemas/', '"openapi#/$defs/');
   return JSON.parse(text, (_, value) =>
@@ -89,19 +89,19 @@ function asJsonSchema<Shape>(it: Shape): Shape {
   ) as Shape;
 }
 
-/** What a reference of the document refers to, or the thing itself. */
+/** Returns the object to which a reference of the document refers, or the object itself. */
 export function resolved<Shape>(it: Maybe<Shape>): Shape {
   if (it.$ref === undefined) return it;
   const steps = it.$ref.slice('#/'.length).split('/');
   return steps.reduce((so, step) => (so as Record<string, unknown>)[step], openApi as unknown) as Shape;
 }
 
-/** The parameters of an operation, references resolved. */
+/** Returns the parameters of an operation with resolved references. */
 export function parametersOf({ parameters = [] }: Operation): Parameter[] {
   return parameters.map((it) => resolved<Parameter>(it));
 }
 
-/** The described path that a target is at; `undefined` where there is none. */
+/** Returns the described path of a request target; `undefined` if there is none. */
 export function describedPath(target: string): string | undefined {
   const [path = ''] = target.split(/[?#]/, 1);
   if (path in openApi.paths) return path;
@@ -109,16 +109,16 @@ export function describedPath(target: string): string | undefined {
   return withId in openApi.paths ? withId : undefined;
 }
 
-/** Header fields of every answer over HTTP, which no description repeats. */
+/** Header fields of every HTTP response, which no description repeats. */
 const ofHttp = ['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length', 'content-type'];
-/** What hapi says of errors, and what fixed answers say besides, and what every answer has, for browsers. */
-const notTold = [
+/** Header fields that the document omits: those of hapi's errors, of fixed responses, and of every response, for browsers. */
+const undescribed = [
   ...['cache-control', 'vary', 'content-encoding', 'allow'],
   ...['access-control-allow-origin', 'access-control-expose-headers'],
   ...['x-content-type-options', 'referrer-policy', 'strict-transport-security'],
 ];
 
-/** Expects an answer to be one that the document has for its request: status, header fields and body. */
+/** Expects that the document describes a response to this request: status, header fields and body. */
 export function expectAsDescribed(method: string, target: string, answer: HeldAnswer): void {
   const { status, text } = answer;
   const what = `${method} ${target}: ${status}`;
@@ -145,7 +145,7 @@ function expectHeaders({ headers }: HeldAnswer, { headers: described = {} }: Res
       expectAsSchema(schema.type === 'integer' ? Number(value) : value, schema, `${what} ${name}: ${value}`);
   }
   const names = Object.keys(described).map((it) => it.toLowerCase());
-  const strange = [...headers.keys()].filter((it) => ![...names, ...ofHttp, ...notTold].includes(it));
+  const strange = [...headers.keys()].filter((it) => ![...names, ...ofHttp, ...undescribed].includes(it));
   expect(strange, `${what} has headers that are not described`).to.deep.equal([]);
 }
 

@@ -1,4 +1,5 @@
-// A worker that serves nothing: it reports an address and ends when told to; with HANGS it does neither, with STAYS it does not end.
+// A worker that serves nothing. It reports an address, and ends at the message "stop".
+// With HANGS it does neither; with STAYS it does not end.
 
 const stays = setInterval(() => undefined, 60_000);
 if (!process.env.HANGS) {

@@ -1,4 +1,4 @@
-// Files of the project as text, and what deployments of it may run and set.
+// Files of the project as text, and the commands and settings that its deployments may use.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import { settingDefinitions } from '../../config/definitions.ts';
 /** The folder of the project. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The text of a file of the project. */
+/** Reads a file of the project as text. */
 export const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
-/** Commands that there are. */
+/** All commands. */
 export const commands = [...read('bin/command-line.ts').matchAll(/^ {2}command\('(\w+)'/gm)].map(
   ([, name = '']) => name,
 );
@@ -19,7 +19,7 @@ export const commands = [...read('bin/command-line.ts').matchAll(/^ {2}command\(
 /** Settings that both processes read. */
 const shared = ['REDIS_URL', 'KEY_PREFIX', 'IMPORT_CRON', 'IMPORT_TIMEZONE', 'LOG_LEVEL'];
 
-/** Settings that `medref serve` alone reads. */
+/** Settings that only `medref serve` reads. */
 const ofServing = [
   ...[
     'READ_FROM',
@@ -34,7 +34,7 @@ const ofServing = [
   ...['DEFAULT_RATE', 'WORKERS', 'CORS_ORIGINS', 'ACCESS_LOG'],
 ];
 
-/** Returns the names of the settings that a process reads: all but those of `serve` belong to the schedule. */
+/** Returns the names of the settings that a process reads; the schedule reads all except those of `serve`. */
 export function settingsReadBy(command: 'serve' | 'schedule'): string[] {
   if (command === 'serve') return [...shared, ...ofServing];
   return settingDefinitions.map(({ name }) => name).filter((name) => !ofServing.includes(name));

@@ -1,24 +1,24 @@
-// Servers between a client and a server: a relay that spoils responses, a proxy that breaks connections, and a company's HTTP proxy.
+// Servers between client and server: a relay that damages responses, a proxy that breaks connections, and a company's HTTP proxy.
 
 import { request as ask, createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Responder } from './upstream-server.ts';
 
-/** An answer of the API on its way. */
+/** A response of the API on its way to the client. */
 export interface RelayedAnswer {
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-/** Answers instead of the API where it returns true. */
+/** Responds instead of the API; returns false to leave the response unchanged. */
 export type Spoil = (
   response: Parameters<Responder>[0],
   answer: RelayedAnswer,
   request: IncomingMessage,
 ) => boolean;
 
-/** Answers as the API on a port does, but for what is spoilt. */
+/** Responds as the API on a port does, unless `spoil` responds. */
 export function relaying(port: () => number, spoil: Spoil = () => false): Responder {
   return (response, request) => {
     const { url: path, method, headers } = request;
@@ -35,7 +35,7 @@ export function relaying(port: () => number, spoil: Spoil = () => false): Respon
   };
 }
 
-/** Sends half of every whole list, and then cuts the connection. */
+/** Sends half of every complete list, and then cuts the connection. */
 export const cutInHalf: Spoil = (response, { headers, body }) => {
   if (headers['content-type'] !== 'application/x-ndjson') return false;
   response.writeHead(200, headers);
@@ -43,7 +43,7 @@ export const cutInHalf: Spoil = (response, { headers, body }) => {
   return true;
 };
 
-/** Sends half of the lines of every whole list, and ends it in order, as a proxy may that hides a cut. */
+/** Sends half of the lines of every complete list and ends it normally, like a proxy that hides a cut. */
 export const endedInHalf: Spoil = (response, { headers, body }) => {
   if (headers['content-type'] !== 'application/x-ndjson') return false;
   const isGzip = headers['content-encoding'] === 'gzip';
@@ -54,7 +54,7 @@ export const endedInHalf: Spoil = (response, { headers, body }) => {
   return true;
 };
 
-/** Answers the first request as a service that is away for a moment. */
+/** Responds to the first request as a service that is unavailable for a moment. */
 export function awayAtFirst(): Spoil {
   let requests = 0;
   return (response) => {
@@ -65,12 +65,12 @@ export function awayAtFirst(): Spoil {
   };
 }
 
-/** What becomes of a connection. */
+/** What happens to a connection. */
 export type Fault =
   | { readonly kind: 'none' }
-  /** It is cut when so many bytes have come from the server; `isReset`: by a reset. */
+  /** The connection ends after so many bytes from the server; `isReset`: with a reset. */
   | { readonly kind: 'cut'; readonly after: number; readonly isReset: boolean }
-  /** Its first request is answered so by the proxy itself. */
+  /** The proxy itself responds to the first request. */
   | { readonly kind: 'answer'; readonly status: number; readonly retryAfter: string | null };
 
 export interface FaultyProxy {
@@ -78,7 +78,7 @@ export interface FaultyProxy {
   close(): Promise<void>;
 }
 
-/** Starts one; whoever calls this calls `close`. */
+/** Starts a faulty proxy; the caller calls `close`. */
 export async function startFaultyProxy(port: () => number, nextFault: () => Fault): Promise<FaultyProxy> {
   const sockets = new Set<Socket>();
   const track = (socket: Socket) =>
@@ -116,21 +116,21 @@ export async function startFaultyProxy(port: () => number, nextFault: () => Faul
 }
 
 function replyOf({ status, retryAfter }: Fault & { readonly kind: 'answer' }): string {
-  // As a proxy says it; the words of medref are tried elsewhere.
+  // The words of a proxy; other tests use those of medref.
   const body = '<html>One moment please</html>';
   const fields = ['content-type: text/html', `content-length: ${body.length}`, 'connection: close'];
   if (retryAfter !== null) fields.push(`retry-after: ${retryAfter}`);
   return `HTTP/1.1 ${status} Trouble\r\n${fields.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** A proxy, and what it was asked: `GET http://…` or `CONNECT host:port`. */
+/** A proxy, and the requests that it got: `GET http://…` or `CONNECT host:port`. */
 export interface HttpProxy {
   readonly url: string;
   readonly asked: readonly string[];
   close(): Promise<void>;
 }
 
-/** Starts it; whoever calls this calls `close`. @param credentials what it asks for, as `user:password`, if anything */
+/** Starts an HTTP proxy; the caller calls `close`. @param credentials `user:password` that clients must send, if any */
 export async function startHttpProxy(credentials?: string): Promise<HttpProxy> {
   const asked: string[] = [];
   const sockets = new Set<Socket>();

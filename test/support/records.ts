@@ -1,9 +1,9 @@
-// Valid records for tests, each made of an id and what the test wants to be different.
+// Valid records for tests, made from an id and the values that a test changes.
 
 import type { Company } from '../../shared/collections/companies.ts';
 import type { Product } from '../../shared/collections/products.ts';
 
-/** A valid product. */
+/** Returns a valid product. */
 export function product(id: number, changes: Partial<Product> = {}): Product {
   return {
     product: { id, name: `DRUG ${id} 10 MG TABLET (20 TABLET)` },
@@ -15,12 +15,12 @@ export function product(id: number, changes: Partial<Product> = {}): Product {
   };
 }
 
-/** Valid products with the ids from 1 to `count`. */
+/** Returns valid products with the ids from 1 to `count`. */
 export function products(count: number): Product[] {
   return Array.from({ length: count }, (_, i) => product(i + 1));
 }
 
-/** A valid company. */
+/** Returns a valid company. */
 export function company(id: number, changes: Partial<Company> = {}): Company {
   return {
     id,
@@ -37,7 +37,7 @@ export function company(id: number, changes: Partial<Company> = {}): Company {
   };
 }
 
-/** Valid companies with the ids from 1 to `count`. */
+/** Returns valid companies with the ids from 1 to `count`. */
 export function companies(count: number): Company[] {
   return Array.from({ length: count }, (_, i) => company(i + 1));
 }

@@ -1,4 +1,4 @@
-// A TCP proxy before a Redis server that counts commands and makes faults at chosen ones.
+// A TCP proxy in front of a Redis server. It counts commands and causes faults at chosen ones.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -7,25 +7,25 @@ import { basename } from 'node:path';
 
 /** A command on its way to Redis. */
 export interface ProxiedCommand {
-  /** Among all commands of the proxy's clients, from 1. */
+  /** Its number among all commands of the proxy's clients, from 1. */
   readonly nth: number;
-  /** `GET`, or the name of our script that it runs: `publish`. */
+  /** `GET`, or the name of our script that the command runs, for example `publish`. */
   readonly name: string;
 }
 
 /** One client's connection. */
 export interface Link {
-  /** Cuts it on both sides; Redis still gets what was passed on before. */
+  /** Cuts the connection on both sides; Redis still gets all commands that were forwarded before. */
   cut(): void;
 }
 
 /** A fault at one command. */
 export interface Strike {
-  /** Before it is passed on, or when Redis has executed it and its reply is not passed on yet. */
+  /** Before the command is forwarded, or after Redis has executed it and before its reply is forwarded. */
   readonly moment: 'before' | 'after';
-  /** While it is pending nothing passes on the link; then all goes on, unless the link was cut. */
+  /** Causes the fault. Nothing passes on the link until it resolves; then all continues, unless the link was cut. */
   act(link: Link, reply: string): unknown;
-  /** Commands go on to Redis meanwhile, only replies wait. */
+  /** Commands still go to Redis meanwhile; only replies wait. */
   readonly commandsPass?: boolean;
 }
 
@@ -38,10 +38,10 @@ export interface RedisProxy {
   close(): Promise<void>;
 }
 
-/** Chooses the fault of a command; `undefined` for none. */
+/** Chooses the fault of a command; `undefined`: none. */
 export type Fate = (command: ProxiedCommand) => Strike | undefined;
 
-/** Starts a proxy before the Redis on a port; whoever calls this calls `close`. */
+/** Starts a proxy in front of the Redis on a port; the caller calls `close`. */
 export async function startRedisProxy(redisPort: number, fate: Fate = () => undefined): Promise<RedisProxy> {
   const commands: string[] = [];
   const links = new Set<Link>();
@@ -76,7 +76,7 @@ export async function startRedisProxy(redisPort: number, fate: Fate = () => unde
   return proxy;
 }
 
-/** Returns a fate that strikes only the first command that is meant. */
+/** Returns a fate that strikes only the first command for which `isMeant` returns true. */
 export function strikeOnce(isMeant: (command: ProxiedCommand) => boolean, strike: Strike): Fate {
   let struck = false;
   return (command) => {
@@ -86,7 +86,7 @@ export function strikeOnce(isMeant: (command: ProxiedCommand) => boolean, strike
   };
 }
 
-/** Passes commands and replies on until one side ends. */
+/** Forwards commands and replies until one side ends. */
 async function join({
   client,
   redis,
@@ -100,7 +100,7 @@ async function join({
   commands: string[];
   fate: Fate;
 }): Promise<void> {
-  /** Per command that has no reply yet: what is done when it comes. */
+  /** For each command without a reply yet: the function to call with its reply. */
   const awaited: (((reply: string) => unknown) | undefined)[] = [];
 
   const passCommands = async () => {
@@ -132,7 +132,7 @@ async function join({
   await Promise.race([passCommands(), passReplies()]).catch(() => undefined);
 }
 
-/** The RESP values that come on a connection, as their bytes. */
+/** Yields the RESP values of a connection as bytes. */
 async function* frames(socket: Socket): AsyncGenerator<Buffer, void> {
   let rest = Buffer.alloc(0);
   for await (const chunk of socket) {
@@ -144,7 +144,7 @@ async function* frames(socket: Socket): AsyncGenerator<Buffer, void> {
   }
 }
 
-/** Where the RESP value that begins at `at` ends; `undefined` while it is not all there. */
+/** Returns the end of the RESP value that begins at `at`; `undefined` while a part of it is missing. */
 function frameEnd(bytes: Buffer, at: number): number | undefined {
   const lineEnd = bytes.indexOf('\r\n', at);
   if (lineEnd === -1) return undefined;
@@ -163,7 +163,7 @@ function frameEnd(bytes: Buffer, at: number): number | undefined {
 }
 
 function commandName(frame: Buffer): string {
-  // *3 $7 EVALSHA $40 <digest> …, each on a line of its own; the text of a script has lines too.
+  // *3 $7 EVALSHA $40 <digest> …, each on its own line; the text of a script has lines, too.
   const head = frame.toString('latin1', 0, 8_192);
   const [, , name = '', , digest = ''] = head.split('\r\n', 5);
   const command = name.toUpperCase();

@@ -1,5 +1,5 @@
-// A real Redis server in a temporary folder for one suite of tests, and the faults that tests make. Servers end with the test
-// process, however it ends.
+// A real Redis server in a temporary folder for one test suite, and the faults that tests cause. Servers end with the test
+// process, even if it crashes.
 
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -14,43 +14,43 @@ import {
 } from '../../demo/private-redis.ts';
 import { noteUsers, usersOfTests } from './redis-users.ts';
 
-/** A private server with the faults a test can inflict on it. */
+/** A private server with the faults that a test can cause. */
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
-  /** Freezes the process: connections stay open and nothing answers (SIGSTOP). */
+  /** Freezes the process (SIGSTOP): connections stay open and get no replies. */
   pause(): void;
   /** Wakes the frozen process (SIGCONT). */
   resume(): void;
-  /** Ends the process at once, as a crash would (SIGKILL), and resolves when it is gone. */
+  /** Ends the process at once, as a crash would (SIGKILL); resolves when it has ended. */
   kill(): Promise<void>;
-  /** Starts it again on the same port and data folder; ends the running process in order first, if any. */
+  /** Starts the server again on the same port and data folder; ends a running process gracefully first. */
   restart(): Promise<void>;
-  /** Ends the process and removes its folder; does nothing when that was done before. */
+  /** Ends the process and removes its folder; does nothing the second time. */
   stop(): Promise<void>;
 }
 
 export interface TestRedisOptions {
-  /** On for tests that expect data to survive `kill` or `restart`. */
+  /** Set it if a test expects data to survive `kill` or `restart`. */
   appendOnly?: boolean;
-  /** Off for a server without the users of deploy/redis/, to which everybody comes as it says. */
+  /** False: a server without the users of deploy/redis/; clients use the URL unchanged. */
   users?: boolean;
-  /** Further settings of Redis. */
+  /** More settings of Redis. */
   settings?: Readonly<Record<string, string>>;
 }
 
-/** Whether the server that tests start can tell when a write is on its disk (WAITAOF): Redis from 7.2 on, and Valkey. */
+/** Returns whether the server of tests can confirm that a write is on disk (WAITAOF): Redis 7.2 or newer, and Valkey. */
 export function serverKnowsWaitaof(): boolean {
   return advisedFsync() === 'everysec';
 }
 
-/** How Redis is set up in proofs: in `npm run prove` as docs/REDIS.md says for its version; in `npm test` it writes nothing. */
+/** Returns the Redis settings of proofs: docs/REDIS.md for its version in `npm run prove`; in `npm test` Redis writes nothing. */
 export function proofSetUp(): TestRedisOptions {
   const isFull = process.env['PROVE'] === 'full';
   return isFull ? { appendOnly: true, settings: { appendfsync: advisedFsync() } } : {};
 }
 
-/** Starts a server for tests; whoever calls this calls `stop`. */
+/** Starts a server for tests; the caller calls `stop`. */
 export async function startTestRedis({
   appendOnly = false,
   settings: others = {},
@@ -78,7 +78,7 @@ export async function startTestRedis({
       server = await startUnheld({ dataFolder, appendOnly, port, settings });
     },
     async stop() {
-      // At once: nobody reads its files any more, and stopping in order takes 100 ms.
+      // At once: its files are not needed any more, and a graceful stop takes 100 ms.
       server.process.kill('SIGKILL');
       await server.ended;
       noteUsers(port, false);
@@ -88,7 +88,7 @@ export async function startTestRedis({
   };
 }
 
-/** A server that a failed test did not stop does not keep mocha from ending; it ends with mocha. */
+/** Starts a server that does not keep mocha running if a failed test did not stop it; it ends with mocha. */
 async function startUnheld(options: PrivateRedisOptions): Promise<PrivateRedis> {
   const server = await startPrivateRedis(options);
   server.process.unref();
@@ -97,7 +97,7 @@ async function startUnheld(options: PrivateRedisOptions): Promise<PrivateRedis> 
 }
 
 /**
- * One server for a mocha suite: started before its tests, stopped after them.
+ * Declares one server for a mocha suite. It starts before the tests and stops after them.
  *
  *     const redis = useRedis();
  *     it('…', () => connect(redis().url));

@@ -1,4 +1,4 @@
-// A Redis and an API on it, both as new for each test of a suite. Out: versions that are published, and seen by readers.
+// An empty Redis and a new API for each test of a suite, and functions that publish versions and wait until readers see them.
 
 import { expect } from 'chai';
 import type { ImportReport } from '../../importer/report.ts';
@@ -10,26 +10,26 @@ import { startApi, type TestApi } from './api.ts';
 import { type ImportChanges, importRecords } from './importing.ts';
 import { useRedis } from './redis-server.ts';
 
-/** What may differ from an import of products past all checks. */
+/** Options that differ from those of an import of products that skips all checks. */
 export type ImportOptions = ImportChanges & { readonly collection?: Collection };
 
 export interface Service {
   redis(): Redis;
   redisUrl(): string;
   api(): TestApi;
-  /** Imports records, however that ends. */
+  /** Imports records; returns the report with any outcome. */
   importList(records: readonly unknown[], options?: ImportOptions): Promise<ImportReport>;
-  /** Publishes records, all of which are valid, and waits until readers see them. @returns the new version's number */
+  /** Publishes valid records, and waits until readers see them. @returns the new version's number */
   publish(records: readonly unknown[], options?: ImportOptions): Promise<number>;
-  /** Goes back to a version of products, and waits until readers see it. @returns the new version's number */
+  /** Rolls back to a version of products, and waits until readers see it. @returns the new version's number */
   goBackTo(version: number): Promise<number>;
-  /** Starts the API anew: nothing that it remembered is left. */
+  /** Starts a new API, which remembers nothing. */
   restartApi(): Promise<void>;
-  /** Waits until readers see a version, which takes a second at most. */
+  /** Waits until readers see a version; fails after one second. */
   awaitLive(version: number, collection?: Collection): Promise<void>;
 }
 
-/** One service for a mocha suite: nothing of a test before is left. */
+/** Declares one service for a mocha suite; each test starts without data of the test before. */
 export function useService(): Service {
   const server = useRedis();
   let redis: Redis;

@@ -1,4 +1,4 @@
-// A promise that is rejected and that nobody heeds ends a process of Node. Mocha alone would say nothing of it.
+// Ends the process if a rejected promise is not handled, as Node does. Mocha alone would report nothing.
 
 process.on('unhandledRejection', (reason) => {
   throw reason;

@@ -1,4 +1,4 @@
-// Upstreams for tests: real HTTP servers on free loopback ports, closed after each test, however they misbehave.
+// Upstreams for tests: real HTTP servers on free loopback ports with any behaviour, closed after each test.
 
 import { execFile } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { onPath } from '../../bench/installed.ts';
 
-/** Answers a request; `nth` counts the server's requests from 1. */
+/** Responds to a request; `nth` counts the server's requests from 1. */
 export type Responder = (response: ServerResponse, request: IncomingMessage, nth: number) => void;
 
 export interface UpstreamServer {
@@ -17,19 +17,19 @@ export interface UpstreamServer {
   /** Every request so far. */
   readonly requests: readonly IncomingMessage[];
   url(path?: string): URL;
-  /** Connections that are open now. */
+  /** Returns how many connections are open now. */
   openConnections(): Promise<number>;
   /** Stops listening and cuts every connection. */
   close(): Promise<void>;
 }
 
-/** Starts a server that answers every request with `answer`. */
-export async function startUpstreamServer(answer: Responder): Promise<UpstreamServer> {
+/** Starts a server that responds to every request with `respond`. */
+export async function startUpstreamServer(respond: Responder): Promise<UpstreamServer> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);
     response.on('error', () => {});
-    answer(response, request, requests.length);
+    respond(response, request, requests.length);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -49,20 +49,20 @@ export async function startUpstreamServer(answer: Responder): Promise<UpstreamSe
   };
 }
 
-/** Gives a test file servers that are closed after each of its tests. */
-export function upstreamServers(): (answer: Responder) => Promise<UpstreamServer> {
+/** Declares servers for a test file; they close after each of its tests. */
+export function upstreamServers(): (respond: Responder) => Promise<UpstreamServer> {
   const open: UpstreamServer[] = [];
   afterEach(async () => {
     await Promise.all(open.splice(0).map((server) => server.close()));
   });
-  return async (answer) => {
-    const server = await startUpstreamServer(answer);
+  return async (respond) => {
+    const server = await startUpstreamServer(respond);
     open.push(server);
     return server;
   };
 }
 
-/** Answers 200 with a body that is text, bytes, or a value to write as JSON. */
+/** Responds with 200 and a body that is text, bytes, or a value to write as JSON. */
 export function sending(body: unknown, headers: Record<string, string> = {}): Responder {
   const bytes = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   return (response) => {
@@ -71,7 +71,7 @@ export function sending(body: unknown, headers: Record<string, string> = {}): Re
   };
 }
 
-/** Answers with a status, and a short body as real servers do. */
+/** Responds with a status and a short body, as real servers do. */
 export function refusing(status: number, headers: Record<string, string> = {}): Responder {
   return (response) => {
     response.writeHead(status, headers);
@@ -79,7 +79,7 @@ export function refusing(status: number, headers: Record<string, string> = {}): 
   };
 }
 
-/** Answers 200, sends the first part of a body, and cuts the connection. */
+/** Responds with 200, sends the first part of a body, and cuts the connection. */
 export function cutting(part: string | Uint8Array, headers: Record<string, string> = {}): Responder {
   return (response) => {
     response.writeHead(200, headers);
@@ -89,12 +89,12 @@ export function cutting(part: string | Uint8Array, headers: Record<string, strin
   };
 }
 
-/** Why no server can be started that speaks TLS, or `null`. */
+/** The reason why no TLS server can start, or `null`. */
 export const whyNoTls = onPath('openssl') === undefined ? 'openssl is not installed' : null;
 
-/** A server that speaks both http and https on one port, with a certificate that it has signed itself. */
+/** A server for both http and https on one port, with a self-signed certificate. */
 export interface TwoSchemeServer {
-  /** Its certificate, of 127.0.0.1 and localhost, as PEM. */
+  /** Its certificate for 127.0.0.1 and localhost, as PEM. */
   readonly certificate: string;
   readonly port: number;
   /** The scheme and the credential of every request so far. */
@@ -104,9 +104,9 @@ export interface TwoSchemeServer {
   close(): Promise<void>;
 }
 
-/** Starts it; `answer` is also told the scheme. Whoever calls this calls `close`. */
+/** Starts a server for both schemes; `respond` also gets the scheme. The caller calls `close`. */
 export async function startTwoSchemeServer(
-  answer: (response: ServerResponse, request: IncomingMessage, scheme: 'http' | 'https') => void,
+  respond: (response: ServerResponse, request: IncomingMessage, scheme: 'http' | 'https') => void,
 ): Promise<TwoSchemeServer> {
   const { stdout: pem } = await promisify(execFile)(onPath('openssl') as string, [
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
@@ -114,12 +114,12 @@ export async function startTwoSchemeServer(
     ...['-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'],
   ]);
   const requests: TwoSchemeServer['requests'][number][] = [];
-  const answering = (scheme: 'http' | 'https') => (request: IncomingMessage, response: ServerResponse) => {
+  const responding = (scheme: 'http' | 'https') => (request: IncomingMessage, response: ServerResponse) => {
     requests.push([scheme, request.headers.authorization]);
-    answer(response, request, scheme);
+    respond(response, request, scheme);
   };
-  const plain = createServer(answering('http'));
-  const secure = createTlsServer({ key: pem, cert: pem }, answering('https'));
+  const plain = createServer(responding('http'));
+  const secure = createTlsServer({ key: pem, cert: pem }, responding('https'));
   const sockets = new Set<Socket>();
   const server = createNetServer((socket) => {
     sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)));
@@ -146,14 +146,14 @@ export async function startTwoSchemeServer(
   };
 }
 
-/** A port that nobody listens on. */
+/** Returns a port without a listener. */
 export async function closedPort(): Promise<number> {
   const server = await startUpstreamServer(() => {});
   await server.close();
   return Number(new URL(server.origin).port);
 }
 
-/** A server whose queue of connections is full, so that a further one is never accepted. */
+/** Starts a server whose connection queue is full, so that it never accepts a new connection. */
 export async function startDeafServer(): Promise<{ url: URL; close(): Promise<void> }> {
   const worker = new Worker(
     `const { parentPort } = require('node:worker_threads');

@@ -1,5 +1,5 @@
-// Whole lists, as long as real ones. Real lists are read where they lie beside the project, and never copied; elsewhere the
-// sample catalogue stands in for them, so that a fresh clone proves as much.
+// Complete lists, as long as real ones. Real lists are read in the folder next to the project, and never copied. Without them,
+// the sample catalogue is used, so that a fresh clone proves as much.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { sampleCompanies, sampleProducts } from '../../demo/sample-catalogue.ts';
 import type { Product } from '../../shared/collections/products.ts';
 
-/** Lists of valid records, and one of what is wrong with some: `{kind, record}`. */
+/** Lists of valid records, and one with invalid records among them: `{kind, record}`. */
 export type ListName = 'products' | 'companies' | 'dirty';
 
 const realFolder = new URL('../../../shared/data/', import.meta.url);
@@ -17,13 +17,13 @@ const realFolder = new URL('../../../shared/data/', import.meta.url);
 /** Whether the lists are real ones. */
 export const listsAreReal = existsSync(new URL('products.json.gz', realFolder));
 
-/** Which lists these are, for titles. */
+/** Names the lists in test titles. */
 export const whichLists = listsAreReal ? 'the real lists' : 'the sample catalogue';
 
 const seed = 7_313;
 const sizes = { products: 28_395, companies: 2_417 };
 
-/** The URL of a list's file. */
+/** Returns the URL of a list's file. */
 export function listUrl(name: ListName): URL {
   if (listsAreReal) return new URL(`${name}.json.gz`, realFolder);
   const path = join(sampleFolder(), `${name}.json.gz`);
@@ -31,14 +31,14 @@ export function listUrl(name: ListName): URL {
   return pathToFileURL(path);
 }
 
-/** The records of a list. */
+/** Reads the records of a list. */
 export function readList<Item = unknown>(name: ListName): Item[] {
   return (JSON.parse(gunzipSync(readFileSync(listUrl(name))).toString()) as { data: Item[] }).data;
 }
 
 let folder: string | undefined;
 
-/** Made when it is first needed; it goes with the process. */
+/** Creates the folder at its first use; it is deleted when the process ends. */
 function sampleFolder(): string {
   if (folder) return folder;
   const made = mkdtempSync(join(tmpdir(), 'medref-test-lists-'));
@@ -53,7 +53,7 @@ function sampleList(name: ListName): readonly unknown[] {
   return dirtyList();
 }
 
-/** What real lists have instead of barcodes. */
+/** The invalid barcodes of real lists. */
 const badBarcodes: readonly ((digits: string) => string)[] = [
   (digits) => `${digits} `,
   (digits) => `${digits.slice(0, 6)} ${digits.slice(6)}`,
@@ -65,7 +65,7 @@ const badBarcodes: readonly ((digits: string) => string)[] = [
   () => '',
 ];
 
-/** Records of which some are wrong in the ways of real lists: bad barcodes, and ids that came before. */
+/** Returns records of which some are invalid in the ways of real lists: bad barcodes, and repeated ids. */
 function dirtyList(): unknown[] {
   const products = [...sampleProducts({ seed, count: 3_000 })].map((record, n): Product => {
     const flaw = badBarcodes[n % 11];

@@ -1,11 +1,11 @@
-// HTTP as it is on the wire: answers with their encoded bytes, and requests that no HTTP client would send.
+// HTTP on the wire: responses with their encoded bytes, and requests that no HTTP client would send.
 
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** An answer with its body as it came, encoded or not. */
+/** A response with its body as received, encoded or not. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -18,14 +18,14 @@ export interface WireRequest {
   readonly body?: string;
 }
 
-/** What of an API is needed to ask it. */
+/** The parts of an API that a request needs. */
 export interface Asked {
   readonly origin: string;
   readonly port: number;
   readonly key: string;
 }
 
-/** Sends a request with the API's key, and with no header besides unless it is given. */
+/** Sends a request with the API's key and only the given headers. */
 export function send(
   { origin, key }: Asked,
   path: string,
@@ -37,7 +37,7 @@ export function send(
   });
 }
 
-/** Sends a request with the headers that are given. */
+/** Sends a request with only the given headers. */
 export function sendWithoutKey(
   { origin }: Pick<Asked, 'origin'>,
   path: string,
@@ -62,12 +62,12 @@ export function sendWithoutKey(
   });
 }
 
-/** Sends bytes on a connection of their own, until the server closes it; gives all answers that came. */
+/** Sends bytes on a separate connection until the server closes it; returns all responses. */
 export async function exchange({ port }: Pick<Asked, 'port'>, bytes: string | Buffer): Promise<WireAnswer[]> {
   return readAnswers(await exchangeBytes(port, bytes));
 }
 
-/** Waits until something listens on a loopback port, and no longer than ten seconds. */
+/** Waits at most ten seconds until a server listens on a loopback port. */
 export async function awaitListener(port: number): Promise<void> {
   for (const deadline = Date.now() + 10_000; ; await sleep(50)) {
     const socket = connect(port, '127.0.0.1');
@@ -92,7 +92,7 @@ function exchangeBytes(port: number, bytes: string | Buffer): Promise<Buffer> {
 }
 
 function readAnswers(bytes: Buffer): WireAnswer[] {
-  const answers: WireAnswer[] = [];
+  const responses: WireAnswer[] = [];
   let rest = bytes;
   while (rest.length > 0) {
     const end = rest.indexOf('\r\n\r\n');
@@ -106,10 +106,10 @@ function readAnswers(bytes: Buffer): WireAnswer[] {
       ]),
     );
     const { body, length } = readBody(rest.subarray(end + 4), headers);
-    answers.push({ status, headers, body });
+    responses.push({ status, headers, body });
     rest = rest.subarray(end + 4 + length);
   }
-  return answers;
+  return responses;
 }
 
 function readBody(bytes: Buffer, headers: IncomingHttpHeaders): { body: Buffer; length: number } {

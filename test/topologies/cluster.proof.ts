@@ -24,7 +24,7 @@ describe('an API on a Cluster', () => {
     try {
       await to.redis.cluster('SETSLOT', slot, 'IMPORTING', String(fromId));
       await from.redis.cluster('SETSLOT', slot, 'MIGRATING', String(toId));
-      await sleep(700); // What is not there is asked of the other node, twice a second.
+      await sleep(700); // A client asks the other node for missing keys, twice a second.
       await to.server.kill();
       await sleep(2_000);
       expect((await api.get('/health/live')).status).to.equal(200);

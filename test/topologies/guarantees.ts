@@ -1,4 +1,4 @@
-// The guarantees on several Redis servers, through failovers, deaths and standstills of nodes, while readers read and imports run.
+// The guarantees on several Redis servers, through failovers, deaths and hangs of nodes, while readers read and imports run.
 
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,16 +25,16 @@ const subject = productSubject(450);
 const { name: collection } = subject.collection;
 const keys = keysOf(collection);
 
-/** Walks of readers may last for as long as several imports do. */
+/** More than usual, because a walk of a reader may last as long as several imports. */
 const keepVersions = 10;
 
-/** The longest that readers may have 503 at a failover, in ms: the others see a death after 1 s, agree, and are found. */
+/** The longest time with 503 at a failover, in ms: the other servers notice a death after 1 s, agree, and are found. */
 const maxOutageMs = 15_000;
 
-/** An answer is there after 2 s, be it 503; this machine has other work, too. */
+/** The longest response time, in ms: the API responds after 2 s, also with 503, but this machine has other work, too. */
 const maxAnswerMs = 3_000;
 
-/** Declares the tests of what is promised on a topology. */
+/** Declares the tests of the guarantees on a topology. */
 export function guarantees(what: string, start: () => Promise<Topology>): void {
   journey(start, `, on ${what}`);
   readersAndImports(what, { start, isOfReplica: false });
@@ -98,7 +98,7 @@ function readersAndImports(
       return report;
     }
 
-    /** Whatever befell it: readers have the next publication without a restart, and nothing is left of what befell. */
+    /** Expects that readers get the next publication without a restart, and that the fault has left nothing behind. */
     async function expectRecovered(): Promise<void> {
       await until(async () => (await api.get(`/${collection}`)).status === 200, 'readers are answered');
       await redis.del(keys.lock);
@@ -107,13 +107,13 @@ function readersAndImports(
       await checkKeySpace(redis, collection, { rolledBack: false, keepVersions });
     }
 
-    /** A Cluster of which a part has no master refuses all. */
+    /** Connects for writing. @throws Error while a part of a Cluster has no primary: then it refuses every command */
     async function canBeWritten(): Promise<boolean> {
       (await connectForWriting(topology.url)).disconnect();
       return true;
     }
 
-    /** Starts an import, has something happen in the middle of its list, and lets it go on. */
+    /** Starts an import, causes an event in the middle of its list, and lets the import continue. */
     async function importAround(happens: () => Promise<void>): Promise<ImportReport> {
       const { halfway, goOn } = holdUp(upstream);
       const report = importNext();
@@ -230,7 +230,7 @@ function readersAndImports(
     });
 
     it('warn of a publication that a failover can lose; if it is lost, its number is not used again', async () => {
-      await readers.stop(); // They would take it for a fault that what was live is not any more.
+      await readers.stop(); // They would report a fault, because a version that was live is not live any more.
       const before = await readLiveVersion(redis, keys);
       const dead = await master();
       const replicas = await topology.replicasOf(keys.live);
@@ -260,7 +260,7 @@ function readersAndImports(
   });
 }
 
-/** Asks for a record every 50 ms. @returns what ends it, and tells for how long there was 503 in all, in ms */
+/** Reads a record every 50 ms. @returns `stop`, which ends it and returns the total time with 503, in ms */
 function watchOutages(api: TestApi): { stop(): number } {
   let isOver = false;
   let sum = 0;

@@ -13,7 +13,7 @@ import { product, products } from '../support/records.ts';
 import { usersFile, withUser } from '../support/redis-users.ts';
 import { startCluster, type Topology } from './servers.ts';
 
-// A Cluster refuses what is of two slots, also where one node has all of them. `npm run test:cluster` has six nodes.
+// A Cluster refuses commands with keys of two slots, even if one node has all slots. `npm run test:cluster` has six nodes.
 describe('a Cluster of one node', () => {
   let cluster: Topology;
   let redis: Redis;
@@ -124,7 +124,7 @@ describe('a Cluster of one node', () => {
 
   it('works with the documented rights', async function () {
     const version = /^redis_version:(\d+)/m.exec((await masters(redis)[0]?.info('server')) ?? '')?.[1];
-    if (Number(version) < 7) this.skip(); // Older ones know no rights to read alone; the page says so.
+    if (Number(version) < 7) this.skip(); // Redis before 7 has no rights only to read; the page says so.
     const [master] = masters(redis);
     for (const [, user = '', rights = ''] of usersFile(7).matchAll(/^user (api|importer) (.+)$/gm))
       await master?.call('ACL', 'SETUSER', user, ...rights.split(' '));
@@ -151,7 +151,7 @@ describe('a Cluster of one node', () => {
     const [node] = serving.nodes();
     node?.disconnect();
     await new Promise((resolve) => node?.once('end', resolve));
-    void node?.asking(); // As ioredis does by itself: its failure is nobody's.
+    void node?.asking(); // As ioredis does by itself; no caller handles its failure.
     await sleep(20);
     serving.disconnect();
   });

@@ -10,7 +10,7 @@ import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 import { whyNoTls } from '../support/upstream-server.ts';
 import { connectTo, masterName, startSentinel } from './servers.ts';
 
-// One server each: what is tried is the way to it.
+// One server each: these tests are about the connection to it.
 describe(`servers that require a password and TLS${whyNoTls === null ? '' : ` (left out: ${whyNoTls})`}`, function () {
   this.timeout(60_000);
   let folder: string;
@@ -49,11 +49,11 @@ describe(`servers that require a password and TLS${whyNoTls === null ? '' : ` (l
     if (folder) await rm(folder, { recursive: true });
   });
 
-  /** A server that has a port without TLS, for this test, and one with it. */
+  /** Starts a server with two ports: one without TLS for the test itself, and one with TLS. */
   async function startServer(
     settings: Record<string, string>,
   ): Promise<{ server: TestRedis; tlsPort: number }> {
-    // With that of the Cluster's bus, which is 10,000 higher, below those that the system gives to connections.
+    // This port and the port of the Cluster bus, which is 10,000 higher, are below the system's range for outgoing connections.
     const tlsPort = randomInt(8_100, 9_900);
     const server = await startTestRedis({ settings: { ...tls, ...settings, 'tls-port': String(tlsPort) } });
     servers.push(server);
@@ -64,7 +64,7 @@ describe(`servers that require a password and TLS${whyNoTls === null ? '' : ` (l
     return { server, tlsPort };
   }
 
-  /** What `medref status` says, of which TLS trusts the certificate. */
+  /** Runs `medref status`, whose TLS trusts the certificate. @returns its exit code and stderr */
   async function status(url: string): Promise<readonly [number | null, string]> {
     const settings = { REDIS_URL: url, NODE_EXTRA_CA_CERTS: certificate };
     const { code, stderr } = await medrefProcess(['status'], settings);

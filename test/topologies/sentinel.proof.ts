@@ -43,7 +43,7 @@ describe('a primary that was demoted without notice', () => {
   });
 
   it('is served from without its Sentinel, and no library writes to stderr', async () => {
-    const REDIS_URL = url.replace(/\/([^/]+)$/, ',127.0.0.1:1/$1'); // Of one more, that is not there.
+    const REDIS_URL = url.replace(/\/([^/]+)$/, ',127.0.0.1:1/$1'); // A second Sentinel that does not run.
     const api = startMedref(['serve', '--json'], { REDIS_URL, API_PORT: '0', LOG_LEVEL: 'info' });
     const [, address] = await api.line(/"address":"([^"]+)"/);
     await stop();

@@ -1,5 +1,5 @@
-// Several real Redis servers on loopback that are one: a Cluster, or a master with replicas and the Sentinels that watch it.
-// They end with the test process, however that ends.
+// Several real Redis servers on loopback that work as one: a Cluster, or a primary with replicas and the Sentinels that watch
+// it. They end with the test process, even if it crashes.
 
 import { randomInt } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -13,40 +13,40 @@ import { findRedisServer } from '../../bin/setup.mjs';
 import { type Child, startChild } from '../../demo/child.ts';
 import { startTestRedis, type TestRedis } from '../support/redis-server.ts';
 
-/** A server of a topology, and a connection by which tests look at it. */
+/** A server of a topology, and a connection by which tests inspect it. */
 export interface Node {
   readonly server: TestRedis;
   readonly redis: OneServer;
 }
 
-/** Servers that are one to medref. */
+/** Servers that medref uses as one. */
 export interface Topology {
-  /** As REDIS_URL. */
+  /** The value for REDIS_URL. */
   readonly url: string;
   readonly nodes: readonly Node[];
-  /** The node that takes writes of a key now. */
+  /** Returns the node that takes writes of a key now. */
   masterOf(key: string): Promise<Node>;
-  /** The nodes that repeat what that one writes. */
+  /** Returns the replicas of that node. */
   replicasOf(key: string): Promise<Node[]>;
-  /** Has a replica take over from the master of a key, in order; resolves once it has. */
+  /** Makes a replica take over gracefully from the primary of a key; resolves when it has. */
   failOver(key: string): Promise<void>;
-  /** Starts nodes again that have died; those that are not the master now follow it, as their files would say. */
+  /** Starts dead nodes again; each node that is not the primary now follows it, as its file would say. */
   revive(nodes: readonly Node[]): Promise<void>;
-  /** Waits until every node is up, each replica has all, and all agree. */
+  /** Waits until every node is up, each replica has all data, and all nodes agree. */
   whole(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** How long a master is silent before others take it for dead, in ms. */
+/** How long a primary is silent before others consider it dead, in ms. */
 const downAfterMs = 1_000;
 
-/** How long is waited for servers to agree, in ms. */
+/** How long tests wait for servers to agree, in ms. */
 const patienceMs = 30_000;
 
-/** The name by which Sentinels know the master. */
+/** The name by which Sentinels know the primary. */
 export const masterName = 'medref-master';
 
-/** Starts a Cluster of masters with so many replicas each; whoever calls this calls `stop`. */
+/** Starts a Cluster of primaries with so many replicas each; the caller calls `stop`. */
 export async function startCluster({
   masters,
   replicas,
@@ -56,7 +56,7 @@ export async function startCluster({
 }): Promise<Topology> {
   const settings = {
     ...{ 'cluster-enabled': 'yes', 'cluster-node-timeout': String(downAfterMs), ...quickReplicas },
-    'cluster-announce-ip': '127.0.0.1', // Of a node alone, which nobody has told its own address.
+    'cluster-announce-ip': '127.0.0.1', // A node without other nodes does not know its own address.
   };
   const nodes = await startNodes(masters * (1 + replicas), () => settings);
   const own = await Promise.all(nodes.map(({ redis }) => redis.cluster('MYID')));
@@ -72,7 +72,7 @@ export async function startCluster({
     return known.every((info) => String(info).includes(`cluster_known_nodes:${nodes.length}`));
   }, 'the nodes know each other');
   for (const [n, { redis }] of nodes.entries()) {
-    // A node whose greeting is under way counts as known.
+    // A node counts as known while its handshake is still in progress.
     if (n >= masters) await patiently(() => redis.cluster('REPLICATE', own[n % masters] as string));
   }
   const nodesOf = async (key: string) => {
@@ -111,7 +111,7 @@ export async function startCluster({
   return cluster;
 }
 
-/** Starts a master with two replicas, and three Sentinels; whoever calls this calls `stop`. */
+/** Starts a primary with two replicas, and three Sentinels; the caller calls `stop`. */
 export async function startSentinels(): Promise<Topology> {
   const folder = await mkdtemp(join(tmpdir(), 'medref-test-sentinels-'));
   const removeAtExit = () => rmSync(folder, { recursive: true, force: true });
@@ -127,10 +127,10 @@ export async function startSentinels(): Promise<Topology> {
   const asked = sentinels.map(({ port }) => connectTo(port));
   const nodeAt = (port: unknown) => nodes.find(({ server }) => server.port === Number(port)) as Node;
   const masterNow = async () => {
-    const answers = await Promise.all(
+    const addresses = await Promise.all(
       asked.map((sentinel) => sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName)),
     );
-    const ports = new Set(answers.map((address) => (address as string[])[1]));
+    const ports = new Set(addresses.map((address) => (address as string[])[1]));
     if (ports.size !== 1) throw new Error('The Sentinels do not agree.');
     return nodeAt([...ports][0]);
   };
@@ -152,7 +152,7 @@ export async function startSentinels(): Promise<Topology> {
     },
     async failOver() {
       const before = await patiently(masterNow);
-      // A Sentinel refuses while the last failover is not long enough ago.
+      // A Sentinel refuses if the last failover is too recent.
       await until(
         async () => (await asked[0]?.call('SENTINEL', 'FAILOVER', masterName)) === 'OK',
         'it begins',
@@ -195,7 +195,7 @@ export async function startSentinels(): Promise<Topology> {
   return topology;
 }
 
-/** A replica that comes back is in step again at once, not after seconds. */
+/** Makes a replica that returns synchronize at once, not after seconds. */
 const quickReplicas = {
   'repl-diskless-sync-delay': '0',
   'repl-ping-replica-period': '1',
@@ -216,7 +216,7 @@ async function stopNodes(nodes: readonly Node[]): Promise<void> {
   await Promise.all(nodes.map(({ server }) => server.stop()));
 }
 
-/** A connection by which a test looks at a server; it gives up soon, and tries again for ever. */
+/** Opens a connection by which a test inspects a server. Its commands fail soon, and it reconnects forever. */
 export function connectTo(port: number, password?: string): OneServer {
   const redis = new OneServer(port, '127.0.0.1', {
     ...(password && { password }),
@@ -227,17 +227,17 @@ export function connectTo(port: number, password?: string): OneServer {
   return redis.on('error', () => undefined);
 }
 
-/** What a Sentinel watches, and how it is set up. */
+/** The primary that a Sentinel watches, and the settings of the Sentinel. */
 interface SentinelOptions {
   readonly masterPort: number;
   readonly quorum: number;
-  /** Further lines of its file. */
+  /** More lines of its file. */
   readonly lines?: readonly string[];
-  /** Whether it has a port with TLS too. */
+  /** Whether it also has a port with TLS. */
   readonly hasTls?: boolean;
 }
 
-/** Starts a Sentinel, with its file at a path; whoever calls this stops it. */
+/** Starts a Sentinel, with its file at a path; the caller stops it. */
 export async function startSentinel(
   file: string,
   { masterPort, quorum, lines: others = [], hasTls = false }: SentinelOptions,
@@ -256,7 +256,7 @@ export async function startSentinel(
     ];
     await writeFile(file, `${lines.join('\n')}\n`);
     const child = await startChild(findRedisServer() as string, [file, '--sentinel']);
-    child.process.unref(); // One that a failed test did not stop does not keep mocha from ending; it ends with mocha.
+    child.process.unref(); // A Sentinel that a failed test did not stop does not keep mocha running; it ends with mocha.
     for (const stream of [child.process.stdout, child.process.stderr]) (stream as Socket).unref();
     const outcome = await Promise.race([answers(port), child.ended]);
     if (outcome === 'ready') return { child, port, tlsPort };
@@ -269,8 +269,8 @@ async function answers(port: number): Promise<'ready' | 'silent'> {
   const sentinel = connectTo(port);
   try {
     for (let tries = 0; tries < 200; tries++) {
-      const answer = await sentinel.ping().catch((error: Error) => error.message);
-      if (/PONG|NOAUTH/.test(answer)) return 'ready';
+      const reply = await sentinel.ping().catch((error: Error) => error.message);
+      if (/PONG|NOAUTH/.test(reply)) return 'ready';
       await sleep(20);
     }
     return 'silent';
@@ -284,13 +284,13 @@ async function mastersAmong(nodes: readonly Node[]): Promise<number> {
   return facts.filter((info) => info.includes('role:master')).length;
 }
 
-/** Whether each replica has a link to its master, and all that this one has written. */
+/** Returns whether each replica has a link to its primary, and all writes of that primary. */
 async function areInStep(nodes: readonly Node[]): Promise<boolean> {
   const facts = await Promise.all(nodes.map(({ redis }) => redis.info('replication')));
   return facts.every((info) => {
     if (info.includes('role:slave')) return info.includes('master_link_status:up');
     const offset = /master_repl_offset:(\d+)/.exec(info)?.[1];
-    // A master pings its replicas, and they tell of it later.
+    // A primary pings its replicas, and they confirm the ping later.
     return [...info.matchAll(/offset=(\d+),lag/g)].every(([, of]) => Number(offset) - Number(of) < 100);
   });
 }
@@ -303,7 +303,7 @@ async function nodeThatAnswers(nodes: readonly Node[]): Promise<Node> {
   return nodes[0] as Node;
 }
 
-/** Asks again while a server that has just started, or a busy machine, is late with the answer. @throws what the last try threw */
+/** Repeats a call for half a minute while a new server or a busy machine responds late. @throws the error of the last try */
 export async function patiently<Reply>(ask: () => Promise<Reply>): Promise<Reply> {
   for (const deadline = Date.now() + patienceMs; ; await sleep(50)) {
     try {
@@ -314,7 +314,7 @@ export async function patiently<Reply>(ask: () => Promise<Reply>): Promise<Reply
   }
 }
 
-/** Waits until something holds. @param state what is told where it does not. @throws Error after half a minute */
+/** Waits until a condition holds. @param state describes the state for the error. @throws Error after half a minute */
 export async function until(
   holds: () => Promise<boolean>,
   what: string,
@@ -327,7 +327,7 @@ export async function until(
   }
 }
 
-/** The role of each node, and how far it has come. */
+/** Returns the role and the replication progress of each node. */
 async function roles(nodes: readonly Node[]): Promise<string> {
   const facts = await Promise.all(nodes.map(({ redis }) => redis.info('replication').catch(String)));
   const lines = facts.map((info) =>
