@@ -2,7 +2,7 @@
 
 import Boom from '@hapi/boom';
 import type { Request, Server } from '@hapi/hapi';
-import { beside, type Redis } from '../shared/redis/connections.ts';
+import { type Redis, sendToServerOf } from '../shared/redis/connections.ts';
 import { damageIn, isRedisUnavailable, parseStored } from '../shared/redis/failures.ts';
 import { parseInfo } from '../shared/redis/server-setup.ts';
 import { type ApiKey, digestOf, generationField } from '../shared/store/api-keys.ts';
@@ -84,7 +84,7 @@ export class ApiKeys {
   /** Returns the key that a client sent, or `null` if it is unknown or expired. Throws if the keys are not known. */
   find(sent: string): ApiKey | null {
     if (!this.#byDigest || performance.now() - this.#confirmedAt > trustedForMs) throw this.#failure;
-    const entry = this.#byText.get(sent) ?? this.#meet(sent, this.#byDigest);
+    const entry = this.#byText.get(sent) ?? this.#resolve(sent, this.#byDigest);
     if (!entry) return null;
     if (!entry.key) throw unreadable();
     const now = Date.now();
@@ -120,7 +120,7 @@ export class ApiKeys {
     }
   }
 
-  #meet(sent: string, byDigest: ReadonlyMap<string, Entry>): Entry | undefined {
+  #resolve(sent: string, byDigest: ReadonlyMap<string, Entry>): Entry | undefined {
     const entry = byDigest.get(digestOf(sent));
     if (entry) this.#byText.set(sent, entry);
     return entry;
@@ -165,7 +165,7 @@ export class ApiKeys {
   /** Checks whether Redis may have evicted the keys; without keys, clients would get 401. @throws DamagedError */
   async #refuseEviction(): Promise<void> {
     const { keys } = this.#stored;
-    const reply = await beside(this.#redis, keys, ['INFO']).catch(() => ''); // Without the right, it cannot be known.
+    const reply = await sendToServerOf(this.#redis, keys, ['INFO']).catch(() => ''); // Without the right, it cannot be known.
     const { evictionPolicy, evictedKeys } = parseInfo(String(reply));
     if (evictedKeys === 0 && ['noeviction', 'unknown'].includes(evictionPolicy)) return;
     this.#report(

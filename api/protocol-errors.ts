@@ -106,8 +106,8 @@ function refuse(response: ServerResponse, status: number, message: string): fals
 }
 
 /** Sends the last bytes of a connection after the response in progress, and cuts the connection if the client does not close it soon. */
-function endConnection(socket: Socket, bytes: string, underWay: ServerResponse | undefined): void {
-  if (underWay) return void underWay.once('close', () => endConnection(socket, bytes, undefined));
+function endConnection(socket: Socket, bytes: string, inProgress: ServerResponse | undefined): void {
+  if (inProgress) return void inProgress.once('close', () => endConnection(socket, bytes, undefined));
   if (socket.writable) linger(socket, bytes);
 }
 

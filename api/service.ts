@@ -131,7 +131,7 @@ export async function startDataListener(
     ...{ redis, keyPrefix, defaultRate },
     onUncounted: (message) => {
       metrics.countUncounted();
-      serviceErrors.meetDamage(message);
+      serviceErrors.recordDamage(message);
     },
   });
   const server = await createServer({
@@ -154,7 +154,7 @@ export async function startDataListener(
     },
     onServiceError: (serviceError, requestId) => {
       metrics.countUnavailable(serviceError.cause);
-      serviceErrors.meet(serviceError, requestId);
+      serviceErrors.record(serviceError, requestId);
     },
     onUnauthorized: metrics.countUnauthorized,
   });
@@ -223,7 +223,7 @@ function fileLimit(): number | null {
 function damageTold({ metrics, serviceErrors }: Pick<Watchers, 'metrics' | 'serviceErrors'>) {
   return (message: string) => {
     metrics.countDamage();
-    serviceErrors.meetDamage(message);
+    serviceErrors.recordDamage(message);
   };
 }
 

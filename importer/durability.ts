@@ -2,7 +2,7 @@
 // can lose a version that was reported.
 
 import type { Logger } from 'pino';
-import { beside, mastersOf, type Redis, replicasOf } from '../shared/redis/connections.ts';
+import { mastersOf, type Redis, replicasOf, sendToServerOf } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
 import { NotPublishedError } from '../shared/store/scripts.ts';
@@ -45,7 +45,7 @@ export async function awaitDurability(
 async function awaitReplicas(redis: Redis, { live }: CollectionKeys, version: number): Promise<string[]> {
   const wanted = await replicasOf(redis, live);
   if (wanted === 0) return [];
-  const acknowledged = Number(await beside(redis, live, ['WAIT', wanted, replicasMs]));
+  const acknowledged = Number(await sendToServerOf(redis, live, ['WAIT', wanted, replicasMs]));
   if (acknowledged >= wanted) return [];
   return [
     `${acknowledged} of ${wanted} replicas confirmed version ${version} within ${replicasMs / 1_000} s. A failover to another replica ` +
@@ -61,7 +61,7 @@ async function awaitReplicas(redis: Redis, { live }: CollectionKeys, version: nu
  * @returns warnings, as sentences
  */
 export async function awaitDisk(redis: Redis, key: string, what: string): Promise<string[]> {
-  const ask: Ask = (command) => beside(redis, key, command);
+  const ask: Ask = (command) => sendToServerOf(redis, key, command);
   try {
     const flushes = await flushesOf(ask);
     if (flushes === 'none' || flushes === 'always') return [];

@@ -1,7 +1,7 @@
 // Publishes a version: assigns a date and a document, removes old versions, and moves the live pointer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beside, type Redis } from '../shared/redis/connections.ts';
+import { type Redis, sendToServerOf } from '../shared/redis/connections.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
 import { sizesOf } from '../shared/store/completeness.ts';
 import type { Pause } from '../shared/store/import-locks.ts';
@@ -154,7 +154,7 @@ export async function untilPast(
   { number, maxMs }: { readonly number: number; readonly maxMs: number },
 ): Promise<void> {
   if (maxMs === 0) return;
-  const [seconds, microseconds] = (await beside(redis, key, ['TIME'])) as [string, string];
+  const [seconds, microseconds] = (await sendToServerOf(redis, key, ['TIME'])) as [string, string];
   const now = Number(seconds) * 1000 + Number(microseconds) / 1000;
   const wait = timeOf(number) + 1000 - now;
   if (wait > 0 && wait <= maxMs) await sleep(Math.ceil(wait));

@@ -127,27 +127,27 @@ const maxRemembered = 1_000;
 /** Logs when a service error begins and ends. Tests shorten the time. */
 export class ServiceErrorLog {
   readonly #logger: Logger;
-  readonly #goingOn: LRUCache<string, true>;
+  readonly #ongoing: LRUCache<string, true>;
 
   constructor(logger: Logger, { endsAfterMs = endedAfterMs }: { readonly endsAfterMs?: number } = {}) {
     this.#logger = logger;
-    this.#goingOn = new LRUCache({ max: maxRemembered, ttl: endsAfterMs, updateAgeOnGet: true });
+    this.#ongoing = new LRUCache({ max: maxRemembered, ttl: endsAfterMs, updateAgeOnGet: true });
   }
 
   /** Records the cause of a 500 or 503 with the id of the request. Causes that are logged elsewhere are skipped. */
-  meet({ cause, status, reason }: ServiceError, requestId: string): void {
+  record({ cause, status, reason }: ServiceError, requestId: string): void {
     if (reason === null || !this.#begins(cause)) return;
     this.#logger[status === 500 ? 'error' : 'warn']({ cause, reason, requestId }, `Requests get ${status}.`);
   }
 
   /** Records damage in Redis. */
-  meetDamage(sentence: string): void {
+  recordDamage(sentence: string): void {
     if (this.#begins(`damage ${sentence}`)) this.#logger.error(sentence);
   }
 
   #begins(name: string): boolean {
-    if (this.#goingOn.get(name)) return false;
-    this.#goingOn.set(name, true);
+    if (this.#ongoing.get(name)) return false;
+    this.#ongoing.set(name, true);
     return true;
   }
 }

@@ -198,7 +198,7 @@ export class ReadModel {
     { since, from, count }: Span & { since: number },
     isFresh: (version: Version) => boolean,
   ): Promise<ChangeRange | { readonly fresh: Version }> {
-    return this.#versions.read(await this.#heardOf(target, since), async (it) => {
+    return this.#versions.read(await this.#latestFor(target, since), async (it) => {
       const { version } = it;
       await this.#changes.require(it, since);
       if (isFresh(version)) return { fresh: version };
@@ -219,7 +219,7 @@ export class ReadModel {
   }
 
   /** Reads the live version again if the client has a later one: another process may have served it first. */
-  async #heardOf(target: ReadTarget, since: number): Promise<ReadTarget> {
+  async #latestFor(target: ReadTarget, since: number): Promise<ReadTarget> {
     if (target.pin !== undefined || since <= target.version.version) return target;
     await this.#versions.live([target.served]);
     return this.#versions.target(target.served, undefined);
@@ -227,7 +227,7 @@ export class ReadModel {
 
   /** Returns whether nothing was published since the version `since`. */
   async isLatest(served: ServedCollection, since: number): Promise<boolean> {
-    const { version } = await this.#heardOf(await this.target(served, undefined), since);
+    const { version } = await this.#latestFor(await this.target(served, undefined), since);
     return since === version.version;
   }
 

@@ -250,7 +250,7 @@ export async function execute(
  * Sends a command without a key to the server that has a key.
  * @returns its reply. @throws errors of Redis
  */
-export async function beside(
+export async function sendToServerOf(
   redis: Redis,
   key: string,
   [name, ...args]: [string, ...(string | number)[]],
@@ -270,10 +270,10 @@ export async function beside(
  * which require replicas, at least one.
  */
 export async function replicasOf(redis: Redis, key: string): Promise<number> {
-  const info = String(await beside(redis, key, ['INFO', 'replication']));
+  const info = String(await sendToServerOf(redis, key, ['INFO', 'replication']));
   const connected = Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0);
   if (!(redis instanceof Cluster)) return redis.options.sentinels ? Math.max(connected, 1) : connected;
-  const nodes = String(await beside(redis, key, ['CLUSTER', 'NODES']));
+  const nodes = String(await sendToServerOf(redis, key, ['CLUSTER', 'NODES']));
   const master = /^(\w+) \S+ myself,/m.exec(nodes)?.[1];
   return Math.max(connected, nodes.split('\n').filter((node) => node.includes(` ${master} `)).length);
 }

@@ -36,7 +36,7 @@ describe('the log of service errors', () => {
   it('logs each cause once, with its first request, also if two causes alternate', () => {
     const { lines, troubles } = logged();
     for (let n = 0; n < 100; n += 1)
-      for (const trouble of [away, forbidden, late]) troubles.meet(trouble, `${trouble.cause}-${n}`);
+      for (const trouble of [away, forbidden, late]) troubles.record(trouble, `${trouble.cause}-${n}`);
     expect(lines).to.deep.equal([
       {
         level: 40,
@@ -65,25 +65,25 @@ describe('the log of service errors', () => {
   it('logs it again after a while without it', async () => {
     const { lines, troubles } = logged({ endsAfterMs: 200 });
     for (let n = 0; n < 6; n += 1) {
-      troubles.meet(away, 'x');
+      troubles.record(away, 'x');
       await sleep(50);
     }
     expect(lines, 'the same error continues').to.have.length(1);
     await sleep(400);
-    troubles.meet(away, 'x');
+    troubles.record(away, 'x');
     expect(lines).to.have.length(2);
   });
 
   it('skips mistakes in the code, which are logged elsewhere', () => {
     const { lines, troubles } = logged();
-    troubles.meet(fault, 'x');
+    troubles.record(fault, 'x');
     expect(lines).to.deep.equal([]);
   });
 
   it('logs each damage once', () => {
     const { lines, troubles } = logged();
     for (const sentence of ['Block 0 is gone.', 'Block 1 is gone.', 'Block 0 is gone.'])
-      troubles.meetDamage(sentence);
+      troubles.recordDamage(sentence);
     expect(lines.map(({ level, msg }) => [level, msg])).to.deep.equal([
       [50, 'Block 0 is gone.'],
       [50, 'Block 1 is gone.'],

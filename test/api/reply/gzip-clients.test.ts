@@ -64,14 +64,14 @@ describe('a page made from blocks', function () {
 
   // A machine may lack curl and Python: medref needs neither to build or run.
   it('is read by curl', async function () {
-    if (!isInstalled('curl')) this.skip();
+    if (!isInstalled('curl')) this.skip(); // CONTRIBUTING.md lists it as optional.
     const key = `Authorization: Bearer ${api().key}`;
     const { stdout } = await run('curl', ['-sS', '--compressed', '-H', key, `${api().origin}${path}`]);
     expect(dataOf(stdout)).to.deep.equal(expected);
   });
 
   it('is read by Python', async function () {
-    if (!isInstalled('python3')) this.skip();
+    if (!isInstalled('python3')) this.skip(); // CONTRIBUTING.md lists it as optional.
     const program = 'import gzip,sys; sys.stdout.buffer.write(gzip.decompress(sys.stdin.buffer.read()))';
     const text = execFileSync('python3', ['-c', program], { input: await bytes(), maxBuffer: 1e8 });
     expect(dataOf(text.toString())).to.deep.equal(expected);
