@@ -2,6 +2,7 @@
 // Header fields: draft-ietf-httpapi-ratelimit-headers-10.
 
 import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Boom from '@hapi/boom';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -41,11 +42,19 @@ export class RateLimiter {
   }
 }
 
+/** What Redis counted for the requests of one turn: how many of them the limit allows, and when its second ends. */
+interface Count {
+  readonly left: number;
+  readonly seconds: number;
+}
+
 /** One rate limit, shared by all keys with this rate; each key has its own counter. */
 class RateLimit {
   readonly #rate: number;
   readonly #options: RateLimiterOptions;
   readonly #limiter: RateLimiterRedis;
+  /** Requests that wait for the end of this turn of the event loop, by key. */
+  readonly #batches = new Map<string, { size: number; readonly count: Promise<Count> }>();
 
   constructor(rate: number, options: RateLimiterOptions) {
     this.#rate = rate;
@@ -64,20 +73,45 @@ class RateLimit {
    * @returns 429 if the key is over its limit. @throws if Redis is unavailable
    */
   async charge(id: string, response: ServerResponse): Promise<Boom.Boom | null> {
+    const { count, position } = this.#join(id);
     try {
-      const { remainingPoints, msBeforeNext } = await this.#limiter.consume(
-        rateKey(this.#options.keyPrefix, id),
-      );
-      this.#setFields(response, remainingPoints, secondsOf(msBeforeNext));
+      const { left, seconds } = await count;
+      if (position > left) return this.#tooMany(response, seconds);
+      this.#setFields(response, left - position, seconds);
       return null;
     } catch (error) {
-      if (error instanceof RateLimiterRes) return this.#tooMany(response, secondsOf(error.msBeforeNext));
       if (refusalKind(error) === null) throw error;
       this.#options.onUncounted(
         `Requests are not counted against their rate limit: ${plainReason(error as Error)}`,
       );
       return null;
     }
+  }
+
+  /** Adds a request to those of its key that arrived in the same turn of the event loop: one command counts them all. */
+  #join(id: string): { readonly count: Promise<Count>; readonly position: number } {
+    const known = this.#batches.get(id);
+    if (known) return { count: known.count, position: ++known.size };
+    const batch = { size: 1, count: nextTurn().then(() => this.#countAll(id)) };
+    this.#batches.set(id, batch);
+    return { count: batch.count, position: 1 };
+  }
+
+  async #countAll(id: string): Promise<Count> {
+    const size = this.#batches.get(id)?.size ?? 0;
+    this.#batches.delete(id);
+    try {
+      return this.#countOf(await this.#limiter.consume(rateKey(this.#options.keyPrefix, id), size), size);
+    } catch (error) {
+      if (error instanceof RateLimiterRes) return this.#countOf(error, size);
+      throw error;
+    }
+  }
+
+  #countOf({ consumedPoints, msBeforeNext }: RateLimiterRes, size: number): Count {
+    // The library reports 0 for a key that it refuses without asking Redis.
+    const left = consumedPoints === 0 ? 0 : this.#rate - (consumedPoints - size);
+    return { left, seconds: secondsOf(msBeforeNext) };
   }
 
   #setFields(response: ServerResponse, left: number, seconds: number): void {

@@ -9,6 +9,7 @@ import { type ApiAnswer, startApi, type TestApi } from '../support/api.ts';
 import { importRecords } from '../support/importing.ts';
 import { products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
+import { exchange } from '../support/wire.ts';
 
 const accept = { accept: 'application/x-ndjson' };
 
@@ -82,6 +83,21 @@ describe('rate limits', () => {
       '"message":"This key is limited to 10 requests per second. Try again in 1 s."',
     );
     expect(clients).to.include('pharmacy').and.not.include(null);
+  });
+
+  it('count requests that arrive together with one command', async () => {
+    const { key } = await makeKey('6/s');
+    await scriptsRun();
+    const request = (fields = '') =>
+      `GET /products/1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n${fields}\r\n`;
+    const responses = await exchange(api, request().repeat(8) + request('Connection: close\r\n'));
+    expect(responses.map(({ status }) => status)).to.deep.equal([
+      200, 200, 200, 200, 200, 200, 429, 429, 429,
+    ]);
+    expect(responses.map(({ headers }) => headers['ratelimit'])).to.deep.equal(
+      [5, 4, 3, 2, 1, 0, 0, 0, 0].map((left) => `"default";r=${left};t=1`),
+    );
+    expect(await scriptsRun()).to.equal(1);
   });
 
   it('allow a retry at the announced time, and not before', async () => {
