@@ -20,5 +20,5 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 USER node
 EXPOSE 3000
-ENTRYPOINT ["node", "/app/dist/bin/medref.js"]
+ENTRYPOINT ["node", "--single-threaded-gc", "/app/dist/bin/medref.js"]
 CMD ["serve"]

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Child } from '../demo/child.ts';
 import type { Fsync } from '../demo/private-redis.ts';
-import { project } from './project.ts';
+import { nodeOptions, project } from './project.ts';
 import type { Ready, Workspace } from './workspace.ts';
 
 const entry = join(project, 'dist', 'bin', 'medref.js');
@@ -35,9 +35,13 @@ export async function startImport(
   redisUrl: string,
   file: string,
 ): Promise<{ readonly child: Child; readonly report: Promise<ImportReport> }> {
-  const child = await workspace.start(process.execPath, [entry, 'import', 'products', '--force', '--json'], {
-    env: environment(redisUrl, { PRODUCTS_URL: `file://${file}` }),
-  });
+  const child = await workspace.start(
+    process.execPath,
+    [...nodeOptions, entry, 'import', 'products', '--force', '--json'],
+    {
+      env: environment(redisUrl, { PRODUCTS_URL: `file://${file}` }),
+    },
+  );
   return { child, report: child.ended.then(() => readReport(child)) };
 }
 
@@ -56,9 +60,13 @@ export async function startService(
   };
   const key = await createKey();
   const ratedKey = await createKey('--rate', '1000000/s');
-  const api: Child & Ready = await workspace.startServer(process.execPath, [entry, 'serve', '--json'], {
-    env: environment(redis.url, settings),
-  });
+  const api: Child & Ready = await workspace.startServer(
+    process.execPath,
+    [...nodeOptions, entry, 'serve', '--json'],
+    {
+      env: environment(redis.url, settings),
+    },
+  );
   return {
     origin: api.address,
     key,

@@ -18,3 +18,6 @@ export function builtProgram(path: string): string {
 function projectFolder(from: string): string {
   return existsSync(join(from, 'package.json')) ? from : projectFolder(dirname(from));
 }
+
+/** Options of Node for servers and importers: those of the first line of `bin/medref.ts`. */
+export const nodeOptions = ['--single-threaded-gc'];

@@ -6,7 +6,7 @@ import { type LoadRequest, type LoadSample, loadOn } from './load.ts';
 import { inRounds, median, type Run, spread, type Table } from './measure.ts';
 import { type Service, startService } from './medref.ts';
 import type { Constant } from './peers/constant.ts';
-import { builtProgram, realProducts } from './project.ts';
+import { builtProgram, nodeOptions, realProducts } from './project.ts';
 import { type Kind, kindNames, kinds, pagePaths, readProducts, requestsOf } from './requests.ts';
 
 /** A server under load. */
@@ -20,7 +20,7 @@ interface Side {
 /** Measures every kind of request against the plain way to serve a page. */
 export async function measureServing(run: Run): Promise<Table[]> {
   const { side, service } = await startMedref(run);
-  const program = [builtProgram('bench/peers/plain.js'), service.redisUrl, realProducts];
+  const program = [...nodeOptions, builtProgram('bench/peers/plain.js'), service.redisUrl, realProducts];
   const plain = await run.workspace.startServer(process.execPath, program);
   const pages = side.requests('page');
   const sides: Record<string, () => Promise<LoadSample>> = {
@@ -117,7 +117,7 @@ async function startConstant(
   for (const kind of kinds) constants[kind] = await typicalResponse(run, medref, kind);
   const file = run.workspace.path('constants.json');
   await writeFile(file, JSON.stringify(constants));
-  const program = [builtProgram('bench/peers/constant.js'), file, ...keys];
+  const program = [...nodeOptions, builtProgram('bench/peers/constant.js'), file, ...keys];
   const server = await run.workspace.startServer(process.execPath, program);
   return {
     origin: server.address,

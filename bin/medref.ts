@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --single-threaded-gc
 // The process of the command line: streams, signals, priority, and exit code.
 
 import { Console } from 'node:console';

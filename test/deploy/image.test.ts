@@ -23,6 +23,11 @@ describe('the image', function () {
     expect(lines.indexOf('USER node')).to.be.above(lines.lastIndexOf(stages[1] as string));
   });
 
+  it('starts with the options of Node in the first line of the program', () => {
+    const [, options] = /^#!\/usr\/bin\/env -S node (.+)\n/.exec(read('bin/medref.ts')) ?? [];
+    expect(lines).to.include(`ENTRYPOINT ["node", "${options}", "/app/dist/bin/medref.js"]`);
+  });
+
   it('receives only the files that its build copies', () => {
     const ignored = read('.dockerignore').trim().split('\n');
     expect(ignored[0]).to.equal('*');

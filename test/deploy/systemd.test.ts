@@ -17,11 +17,14 @@ describe('the systemd units', () => {
   ];
   const linesOf = (unit: string) => read(`deploy/systemd/${unit}.service`).split('\n');
 
-  it('run commands that exist, from the built file', () => {
+  it('run commands that exist, from the built file, with the options of Node in its first line', () => {
+    const [, options] = /^#!\/usr\/bin\/env -S node (.+)\n/.exec(read('bin/medref.ts')) ?? [];
     const { bin } = JSON.parse(read('package.json')) as { bin: { medref: string } };
     for (const { unit, command } of units) {
       expect(commands).to.include(command);
-      expect(linesOf(unit)).to.include(`ExecStart=/usr/bin/node /opt/medref/${bin.medref} ${command}`);
+      expect(linesOf(unit)).to.include(
+        `ExecStart=/usr/bin/node ${options} /opt/medref/${bin.medref} ${command}`,
+      );
     }
   });
 
