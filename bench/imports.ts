@@ -38,16 +38,45 @@ export async function measureImport(run: Run): Promise<Table[]> {
   return [passTable(text, samples)];
 }
 
-/** Measures how an import grows with the list. */
+/** Measures how an import grows with the list, and its slowest commands. */
 export async function measureSize(run: Run): Promise<Table[]> {
   const counts = run.quick ? [2_000, 4_000] : [100_000, 1_000_000];
   const found: Record<string, Pass[]> = {};
+  const commands: Table['rows'][number][] = [];
   for (const count of counts) {
     const list = await writeGeneratedList(run.workspace, count);
-    found[`${count.toLocaleString('en')} records`] = [await importOnce(run, list)];
+    const name = `${count.toLocaleString('en')} records`;
+    found[name] = [
+      await importOnce(run, list, async (ask) => commands.push([name, ...(await slowCommands(ask))])),
+    ];
     await list.remove();
   }
-  return [passTable('Imports of lists of different lengths with `appendfsync everysec`, once each.', found)];
+  return [
+    passTable('Imports of lists of different lengths with `appendfsync everysec`, once each.', found),
+    {
+      text: 'Times of the Redis commands of these imports, from the slow log of Redis.',
+      head: ['List', 'Over 1 ms', 'Over 2 ms', 'Slowest, ms', 'Its command'],
+      rows: commands,
+    },
+  ];
+}
+
+/** Returns the cells of a row about the commands that took 1 ms or longer. */
+async function slowCommands(ask: Ask): Promise<string[]> {
+  // Each entry: id, time, duration in µs, command with arguments, address, name.
+  const entries = JSON.parse(await ask('--json', 'SLOWLOG', 'GET', '-1')) as [
+    number,
+    number,
+    number,
+    string[],
+  ][];
+  const slowest = entries.reduce((most, it) => (it[2] > most[2] ? it : most), [0, 0, 0, ['none']]);
+  return [
+    String(entries.length),
+    String(entries.filter(([, , micros]) => micros > 2_000).length),
+    shown(slowest[2] / 1_000),
+    slowest[3][0] as string,
+  ];
 }
 
 /** Measures the memory of Redis for the real list. */
@@ -134,10 +163,20 @@ function passTable(text: string, samples: Readonly<Record<string, readonly Pass[
   };
 }
 
-async function importOnce({ workspace }: Run, list: ListFile): Promise<Pass> {
+/** Sends a command by redis-cli. @returns its output */
+type Ask = (...command: string[]) => Promise<string>;
+
+/** @param atEnd called before Redis stops */
+async function importOnce(
+  { workspace }: Run,
+  list: ListFile,
+  atEnd: (ask: Ask) => Promise<unknown> = async () => undefined,
+): Promise<Pass> {
   return timed({ workspace }, list.count, async (redisUrl) => {
+    const ask: Ask = (...command) => workspace.run('redis-cli', ['-u', redisUrl, ...command]);
+    await ask('CONFIG', 'SET', 'slowlog-log-slower-than', '1000', 'slowlog-max-len', '10000');
     const { child, report } = await startImport(workspace, redisUrl, list.path);
-    return { pid: child.pid, ended: report };
+    return { pid: child.pid, ended: report.then(() => atEnd(ask)) };
   });
 }
 
