@@ -1,6 +1,7 @@
 // The groups `import`, `memory`, `size` and `latency`: imports of lists, their cost, and the effect on readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import type { Fsync } from '../demo/private-redis.ts';
 import { type ListFile, writeGeneratedList } from './generated-list.ts';
 import { inRounds, percentile, type Run, shown, spread, type Table } from './measure.ts';
@@ -47,7 +48,7 @@ export async function measureSize(run: Run): Promise<Table[]> {
     const list = await writeGeneratedList(run.workspace, count);
     const name = `${count.toLocaleString('en')} records`;
     found[name] = [
-      await importOnce(run, list, async (ask) => commands.push([name, ...(await slowCommands(ask))])),
+      await importOnce(run, list, async (redis) => commands.push([name, ...(await slowCommands(redis))])),
     ];
     await list.remove();
   }
@@ -62,14 +63,9 @@ export async function measureSize(run: Run): Promise<Table[]> {
 }
 
 /** Returns the cells of a row about the commands that took 1 ms or longer. */
-async function slowCommands(ask: Ask): Promise<string[]> {
+async function slowCommands(redis: Redis): Promise<string[]> {
   // Each entry: id, time, duration in µs, command with arguments, address, name.
-  const entries = JSON.parse(await ask('--json', 'SLOWLOG', 'GET', '-1')) as [
-    number,
-    number,
-    number,
-    string[],
-  ][];
+  const entries = (await redis.slowlog('GET', '-1')) as [number, number, number, string[]][];
   const slowest = entries.reduce((most, it) => (it[2] > most[2] ? it : most), [0, 0, 0, ['none']]);
   return [
     String(entries.length),
@@ -163,20 +159,17 @@ function passTable(text: string, samples: Readonly<Record<string, readonly Pass[
   };
 }
 
-/** Sends a command by redis-cli. @returns its output */
-type Ask = (...command: string[]) => Promise<string>;
-
 /** @param atEnd called before Redis stops */
 async function importOnce(
   { workspace }: Run,
   list: ListFile,
-  atEnd: (ask: Ask) => Promise<unknown> = async () => undefined,
+  atEnd: (redis: Redis) => Promise<unknown> = async () => undefined,
 ): Promise<Pass> {
   return timed({ workspace }, list.count, async (redisUrl) => {
-    const ask: Ask = (...command) => workspace.run('redis-cli', ['-u', redisUrl, ...command]);
-    await ask('CONFIG', 'SET', 'slowlog-log-slower-than', '1000', 'slowlog-max-len', '10000');
+    const redis = new Redis(redisUrl);
+    await redis.config('SET', 'slowlog-log-slower-than', '1000', 'slowlog-max-len', '10000');
     const { child, report } = await startImport(workspace, redisUrl, list.path);
-    return { pid: child.pid, ended: report.then(() => atEnd(ask)) };
+    return { pid: child.pid, ended: report.then(() => atEnd(redis)).finally(() => redis.disconnect()) };
   });
 }
 

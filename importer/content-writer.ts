@@ -24,11 +24,11 @@ export interface ContentRecord {
 }
 
 /** A batch is sent when it has this many records or bytes: Redis usually handles it within a millisecond. */
-const batchRecords = 100;
+const batchRecords = 50;
 const batchBytes = 1_000_000;
 
 /** How many batches may be sent before Redis has replied to the first. */
-const maxInFlight = 8;
+const maxInFlight = 16;
 
 type Command = readonly [name: 'hset' | 'zadd', key: string, args: (string | number | Buffer)[]];
 
