@@ -1,8 +1,8 @@
 // The groups `import`, `memory`, `size` and `latency`: imports of lists, their cost, and the effect on readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import type { Fsync } from '../demo/private-redis.ts';
+import { connectForWriting, type Redis } from '../shared/redis/connections.ts';
 import { type ListFile, writeGeneratedList } from './generated-list.ts';
 import { inRounds, percentile, type Run, shown, spread, type Table } from './measure.ts';
 import { startImport, startService } from './medref.ts';
@@ -166,7 +166,7 @@ async function importOnce(
   atEnd: (redis: Redis) => Promise<unknown> = async () => undefined,
 ): Promise<Pass> {
   return timed({ workspace }, list.count, async (redisUrl) => {
-    const redis = new Redis(redisUrl);
+    const redis = await connectForWriting(redisUrl);
     await redis.config('SET', 'slowlog-log-slower-than', '1000', 'slowlog-max-len', '10000');
     const { child, report } = await startImport(workspace, redisUrl, list.path);
     return { pid: child.pid, ended: report.then(() => atEnd(redis)).finally(() => redis.disconnect()) };
