@@ -71,7 +71,7 @@ describe('the package', function () {
 
   it('contains the build, the documents, the examples, and nothing else', () => {
     const ofProject =
-      /^dist\/.+\.(js|lua)$|^dist\/client\/[\w-]+\.d\.ts$|^docs\/[\w-]+\.(md|svg)$|^docs\/screenshots\/[\w-]+\.png$|^examples\/[\w-]+\.(mjs|py|html)$/;
+      /^dist\/.+\.(js|lua)$|^dist\/client\/[\w-]+\.d\.ts$|^docs\/[\w-]+\.(md|svg)$|^docs\/reports\/[\w-]+\.md$|^docs\/screenshots\/[\w-]+\.png$|^examples\/[\w-]+\.(mjs|py|html)$/;
     const besides = files.filter((path) => !ofProject.test(path) && !path.startsWith(swagger));
     expect(besides).to.have.members([
       ...[
