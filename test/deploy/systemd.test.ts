@@ -13,6 +13,7 @@ const run = promisify(execFile);
 describe('the systemd units', () => {
   const units = [
     { unit: 'medref-api', command: 'serve' },
+    { unit: 'medref-api@', command: 'serve' },
     { unit: 'medref-importer', command: 'schedule' },
   ];
   const linesOf = (unit: string) => read(`deploy/systemd/${unit}.service`).split('\n');
