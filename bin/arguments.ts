@@ -79,8 +79,19 @@ export function parseCollections(text: string): string[] {
 
 /** Parses a duration, such as `36h`. @returns seconds */
 export function parseDuration(text: string): number {
-  const [, value, unit = ''] = /^([1-9][0-9]{0,8})([smhd])$/.exec(text) ?? [];
-  const seconds = Number(value) * (secondsIn[unit] ?? Number.NaN);
+  const seconds = secondsOf(text);
   if (seconds > 0) return seconds;
   throw new Error('It accepts a number and one of s, m, h and d, such as 36h.');
+}
+
+/** Parses how long a replaced key still works: a duration, or `0s`. @returns seconds */
+export function parseOverlap(text: string): number {
+  const seconds = secondsOf(text);
+  if (seconds >= 0) return seconds;
+  throw new Error('It accepts a number and one of s, m, h and d, such as 7d, or 0s.');
+}
+
+function secondsOf(text: string): number {
+  const [, value, unit = ''] = /^(0|[1-9][0-9]{0,8})([smhd])$/.exec(text) ?? [];
+  return Number(value) * (secondsIn[unit] ?? Number.NaN);
 }

@@ -1,7 +1,6 @@
 // The command line (commander): commands, options, examples, and exit codes.
 // Each command's module is loaded when it runs, so that commands start fast.
 
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readSettings, SettingsError } from '../config/settings.ts';
 import { plainReason, RedisUnavailableError } from '../shared/redis/failures.ts';
@@ -10,10 +9,12 @@ import {
   parseCollections,
   parseDuration,
   parseExpiry,
+  parseOverlap,
   parseRate,
   parseVersion,
 } from './arguments.ts';
 import { type CliContext, type CommandContext, exitCodes, LockedError, UsageError } from './context.ts';
+import { packageVersion } from './package-version.ts';
 
 /** An example for the help: a command line and its purpose. */
 type Example = readonly [line: string, what: string];
@@ -191,10 +192,12 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     );
 
   command('rejects', 'show the records that the last import rejected', [
-    ['medref rejects products', 'see rejected records and the reasons'],
+    ['medref rejects products', 'see the reasons, and ten examples'],
+    ['medref rejects products --all', 'see all rejected records that are kept'],
     ['medref rejects products --json > rejects.json', 'send it to the operator of upstream'],
   ])
     .argument('<collection>')
+    .option('--all', 'print all rejected records that are kept, not ten')
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/status.ts')).rejectsCommand(context, name, options),
@@ -259,27 +262,14 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     .argument('<id>')
     .option(
       '--overlap <D>',
-      'how long the old key still works, such as 7d (s, m, h, d); default: 24h',
-      parsed(parseDuration),
+      'how long the old key still works, such as 7d or 0s (s, m, h, d); default: 24h',
+      parsed(parseOverlap),
     )
     .action((id: string, options) =>
       perform(async (context) => (await import('./commands/keys.ts')).rotateKey(context, id, options)),
     );
 
   return program;
-}
-
-/** Returns the version in package.json, which is in the parent folder of this file or of dist/. */
-function packageVersion(): string {
-  for (const path of ['../package.json', '../../package.json']) {
-    try {
-      const { version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
-      return String(version);
-    } catch {
-      // Try the next folder up.
-    }
-  }
-  return 'unknown';
 }
 
 /** Returns the exit code of an error, and prints the error unless commander has done so. */

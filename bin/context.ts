@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.ts';
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Results. Node detects colours by NO_COLOR and TERM. */
-  readonly stdout: Writable & { readonly isTTY?: boolean; hasColors?(): boolean };
+  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number; hasColors?(): boolean };
   /** Progress and errors. */
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   /** Writes a line of the log. */
@@ -38,6 +38,8 @@ export const exitCodes = Object.freeze({
   refused: 3,
   /** Another process has the lock of the collection. */
   locked: 4,
+  /** A signal stopped it. */
+  interrupted: 130,
 });
 
 /** Wrong usage: {@link exitCodes.usage}. */

@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { ImportProgress } from '../importer/import.ts';
+import type { NextCommand } from '../shared/collection-status.ts';
 import { age, count, counted, escapeJson } from '../shared/text.ts';
 import type { CommandContext } from './context.ts';
 
@@ -56,6 +57,21 @@ export function wrapped(sentence: string, indent = '', first = indent): string {
     } else line += line.trim() === '' ? word : ` ${word}`;
   }
   return [...lines, line].join('\n');
+}
+
+/** Returns a line for each command: the command, and its effect in a column of its own if both fit. */
+export function commandLines(
+  run: readonly NextCommand[],
+  indent: string,
+  paint: Paint = (_rendition, text) => text,
+): string[] {
+  const width = run.reduce((most, { command }) => Math.max(most, command.length), 0);
+  return run.flatMap(({ command, effect }) => {
+    const line = `${indent}${paint('bold', command)}`;
+    const gap = ''.padEnd(width - command.length + 3);
+    if (indent.length + width + 3 + effect.length <= 80) return [`${line}${gap}${effect}`];
+    return [line, wrapped(effect, `${indent}    `)];
+  });
 }
 
 /** Select Graphic Rendition (ECMA-48, section 8.3.117): the codes that start and end each style. */

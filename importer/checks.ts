@@ -1,7 +1,7 @@
 // The checks that a staged version must pass before it is published, in the order in which they are reported.
 
 import type { LiveVersion } from '../shared/store/versions.ts';
-import { counted } from '../shared/text.ts';
+import { count, counted } from '../shared/text.ts';
 import type { DiffCounts } from './diff.ts';
 import type { StagedVersion } from './stage.ts';
 
@@ -22,8 +22,16 @@ interface Check {
   readonly name: string;
   /** Whether `--force` skips it. */
   readonly forceable: boolean;
-  /** Returns why the candidate is refused, as a sentence with its numbers; `null` if it passes. */
-  readonly refusal: (candidate: Candidate) => string | null;
+  /** Returns why the candidate is refused; `null` if it passes. */
+  readonly refusal: (candidate: Candidate) => Refusal | null;
+}
+
+/** Why a check refuses a candidate. */
+interface Refusal {
+  /** A sentence with the numbers. */
+  readonly sentence: string;
+  /** The figure and its limit, such as `50.0 % > 20 %`; absent if there is none. */
+  readonly figures?: string;
 }
 
 /** A field with a value in at least this share of the live records is expected to keep it. */
@@ -34,7 +42,9 @@ export const checks: readonly Check[] = [
     name: 'not-empty',
     forceable: false,
     refusal: ({ staged: { read, written, rejected } }) =>
-      written > 0 ? null : `Upstream has no valid record: ${read} read, ${rejected} rejected.`,
+      written > 0
+        ? null
+        : { sentence: `Upstream has no valid record: ${count(read)} read, ${count(rejected)} rejected.` },
   },
   {
     name: 'rejects',
@@ -42,10 +52,10 @@ export const checks: readonly Check[] = [
     refusal: ({ staged: { read, rejected }, maxRejectPercent }) => {
       if (!exceeds(rejected, read, maxRejectPercent)) return null;
       const share = percentText((rejected * 100) / read, maxRejectPercent);
-      return (
-        `${rejected} of the ${counted(read, 'record')} read ${rejected === 1 ? 'was' : 'were'} rejected (${share}); ` +
-        `MAX_REJECT_PERCENT allows ${maxRejectPercent} %.`
-      );
+      const sentence =
+        `${count(rejected)} of the ${counted(read, 'record')} read ${rejected === 1 ? 'was' : 'were'} rejected (${share}); ` +
+        `MAX_REJECT_PERCENT allows ${maxRejectPercent} %.`;
+      return { sentence, figures: `${share} > ${maxRejectPercent} %` };
     },
   },
   {
@@ -54,10 +64,10 @@ export const checks: readonly Check[] = [
     refusal: ({ diff: { removed }, live, maxShrinkPercent }) => {
       if (!live || !exceeds(removed, live.totalCount, maxShrinkPercent)) return null;
       const share = percentText((removed * 100) / live.totalCount, maxShrinkPercent);
-      return (
-        `${removed} of the ${live.totalCount} live ids ${removed === 1 ? 'is' : 'are'} absent (${share}); ` +
-        `MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`
-      );
+      const sentence =
+        `${count(removed)} of the ${count(live.totalCount)} live ids ${removed === 1 ? 'is' : 'are'} absent (${share}); ` +
+        `MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;
+      return { sentence, figures: `${share} > ${maxShrinkPercent} %` };
     },
   },
   {
@@ -67,10 +77,10 @@ export const checks: readonly Check[] = [
       const staying = (live?.totalCount ?? 0) - removed;
       if (!exceeds(changed, staying, maxChangePercent)) return null;
       const share = percentText((changed * 100) / staying, maxChangePercent);
-      return (
-        `${changed} of the ${staying} remaining records ${changed === 1 ? 'differs' : 'differ'} (${share}); ` +
-        `MAX_CHANGE_PERCENT allows ${maxChangePercent} %.`
-      );
+      const sentence =
+        `${count(changed)} of the ${count(staying)} remaining records ${changed === 1 ? 'differs' : 'differ'} (${share}); ` +
+        `MAX_CHANGE_PERCENT allows ${maxChangePercent} %.`;
+      return { sentence, figures: `${share} > ${maxChangePercent} %` };
     },
   },
   {
@@ -82,12 +92,19 @@ export const checks: readonly Check[] = [
         const before = (count * 100) / live.totalCount;
         const now = ((staged.profile.filled[path] ?? 0) * 100) / staged.written;
         if (before < filledPercent || !exceeds(before - now, 100, maxShrinkPercent)) return [];
+        const [from, to] = [percentText(before, -1), percentText(now, -1)];
         return [
-          `${path} had a value in ${percentText(before, -1)} of the live records and now has one in ${percentText(now, -1)}`,
+          {
+            path,
+            text: `${path} had a value in ${from} of the live records and now has one in ${to}`,
+            from,
+            to,
+          },
         ];
       });
       if (fallen.length === 0) return null;
-      return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows a fall of ${maxShrinkPercent} points.`;
+      const sentence = `${fallen.map(({ text }) => text).join('; ')}; MAX_SHRINK_PERCENT allows a fall of ${maxShrinkPercent} points.`;
+      return { sentence, figures: fallen.map(({ path, from, to }) => `${path} ${from} → ${to}`).join(', ') };
     },
   },
   {
@@ -99,26 +116,40 @@ export const checks: readonly Check[] = [
         const lost = before - now;
         if (!exceeds(lost, before, maxShrinkPercent)) return [];
         const share = percentText((lost * 100) / before, maxShrinkPercent);
-        return [`${path} fell from ${before} elements in total to ${now} (by ${share})`];
+        const text = `${path} fell from ${counted(before, 'element')} in total to ${count(now)} (by ${share})`;
+        return [{ text, figures: `${path} ${share} > ${maxShrinkPercent} %` }];
       });
       if (fallen.length === 0) return null;
-      return `${fallen.join('; ')}; MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;
+      const sentence = `${fallen.map(({ text }) => text).join('; ')}; MAX_SHRINK_PERCENT allows ${maxShrinkPercent} %.`;
+      return { sentence, figures: fallen.map(({ figures }) => figures).join(', ') };
     },
   },
   {
     name: 'rolled-back',
     forceable: true,
     refusal: ({ wasRolledBack }) =>
-      wasRolledBack ? 'Upstream still serves the data that you rolled back; --force publishes it.' : null,
+      wasRolledBack
+        ? { sentence: 'Upstream still serves the data that you rolled back; --force publishes it.' }
+        : null,
   },
 ];
 
-/** Runs every check and returns all refusals; an empty list allows the publication. */
-export function refusalsOf(candidate: Candidate, { force }: { force: boolean }): string[] {
-  return checks
-    .filter((check) => !(force && check.forceable))
-    .map((check) => check.refusal(candidate))
-    .filter((refusal) => refusal !== null);
+/** Runs every check. An empty list of refusals allows the publication. */
+export function runChecks(
+  candidate: Candidate,
+  { force }: { force: boolean },
+): { readonly refusals: readonly string[]; readonly despite: readonly string[] } {
+  const refusals: string[] = [];
+  const despite: string[] = [];
+  for (const { name, forceable, refusal } of checks) {
+    const found = refusal(candidate);
+    if (!found) continue;
+    if (force && forceable) despite.push(found.figures === undefined ? name : `${name} (${found.figures})`);
+    else refusals.push(found.sentence);
+    // A list without a valid record fails the other checks, too; they would hide the cause.
+    if (refusals.length > 0 && !forceable) break;
+  }
+  return { refusals, despite };
 }
 
 /** Returns whether a part exceeds a percentage of the whole; a part exactly at the limit does not. */

@@ -19,14 +19,14 @@ import {
 } from '../shared/store/scripts.ts';
 import { currentFormat, readLiveVersion, type StoredContent } from '../shared/store/versions.ts';
 import { requireIntactKeys } from './bookkeeping.ts';
-import { refusalsOf } from './checks.ts';
+import { runChecks } from './checks.ts';
 import { compareVersions, emptyChangeSets, isSame, type VersionDiffCounts } from './diff.ts';
 import { awaitDurability } from './durability.ts';
 import { type FoundLive, findLive, requireComplete } from './integrity.ts';
 import { Lease, type Lifetimes } from './lease.ts';
 import { type ReaderLimits, readRecords, UpstreamChangedError } from './parse/pages.ts';
 import { maxNumberWaitMs, publishVersion, retainVersions } from './publish.ts';
-import { conclusionOf, type ImportOutcome, type ImportReport, startReport } from './report.ts';
+import { conclusionOf, type ImportOutcome, type ImportResult, startReport } from './report.ts';
 import { type StagedVersion, VersionWriter } from './stage.ts';
 import type { UpstreamLimits } from './upstream/access.ts';
 import { type Arrival, medrefVersion, type Validators } from './upstream/body.ts';
@@ -78,12 +78,12 @@ const shownRejects = 3;
 
 /**
  * Imports one collection: publishes a new version or reports why not. The live version stays unless it publishes.
- * @returns the report; a failure is an outcome in it and never thrown
+ * @returns the result; a failure is an outcome in it and never thrown
  */
 export async function importCollection(
   collection: Collection,
   options: ImportOptions,
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   const keys = collectionKeys(options.keyPrefix, collection);
   const start = { date: new Date(), time: performance.now() };
   const { redis, logger } = options;
@@ -113,6 +113,10 @@ export async function importCollection(
   }
 }
 
+function percentOf(arrival: Arrival | null): number | null {
+  return arrival?.of ? Math.floor((arrival.bytes / arrival.of) * 100) : null;
+}
+
 /** One attempt of an import, from upstream to the live version, under a lease. A restart is a new attempt. */
 class Attempt {
   readonly #collection: Collection;
@@ -139,7 +143,7 @@ class Attempt {
   }
 
   /** Stages the records of upstream, checks them against the live version, and publishes. */
-  async run(): Promise<ImportReport> {
+  async run(): Promise<ImportResult> {
     const { redis, keepVersions, dryRun, scheduled, upstream, logger } = this.#options;
     const { keys } = this.#lease;
     await requireIntactKeys(redis, this.#collection.name, keys);
@@ -158,12 +162,13 @@ class Attempt {
     await discardAll(redis, this.#lease);
     const staged = await this.#stage(found);
     if (!staged) return this.#conclude('unchanged', { version }, { kind: 'keep' });
-    const { isLive, changeSets, refusal } = await this.#evaluate(staged, found);
+    const { isLive, changeSets, refusal, despite } = await this.#evaluate(staged, found);
     if (dryRun) return this.#endDryRun(refusal);
     if (refusal) return this.#conclude('refused', { reason: refusal }, { kind: 'delete' });
     const text = storedValidators(this.#validators, { url: upstream.url, collection: this.#collection });
     if (isLive)
       return this.#conclude('unchanged', { version }, text ? { kind: 'set', text } : { kind: 'delete' });
+    this.#report.note({ despite });
     return this.#publish(staged, { live: found.live, changeSets, validators: text });
   }
 
@@ -193,7 +198,9 @@ class Attempt {
         signal.throwIfAborted();
         if (!done) {
           await writer.write(value.records);
-          onProgress?.({ read: writer.counts.read, arrival: value.page === 1 ? value.arrival : null });
+          const progress = { read: writer.counts.read, arrival: value.page === 1 ? value.arrival : null };
+          onProgress?.(progress);
+          if (!dryRun) lease.report({ read: progress.read, percent: percentOf(progress.arrival) });
           continue;
         }
         this.#report.warn(...value.warnings);
@@ -215,15 +222,16 @@ class Attempt {
     const { redis } = this.#options;
     const { read, written, rejected } = staged;
     const after = this.#contentOf(staged);
-    this.#report.note({ read, written, rejected });
+    this.#report.note({ read, written, rejected, causes: this.#causes });
     const { changeSets, ...diff } = await this.#compare(after, { live, intact });
     this.#report.note(diff);
     const { checksum } = after;
     const wasRolledBack =
       checksum !== live?.checksum && (await redis.sismember(this.#lease.keys.rolledBack, checksum)) === 1;
-    const refusals = refusalsOf({ ...this.#options, staged, live, diff, wasRolledBack }, this.#options);
+    const candidate = { ...this.#options, staged, live, diff, wasRolledBack };
+    const { refusals, despite } = runChecks(candidate, this.#options);
     const isLive = intact !== null && isSame(intact, after);
-    return { isLive, changeSets, refusal: refusals.join(' ') || null };
+    return { isLive, changeSets, refusal: refusals.join(' ') || null, despite };
   }
 
   /**
@@ -245,7 +253,7 @@ class Attempt {
   async #publish(
     staged: StagedVersion,
     next: Pick<FoundLive, 'live'> & Pick<VersionDiffCounts, 'changeSets'> & { validators: string | null },
-  ): Promise<ImportReport> {
+  ): Promise<ImportResult> {
     const { redis, logger, force, keepVersions } = this.#options;
     const { keys } = this.#lease;
     const number = Number(this.#staging.name);
@@ -267,7 +275,7 @@ class Attempt {
   }
 
   /** Ends a dry run with the reason for a refusal, if the checks have one. */
-  async #endDryRun(reason: string | null): Promise<ImportReport> {
+  async #endDryRun(reason: string | null): Promise<ImportResult> {
     for (const { position, path, reason: why } of (this.#writer?.rejects ?? []).slice(0, shownRejects))
       this.#report.warn(`The record at position ${position} would be rejected: ${path} ${why}.`);
     await discard(this.#options.redis, this.#lease, this.#staging.name);
@@ -280,16 +288,17 @@ class Attempt {
    */
   async #conclude(
     outcome: ImportOutcome,
-    facts: Partial<ImportReport>,
+    facts: Partial<ImportResult>,
     validators: KeptValidators,
-  ): Promise<ImportReport> {
+  ): Promise<ImportResult> {
     const report = this.#report.end(outcome, facts);
     const name = this.#begun?.name ?? '';
     const checkedAt = outcome === 'unchanged' ? new Date().toISOString() : '';
     const end = { name, checkedAt, validators };
     const { redis } = this.#options;
     const ended = await conclude(redis, this.#lease, end, this.#conclusion(report)).catch((error) => {
-      if (outcome !== 'failed' || !(error instanceof LockLostError)) throw error;
+      const hasFailed = outcome === 'failed' || outcome === 'interrupted';
+      if (!hasFailed || !(error instanceof LockLostError)) throw error;
       return conclude(redis, { keys: this.#lease.keys, token: '' }, end, this.#conclusion(report));
     });
     if (ended === 'dropped') return report;
@@ -297,15 +306,19 @@ class Attempt {
   }
 
   /** Ends an import after an error; the reason is reported even if Redis cannot store it. */
-  async fail(error: Error): Promise<ImportReport> {
-    const { logger, dryRun, redis } = this.#options;
+  async fail(error: Error): Promise<ImportResult> {
+    const { logger, dryRun, redis, signal } = this.#options;
     const collection = this.#collection.name;
-    logger.error({ collection, err: error }, 'The import failed.');
+    const outcome = signal?.aborted ? 'interrupted' : 'failed';
+    if (outcome === 'failed') logger.error({ collection, err: error }, 'The import failed.');
     await this.settle();
-    const counts = { ...this.#writer?.counts, added: 0, changed: 0, removed: 0 };
-    const facts = { ...counts, reason: plainReason(error) };
+    const counts = { ...this.#writer?.counts, added: 0, changed: 0, removed: 0, causes: this.#causes };
+    const facts = {
+      ...counts,
+      reason: plainReason(outcome === 'failed' ? error : (signal?.reason as Error)),
+    };
     try {
-      if (!dryRun) return await this.#conclude('failed', facts, { kind: 'keep' });
+      if (!dryRun) return await this.#conclude(outcome, facts, { kind: 'keep' });
       if (this.#begun) await discard(redis, this.#lease, this.#begun.name);
     } catch (err) {
       logger.error(
@@ -313,7 +326,12 @@ class Attempt {
         'The keys that the failed import staged could not be deleted; they expire.',
       );
     }
-    return this.#report.end('failed', facts);
+    return this.#report.end(outcome, facts);
+  }
+
+  /** Returns why records were rejected so far. */
+  get #causes() {
+    return this.#writer?.causes ?? [];
   }
 
   /** Waits for writes in progress, so that nothing is staged while the next attempt deletes these keys. */
@@ -322,7 +340,7 @@ class Attempt {
   }
 
   /** Returns the history entry of an import. An import that read nothing keeps the earlier rejects. */
-  #conclusion(report: ImportReport): Conclusion {
+  #conclusion(report: ImportResult): Conclusion {
     return conclusionOf(report, {
       startedAt: this.#startedAt,
       forced: this.#options.force,
@@ -350,7 +368,7 @@ async function reportLocked(
   collection: Collection,
   { redis, dryRun, force, scheduled }: ImportOptions,
   { keys, lease: { holder, since } }: { keys: CollectionKeys; lease: LockHolder },
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   const live = await readLiveVersion(redis, keys);
   const reason = `The lock is held by ${holder} since ${since}.`;
   const report = startReport(collection.name).end('locked', {

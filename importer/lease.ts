@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Redis } from '../shared/redis/connections.ts';
-import { holderOf, type LockHolder } from '../shared/store/import-locks.ts';
+import { holderOf, type LockHolder, type StoredProgress } from '../shared/store/import-locks.ts';
 import type { CollectionKeys, ContentName } from '../shared/store/keys.ts';
 import {
   begin,
@@ -24,6 +24,9 @@ export interface Lifetimes {
 /** The lifetimes in production. */
 export const lifetimes: Lifetimes = Object.freeze({ lockMs: 30_000, stagedMs: 60_000, renewEveryMs: 8_000 });
 
+/** How often the progress is stored at most, in ms. */
+const reportEveryMs = 1_000;
+
 /** The lock of a collection, held by this process. */
 export class Lease implements Lock {
   readonly keys: CollectionKeys;
@@ -36,6 +39,8 @@ export class Lease implements Lock {
   /** The staged version that is renewed with the lock. */
   #name: ContentName = '';
   #renewedAt = Date.now();
+  /** By `performance.now()`. */
+  #reportedAt = 0;
 
   private constructor(redis: Redis, lock: Lock, times: Lifetimes) {
     this.#redis = redis;
@@ -83,9 +88,19 @@ export class Lease implements Lock {
     return { keys: this.keys, token: this.token, name: this.#name, lifetimeMs };
   }
 
+  /** Stores the progress of the import, at most once a second, for as long as the lock. */
+  report(progress: StoredProgress): void {
+    const now = performance.now();
+    if (now - this.#reportedAt < reportEveryMs) return;
+    this.#reportedAt = now;
+    const text = JSON.stringify(progress);
+    this.#redis.set(this.keys.progress, text, 'PX', this.#times.lockMs).catch(() => undefined); // Only display uses it.
+  }
+
   /** Releases the lock. If that fails, it expires. */
   async release(): Promise<void> {
     clearInterval(this.#timer);
+    if (this.#reportedAt > 0) await this.#redis.del(this.keys.progress);
     await release(this.#redis, this);
   }
 

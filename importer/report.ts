@@ -6,6 +6,7 @@ import {
   historyCap,
   type ImportOutcome,
   type ImportReport,
+  type ImportResult,
   readHistory,
 } from '../shared/import-history.ts';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -16,7 +17,7 @@ import { truncate } from '../shared/text.ts';
 import { knownTime } from '../shared/time.ts';
 import type { Validators } from './upstream/body.ts';
 
-export type { ImportOutcome, ImportReport } from '../shared/import-history.ts';
+export type { ImportOutcome, ImportReport, ImportResult } from '../shared/import-history.ts';
 
 /** Limits on stored texts: characters of a reason or warning, and number of warnings. The history has a hundred reports. */
 const maxSentenceLength = 2_000;
@@ -24,15 +25,15 @@ const maxWarnings = 100;
 
 /** A report in progress: facts are added when they become known, and `end` completes it. */
 export interface ReportDraft {
-  note(facts: Partial<ImportReport>): void;
+  note(facts: Partial<ImportResult>): void;
   /** Adds warnings about oddities that are no reason to fail; a repeated sentence is added once. */
   warn(...warnings: string[]): void;
-  end(outcome: ImportOutcome, facts?: Partial<ImportReport>): ImportReport;
+  end(outcome: ImportOutcome, facts?: Partial<ImportResult>): ImportResult;
 }
 
 /** Starts the report of an import. @param startedAt by `performance.now()` */
 export function startReport(collection: string, startedAt: number = performance.now()): ReportDraft {
-  let known: Partial<ImportReport> = {};
+  let known: Partial<ImportResult> = {};
   const odd = new Set<string>();
   let leftOut = 0;
   return {
@@ -47,7 +48,7 @@ export function startReport(collection: string, startedAt: number = performance.
       }
     },
     end: (outcome, facts) => {
-      const report: ImportReport = {
+      const report: ImportResult = {
         collection,
         outcome,
         version: null,
@@ -61,12 +62,19 @@ export function startReport(collection: string, startedAt: number = performance.
         durationMs: Math.round(performance.now() - startedAt),
         reason: null,
         warnings: leftOut === 0 ? [...odd] : [...odd, `${leftOut} further warnings were left out.`],
+        causes: [],
+        despite: [],
         ...known,
         ...facts,
       };
       return { ...report, reason: report.reason && truncate(report.reason, maxSentenceLength) };
     },
   };
+}
+
+/** Returns the members of a result that programs get, by `--json` and the webhook. */
+export function reportOf({ causes, despite, ...report }: ImportReport & Partial<ImportResult>): ImportReport {
+  return report;
 }
 
 /** Facts of an import that its report does not contain. */
@@ -82,7 +90,7 @@ export interface ConclusionFacts {
 
 /** Returns the history entry of an import: its report, and its rejects after a header with their total. */
 export function conclusionOf(
-  report: ImportReport,
+  report: ImportResult,
   { startedAt, forced, rejects, validators, upstreamVersion }: ConclusionFacts,
 ): Conclusion {
   const entry: HistoryEntry = {
@@ -93,7 +101,7 @@ export function conclusionOf(
     validators,
     ...(upstreamVersion !== undefined && { upstreamVersion }),
   };
-  const header: RejectsHeader = { total: report.rejected, endedAt: entry.endedAt };
+  const header: RejectsHeader = { total: report.rejected, endedAt: entry.endedAt, causes: report.causes };
   return {
     report: JSON.stringify(entry),
     historyCap,
@@ -112,8 +120,16 @@ export async function readLastImportSince(
 ): Promise<HistoryEntry | null> {
   const history = await readHistory(redis, keys, historyCap).catch(noneOfWrongType);
   const began = history.filter(({ startedAt }) => (knownTime(startedAt) ?? '') >= since.toISOString());
-  return began.find(({ outcome }) => !['failed', 'locked', 'rolled-back'].includes(outcome)) ?? null;
+  return began.find(({ outcome }) => !unread.has(outcome)) ?? null;
 }
+
+/** Outcomes of imports that did not read all of upstream. */
+const unread: ReadonlySet<ImportOutcome> = new Set([
+  'failed',
+  'interrupted',
+  'locked',
+  'rolled-back',
+] as const);
 
 /** The version of a medref upstream that an import has read. */
 export interface SeenVersion {

@@ -1,7 +1,7 @@
 // Stages a version: validates the records of upstream, rejects duplicates, and writes the content and its derived contents.
 
 import type { Collection, DerivedCollection } from '../shared/collections/define.ts';
-import type { Reject } from '../shared/import-history.ts';
+import type { Reject, RejectCause } from '../shared/import-history.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { StagingSession } from '../shared/store/scripts.ts';
 import type { ContentFacts, Profile } from '../shared/store/versions.ts';
@@ -9,6 +9,7 @@ import { counted, truncate } from '../shared/text.ts';
 import { ContentWriter } from './content-writer.ts';
 import type { SourceRecord } from './parse/pages.ts';
 import { jsonPath } from './parse/values.ts';
+import { RejectCauses } from './reject-causes.ts';
 import { createValidator, type Description, describe, type Verdict } from './validate.ts';
 
 /** A staged version. */
@@ -43,6 +44,7 @@ export class VersionWriter {
   /** Positions of accepted records, by id. */
   readonly #positions = new Map<number, number>();
   readonly #rejects: Reject[] = [];
+  readonly #causes = new RejectCauses();
   readonly #unknownMembers = new Map<string, number>();
   readonly #counts = { read: 0, written: 0, rejected: 0 };
 
@@ -66,6 +68,11 @@ export class VersionWriter {
   /** Returns the rejects found so far. */
   get rejects(): readonly Reject[] {
     return this.#rejects;
+  }
+
+  /** Returns the causes of the rejects so far. */
+  get causes(): readonly RejectCause[] {
+    return this.#causes.list();
   }
 
   /** Validates records and stages the valid ones. */
@@ -103,12 +110,13 @@ export class VersionWriter {
     this.#counts.read += 1;
     const verdict = source.flaw ? { valid: false as const, ...source.flaw } : this.#validate(source.value);
     if (!verdict.valid) {
-      this.#reject(source, verdict.path, verdict.reason);
+      this.#reject(source, verdict);
       return;
     }
     const first = this.#positions.get(verdict.id);
     if (first !== undefined) {
-      this.#reject(source, this.#idPath, `is a duplicate of the record at position ${first}`);
+      const reason = `is a duplicate of the record at position ${first}`;
+      this.#reject(source, { path: this.#idPath, reason });
       return;
     }
     this.#positions.set(verdict.id, source.position);
@@ -125,8 +133,12 @@ export class VersionWriter {
     this.#unknownMembers.set(name, (this.#unknownMembers.get(name) ?? 0) + 1);
   }
 
-  #reject(source: SourceRecord, path: string, reason: string): void {
+  #reject(
+    source: SourceRecord,
+    { path, reason, similar }: { path: string; reason: string; similar?: string | undefined },
+  ): void {
     this.#counts.rejected += 1;
+    this.#causes.add({ position: source.position, path, reason }, similar);
     if (this.#rejects.length >= maxRejects) return;
     this.#rejects.push({
       position: source.position,

@@ -1,5 +1,6 @@
 // Validates one value of upstream: returns the record as JSON text in its public shape, or the reason to reject it.
 
+import { closestMatch } from 'leven';
 import type { Collection } from '../shared/collections/define.ts';
 import { judgement } from '../shared/collections/rules.ts';
 import { jsonPath, memberStep } from './parse/values.ts';
@@ -36,7 +37,13 @@ export type Verdict =
       readonly json: string;
       readonly unknownMembers: readonly string[];
     }
-  | { readonly valid: false; readonly path: string; readonly reason: string };
+  | {
+      readonly valid: false;
+      readonly path: string;
+      readonly reason: string;
+      /** An unknown member with a name similar to the missing one. */
+      readonly similar?: string;
+    };
 
 /** Returns whether a value is valid and in the public shape: the declared members in declared order, and no others. */
 type Acceptance = (value: unknown) => boolean;
@@ -58,7 +65,12 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
     const value = collection.accept ? collection.accept(source) : source;
     const isAccepted = accepts(value);
     const detail = isAccepted ? undefined : schema.validate(value).error?.details[0];
-    if (detail) return { valid: false, path: jsonPath(detail.path), reason: detail.message.trim() };
+    if (detail) {
+      const { path, type } = detail;
+      const similar = type === 'any.required' ? similarMember(value, path, description) : undefined;
+      const reject = { valid: false, path: jsonPath(path), reason: detail.message.trim() } as const;
+      return similar === undefined ? reject : { ...reject, similar };
+    }
     const unknownMembers: string[] = [];
     const record = isAccepted ? value : shape(value, '$', unknownMembers);
     const json = JSON.stringify(record);
@@ -67,6 +79,28 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
     const id = collection.idOf(record);
     return { valid: true, id, record, json, unknownMembers };
   };
+}
+
+/** Returns the unknown member with the name most similar to that of a missing member: upstream may have renamed it. */
+function similarMember(
+  value: unknown,
+  path: readonly (string | number)[],
+  description: Description,
+): string | undefined {
+  let [parent, declared] = [value, description] as [unknown, Description | undefined];
+  for (const step of path.slice(0, -1)) {
+    parent = (parent as Record<string | number, unknown>)[step];
+    declared = typeof step === 'number' ? declared?.items?.[0] : declared?.keys?.[step];
+  }
+  const missing = plainName(String(path.at(-1)));
+  const unknown = Object.keys(parent as object).filter((name) => !Object.hasOwn(declared?.keys ?? {}, name));
+  const byPlainName = new Map(unknown.map((name) => [plainName(name), name]));
+  const maxDistance = Math.min(2, Math.floor(missing.length / 3));
+  return byPlainName.get(closestMatch(missing, [...byPlainName.keys()], { maxDistance }) ?? '');
+}
+
+function plainName(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }
 
 /** Returns why a record is too long, or `null`. */

@@ -3,7 +3,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { ImportOutcome, ImportReport } from './report.ts';
+import { type ImportOutcome, type ImportReport, reportOf } from './report.ts';
 
 /** The events of a webhook; a rollback is a publication. */
 export type NoticeEvent = 'published' | 'refused' | 'failed';
@@ -73,7 +73,8 @@ export function createWebhook(
   const sending = new Set<Promise<void>>();
   const ending = new AbortController();
   return {
-    notify: (report) => {
+    notify: (result) => {
+      const report = reportOf(result);
       const event = events[report.outcome];
       if (!url || !event) return;
       const { collection, version } = report;

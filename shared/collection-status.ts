@@ -2,11 +2,18 @@
 
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
-import { type PastImport, readHistory } from './import-history.ts';
+import { causeText, type ImportReport, type PastImport, readHistory } from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
 import { damageIn } from './redis/failures.ts';
 import { countDamage } from './store/completeness.ts';
-import { type LockHolder, type Pause, readLockHolder, readPause } from './store/import-locks.ts';
+import {
+  type LockHolder,
+  type Pause,
+  readLockHolder,
+  readPause,
+  readProgress,
+  type StoredProgress,
+} from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
 import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
 import { ageText, count, counted } from './text.ts';
@@ -28,6 +35,8 @@ export interface CollectionState {
   /** Newest first. */
   readonly lastImports: readonly PastImport[];
   readonly lock: LockHolder | null;
+  /** Of the import that holds the lock. */
+  readonly progress: StoredProgress | null;
   readonly pause: Pause | null;
   /** Known damage, as sentences: unreadable keys, missing parts of the live version, and the marks of `verify`. */
   readonly damage: readonly string[];
@@ -59,7 +68,7 @@ export async function readCollectionStates({
 }
 
 interface SourceState
-  extends Pick<CollectionState, 'checkedAt' | 'lastImports' | 'lock' | 'pause' | 'damage'> {
+  extends Pick<CollectionState, 'checkedAt' | 'lastImports' | 'lock' | 'progress' | 'pause' | 'damage'> {
   readonly live: Version | null;
   readonly liveStatus: LiveStatus;
   readonly warnings: readonly string[];
@@ -81,14 +90,16 @@ async function readSource(
       return undefined;
     }
   };
-  const [live, checked = null, lastImports = [], lock = null, pause = null, marks = {}] = await Promise.all([
-    readable(readLiveVersion(redis, keys)),
-    readable(redis.get(keys.checked)),
-    readable(readHistory(redis, keys, imports)),
-    readable(readLockHolder(redis, keys)),
-    readable(readPause(redis, keys)),
-    readable(redis.hgetall(keys.damaged)),
-  ]);
+  const [live, checked = null, lastImports = [], lock = null, progress = null, pause = null, marks = {}] =
+    await Promise.all([
+      readable(readLiveVersion(redis, keys)),
+      readable(redis.get(keys.checked)),
+      readable(readHistory(redis, keys, imports)),
+      readable(readLockHolder(redis, keys)),
+      readable(readProgress(redis, keys)),
+      readable(readPause(redis, keys)),
+      readable(redis.hgetall(keys.damaged)),
+    ]);
   const problem = live ? formatProblem(source.name, live) : null;
   const missing = live && problem === null ? ((await readable(countDamage(redis, keys, live))) ?? []) : [];
   return {
@@ -97,6 +108,7 @@ async function readSource(
     checkedAt: knownTime(checked),
     lastImports,
     lock,
+    progress: lock && progress,
     pause,
     damage: [...unreadable, ...missing, ...Object.values(marks)].sort(),
     warnings: [...(problem === null ? [] : [problem]), ...futureCheckWarning(checked)],
@@ -125,6 +137,7 @@ function stateOf(served: ServedCollection, source: SourceState): CollectionState
     checkedAt: source.checkedAt,
     lastImports: source.lastImports,
     lock: source.lock,
+    progress: source.progress,
     pause: source.pause,
     damage: source.damage,
     warnings: [...(live ? futureVersionWarning(live) : []), ...source.warnings],
@@ -140,11 +153,19 @@ function secondsSince(time: string): number {
   return Math.max(0, (Date.now() - Date.parse(time)) / 1_000);
 }
 
+/** A command, and its effect in a few words. */
+export interface NextCommand {
+  readonly command: string;
+  readonly effect: string;
+}
+
 /** A problem, and the commands that help, in this order. */
 export interface Advice {
-  /** A sentence. */
+  /** A sentence or two. */
   readonly problem: string;
-  readonly run: readonly string[];
+  /** Reasons and causes. */
+  readonly details?: readonly string[];
+  readonly run: readonly NextCommand[];
 }
 
 /** An operator's expectations of a collection. */
@@ -195,14 +216,17 @@ function damageAdvice({ collection, damage, liveStatus }: CollectionState): Advi
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
   const run =
     liveStatus === 'incomplete'
-      ? [`medref import ${collection}`]
-      : [`medref verify ${collection}`, `medref verify ${collection} --repair`];
+      ? [{ command: `medref import ${collection}`, effect: 'rebuilds the live version' }]
+      : [
+          { command: `medref verify ${collection}`, effect: 'lists all damage' },
+          { command: `medref verify ${collection} --repair`, effect: 'rebuilds or deletes damaged versions' },
+        ];
   return { problem: `Damage found${more}: ${first}`, run };
 }
 
 function ageAdvice(state: CollectionState, expected: Expectations, stale: boolean | null): Advice | null {
   const { collection, live, liveStatus } = state;
-  const run = [`medref import ${collection}`];
+  const run = [{ command: `medref import ${collection}`, effect: 'imports now' }];
   const age = checkAgeSeconds(state);
   if (stale && age !== null) {
     const { maxAgeOf = '--max-age' } = expected;
@@ -210,36 +234,79 @@ function ageAdvice(state: CollectionState, expected: Expectations, stale: boolea
     return { problem, run };
   }
   if (stale && live !== null) return { problem: 'The time of the last upstream check is unknown.', run };
-  if (liveStatus === 'missing' && expected.isImported && lastEnded(state) === undefined)
+  if (liveStatus === 'missing' && expected.isImported && lastEnded(state.lastImports) === undefined)
     return { problem: `No live version: ${urlSetting(collection)} was never imported.`, run };
   return null;
 }
 
+/** How many causes of rejects an advice shows. */
+const maxCauses = 3;
+
 function importAdvice(state: CollectionState): Advice | null {
-  const last = lastEnded(state);
+  const last = lastEnded(state.lastImports);
   if (last === undefined) return null;
-  const again = `medref import ${state.collection}`;
-  const rejects = last.rejected > 0 ? [`medref rejects ${state.collection}`] : [];
-  if (last.outcome === 'failed') return { problem: `The last import failed: ${last.reason}`, run: [again] };
-  if (last.outcome === 'refused')
-    return {
-      problem: `The last import was refused: ${last.reason}`,
-      run: [...rejects, `${again} --dry-run`],
-    };
-  if (last.rejected === 0) return null;
-  const problem = `The last import rejected ${count(last.rejected)} of ${counted(last.read, 'record')}.`;
-  return { problem, run: rejects };
+  const { outcome, reason, causes = [], rejected, read } = last;
+  const details = [...(reason === null ? [] : [reason]), ...causes.slice(0, maxCauses).map(causeText)];
+  const run = nextCommands(last);
+  if (outcome === 'failed' || outcome === 'refused' || outcome === 'interrupted') {
+    const ended = `${outcome.toUpperCase()} ${last.endedAt.slice(0, 16).replace('T', ' ')} UTC.`;
+    return { problem: `${ended} ${readersText(state)}`, details, run };
+  }
+  if (rejected === 0) return null;
+  const problem = `The last import rejected ${count(rejected)} of ${counted(read, 'record')}; readers do not get them.`;
+  return { problem, details, run };
+}
+
+function readersText({ live }: CollectionState): string {
+  if (live === null) return 'Readers get nothing: no version is live.';
+  return `Readers still get ${live.version} (${counted(live.totalCount, 'record')}).`;
+}
+
+/** Returns the commands for an operator after an import with this result. */
+export function nextCommands(result: Omit<ImportReport, 'warnings' | 'durationMs'>): NextCommand[] {
+  const { collection, outcome, written, rejected } = result;
+  const again = `medref import ${collection}`;
+  const rejects = { command: `medref rejects ${collection}`, effect: 'shows rejected records' };
+  const shown = rejected > 0 ? [rejects] : [];
+  if (outcome === 'failed' || outcome === 'interrupted') return [{ command: again, effect: 'tries again' }];
+  if (outcome !== 'refused') return shown;
+  const effect =
+    written === 0
+      ? 'cannot help: upstream has no valid record'
+      : `skips the checks: ${counted(written, 'record')}, ${diffText(result)}`;
+  return [
+    ...shown,
+    { command: `${again} --dry-run`, effect: 'checks upstream again, publishes nothing' },
+    { command: `${again} --force`, effect },
+  ];
+}
+
+/** Returns the differences to the live version: `+1 ~2 −3`. */
+export function diffText({
+  added,
+  changed,
+  removed,
+}: Pick<ImportReport, 'added' | 'changed' | 'removed'>): string {
+  return `+${count(added)} ~${count(changed)} −${count(removed)}`;
 }
 
 function pauseAdvice({ collection, pause }: CollectionState): Advice | null {
   if (pause === null) return null;
   const problem = `Scheduled imports are paused since ${pause.since}, after a rollback to version ${pause.version}.`;
-  return { problem, run: [`medref import ${collection} --dry-run`, `medref resume ${collection}`] };
+  return { problem, run: resumeCommands(collection) };
 }
 
-/** Returns the last import that had the lock. */
-function lastEnded({ lastImports }: CollectionState): PastImport | undefined {
-  return lastImports.find(({ outcome }) => outcome !== 'locked' && outcome !== 'paused');
+/** Returns the commands that end a pause. */
+export function resumeCommands(collection: string): NextCommand[] {
+  return [
+    { command: `medref import ${collection} --dry-run`, effect: 'checks whether upstream is right again' },
+    { command: `medref resume ${collection}`, effect: 'resumes scheduled imports' },
+  ];
+}
+
+/** Returns the last import that had the lock. @param imports newest first */
+export function lastEnded(imports: readonly PastImport[]): PastImport | undefined {
+  return imports.find(({ outcome }) => outcome !== 'locked' && outcome !== 'paused');
 }
 
 /** Returns how long ago upstream was last checked; `null` without a live version or if the time is unknown. */

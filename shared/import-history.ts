@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from './redis/connections.ts';
 import { parseStored } from './redis/failures.ts';
 import type { CollectionKeys } from './store/keys.ts';
+import { count } from './text.ts';
 
 /** The number of imports in the history. */
 export const historyCap = 100;
@@ -16,6 +17,8 @@ export type ImportOutcome =
   | 'failed'
   | 'locked'
   | 'dry-run'
+  /** A signal stopped it. */
+  | 'interrupted'
   /** The schedule skipped it because the collection is paused. */
   | 'paused'
   /** An operator published an earlier content again. */
@@ -43,6 +46,41 @@ export interface ImportReport {
   readonly warnings: readonly string[];
 }
 
+/** A reason why records were rejected. */
+export interface RejectCause {
+  /** JSON path (RFC 9535) of the fault; `[*]` stands for any index. */
+  readonly path: string;
+  readonly reason: string;
+  /** How many records it rejected. */
+  readonly count: number;
+  /** Position of the first of them. */
+  readonly position: number;
+  /** An unknown member of most of these records with a name similar to the missing one; `null`: none. */
+  readonly renamed: string | null;
+}
+
+/** Returns path and reason of a reject without its indexes and positions, so that equal causes are equal. */
+export function causeOf({ path, reason }: Pick<Reject, 'path' | 'reason'>): Pick<Reject, 'path' | 'reason'> {
+  return { path: path.replace(/\[\d+\]/g, '[*]'), reason: reason.replace(/\bposition \d+/g, 'position …') };
+}
+
+/** Returns a cause as text: `20 × $.drugform is required (first at position 7; unknown member "drugForm": renamed?)`. */
+export function causeText({ path, reason, count: times, position, renamed }: RejectCause): string {
+  const notes = [
+    ...(position > 0 && times > 1 ? [`first at position ${count(position)}`] : []),
+    ...(renamed === null ? [] : [`unknown member ${JSON.stringify(renamed)}: renamed?`]),
+  ];
+  return `${count(times)} × ${path} ${reason}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`;
+}
+
+/** A report with the facts that only the history keeps. */
+export interface ImportResult extends ImportReport {
+  /** Why records were rejected, the most frequent cause first. */
+  readonly causes: readonly RejectCause[];
+  /** The checks that `--force` skipped, each with its figures. */
+  readonly despite: readonly string[];
+}
+
 /** The validators of upstream's response, for the next conditional request. */
 export interface KeptValidators {
   readonly etag: string | null;
@@ -50,7 +88,7 @@ export interface KeptValidators {
 }
 
 /** An import in the history. */
-export interface HistoryEntry extends ImportReport {
+export interface HistoryEntry extends ImportReport, Partial<Pick<ImportResult, 'causes' | 'despite'>> {
   readonly startedAt: string;
   readonly endedAt: string;
   readonly forced: boolean;
@@ -70,8 +108,8 @@ export interface PastImport extends HistoryEntry {
 export const importId = /^[0-9]{1,16}-[0-9]{1,16}$/;
 
 /** Returns the last imports of a collection, latest first. @throws DamagedKeyError */
-export async function readHistory(redis: Redis, keys: CollectionKeys, count: number): Promise<PastImport[]> {
-  const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', count);
+export async function readHistory(redis: Redis, keys: CollectionKeys, most: number): Promise<PastImport[]> {
+  const entries = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', most);
   return entries.map((entry) => pastImport(keys, entry));
 }
 
@@ -101,6 +139,7 @@ export interface LastRejects {
   readonly total: number;
   /** When that import ended, ISO 8601; `null` if no import has read records yet. */
   readonly endedAt: string | null;
+  readonly causes: readonly RejectCause[];
   readonly rejects: readonly Reject[];
 }
 
@@ -108,6 +147,8 @@ export interface LastRejects {
 export interface RejectsHeader {
   readonly total: number;
   readonly endedAt: string;
+  /** Absent if an earlier release stored the list. */
+  readonly causes?: readonly RejectCause[];
 }
 
 /** Rejects that are parsed in one turn of the event loop: at most 2 ms. */
@@ -116,12 +157,12 @@ const parsedAtOnce = 100;
 /** Reads the rejects of the last import that read records. @throws DamagedKeyError */
 export async function readLastRejects(redis: Redis, keys: CollectionKeys): Promise<LastRejects> {
   const [header, ...texts] = await redis.lrange(keys.rejects, 0, -1);
-  if (header === undefined) return { total: 0, endedAt: null, rejects: [] };
-  const { total, endedAt } = parseStored<RejectsHeader>(keys.rejects, header);
+  if (header === undefined) return { total: 0, endedAt: null, causes: [], rejects: [] };
+  const { total, endedAt, causes = [] } = parseStored<RejectsHeader>(keys.rejects, header);
   const rejects: Reject[] = [];
   for (const [n, text] of texts.entries()) {
     rejects.push(parseStored<Reject>(keys.rejects, text));
     if (n % parsedAtOnce === parsedAtOnce - 1) await nextTurn();
   }
-  return { total, endedAt, rejects };
+  return { total, endedAt, causes, rejects };
 }

@@ -3,16 +3,32 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { CollectionState } from '../../shared/collection-status.ts';
 import type { ImportOutcome, PastImport } from '../../shared/import-history.ts';
+import type { ImporterState } from '../../shared/importer-heartbeats.ts';
 import { knownTime, withTimeout } from '../../shared/time.ts';
 
-/** Reads the state of all served collections, each with its whole import history. */
-export type ReadStates = () => Promise<readonly CollectionState[]>;
+/** The state of all served collections, each with its whole import history, and of importers. */
+export interface ScrapedState {
+  readonly states: readonly CollectionState[];
+  readonly importers: readonly ImporterState[];
+}
+
+/** Reads the state from Redis. */
+export type ReadStates = () => Promise<ScrapedState>;
 
 /** How long a scrape waits for Redis, in ms. */
 const readTimeoutMs = 2_000;
 
 const outcomes: readonly ImportOutcome[] = [
-  ...(['published', 'unchanged', 'refused', 'failed', 'locked', 'paused', 'rolled-back'] as const),
+  ...([
+    'published',
+    'unchanged',
+    'refused',
+    'failed',
+    'interrupted',
+    'locked',
+    'paused',
+    'rolled-back',
+  ] as const),
 ];
 
 /** The counts of an import report. */
@@ -29,10 +45,31 @@ interface GaugeDefinition {
   /** The label besides `collection`. */
   readonly label?: string;
   /** The value, or the values by that label. */
-  readonly value: (state: CollectionState) => Value | Readonly<Record<string, Value>>;
+  readonly value: (
+    state: CollectionState,
+    importers: readonly ImporterState[],
+  ) => Value | Readonly<Record<string, Value>>;
 }
 
 const definitions: readonly GaugeDefinition[] = [
+  {
+    name: 'live',
+    help: 'Whether a version is live: 1, else 0.',
+    isOfAll: true,
+    value: ({ live }) => Number(live !== null),
+  },
+  {
+    name: 'imported',
+    help: 'Whether the collection is imported, by an importer or in the history: 1, else 0.',
+    value: ({ collection, lastImports }, importers) =>
+      Number(lastImports.length > 0 || importers.some(({ collections }) => collections.includes(collection))),
+  },
+  {
+    name: 'importer_heartbeat_timestamp_seconds',
+    help: 'When an importer of the collection was last seen; absent if none is known.',
+    value: ({ collection }, importers) =>
+      seconds(importers.find(({ collections }) => collections.includes(collection))?.seenAt),
+  },
   {
     name: 'live_version',
     help: 'Number of the live version.',
@@ -133,6 +170,15 @@ export function collectionMetrics(registry: Registry, read: ReadStates): void {
       this.set((await readOnce()) ? 1 : 0);
     },
   });
+  new Gauge({
+    name: 'medref_ready',
+    help: 'Whether Redis can be read and a version is live: 1, else 0.',
+    registers,
+    async collect() {
+      const isLive = (await readOnce())?.states.some(({ live }) => live !== null) ?? false;
+      this.set(Number(isLive));
+    },
+  });
   for (const { name, help, isOfAll = false, label = '', value } of definitions)
     new Gauge({
       name: `medref_${name}`,
@@ -140,12 +186,12 @@ export function collectionMetrics(registry: Registry, read: ReadStates): void {
       labelNames: ['collection', ...(label ? [label] : [])],
       registers,
       async collect() {
-        const states = (await readOnce()) ?? [];
+        const { states, importers } = (await readOnce()) ?? { states: [], importers: [] };
         this.reset();
         for (const state of states) {
           if (!isOfAll && state.derivedFrom !== null) continue;
           const { collection } = state;
-          const found = value(state) ?? {};
+          const found = value(state, importers) ?? {};
           if (typeof found === 'number') this.set({ collection }, found);
           else
             for (const [key, it] of Object.entries(found))

@@ -3,11 +3,19 @@
 import type { Logger } from 'pino';
 import type { Settings, UpstreamSettings } from '../../config/settings.ts';
 import { importCollection } from '../../importer/import.ts';
-import { type ImportOutcome, type ImportReport, startReport } from '../../importer/report.ts';
+import {
+  type ImportOutcome,
+  type ImportReport,
+  type ImportResult,
+  reportOf,
+  startReport,
+} from '../../importer/report.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook } from '../../importer/webhook.ts';
+import { diffText, nextCommands } from '../../shared/collection-status.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { type Collection, urlSetting } from '../../shared/collections/define.ts';
+import { causeText } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import {
   isRedisUnavailable,
@@ -18,7 +26,7 @@ import {
 import { count, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, UsageError } from '../context.ts';
-import { createProgress, type OutputOptions, print, wrapped } from '../output.ts';
+import { commandLines, createProgress, type OutputOptions, print, wrapped } from '../output.ts';
 import { createLogger, operator } from '../session.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
@@ -33,18 +41,18 @@ export async function importCommand(
   logger.info({ collections: chosen.map(({ name }) => name), force, dryRun }, 'Manual import started.');
   const webhook = createWebhook(settings, logger);
   const signal = context.stopSignal();
-  const reports: ImportReport[] = [];
-  const ended = (report: ImportReport) => {
-    reports.push(report);
-    if (!dryRun) webhook.notify(report);
+  const results: ImportResult[] = [];
+  const ended = (result: ImportResult) => {
+    results.push(result);
+    if (!dryRun) webhook.notify(result);
   };
   try {
     const warnings = await importAll(context, chosen, { logger, signal, force, dryRun, ended });
     const warningText = warnings.map((warning) => wrapped(`warning: ${warning}`, '  ', ''));
-    print(context, { imports: reports }, options, () =>
-      [...warningText, ...reports.map(importText)].join('\n'),
+    print(context, { imports: results.map(reportOf) }, options, () =>
+      [...warningText, ...results.map(importText)].join('\n'),
     );
-    return exitCodeOf(reports);
+    return exitCodeOf(results);
   } finally {
     await webhook.finish();
   }
@@ -54,7 +62,7 @@ export async function importCommand(
 async function importAll(
   context: CommandContext,
   chosen: readonly Collection[],
-  { ended, ...options }: Omit<ImportOneOptions, 'redis'> & { ended: (report: ImportReport) => void },
+  { ended, ...options }: Omit<ImportOneOptions, 'redis'> & { ended: (result: ImportResult) => void },
 ): Promise<string[]> {
   const { redisUrl, keyPrefix } = context.settings;
   const { logger, signal } = options;
@@ -65,7 +73,7 @@ async function importAll(
     for (const warning of warnings) logger.warn(warning);
     for (const collection of chosen) {
       if (signal.aborted)
-        ended(startReport(collection.name).end('failed', { reason: 'It was stopped before it began.' }));
+        ended(startReport(collection.name).end('interrupted', { reason: 'It was stopped before it began.' }));
       else ended(await importOne(context, collection, { ...options, redis }));
     }
     return warnings;
@@ -97,7 +105,7 @@ export async function importOne(
   { settings, stderr, lowerPriority }: CommandContext,
   collection: Collection,
   { force = false, dryRun = false, scheduled = false, ...options }: ImportOneOptions,
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   lowerPriority();
   const upstream = settings.upstreams.get(collection.name) as UpstreamSettings;
   const progress = createProgress(collection.name, { stderr, logger: options.logger });
@@ -125,9 +133,10 @@ function chooseCollections(settings: Settings, names: readonly string[]): Collec
   );
 }
 
-/** Returns the exit code: failed, else refused, else locked, else done. */
+/** Returns the exit code: interrupted, else failed, else refused, else locked, else done. */
 function exitCodeOf(reports: readonly ImportReport[]): number {
   const ended = (outcome: ImportOutcome) => reports.some((report) => report.outcome === outcome);
+  if (ended('interrupted')) return exitCodes.interrupted;
   if (ended('failed')) return exitCodes.failed;
   const wouldBeRefused = reports.some(({ outcome, reason }) => outcome === 'dry-run' && reason !== null);
   if (ended('refused') || wouldBeRefused) return exitCodes.refused;
@@ -135,34 +144,40 @@ function exitCodeOf(reports: readonly ImportReport[]): number {
   return exitCodes.done;
 }
 
-/** Returns a report as text: outcome, counts, reason, warnings, and next commands. */
-function importText(report: ImportReport): string {
-  const { collection, outcome, version, previousVersion, reason, warnings } = report;
-  const { read, rejected, added, changed, removed } = report;
-  const stays = previousVersion === null ? '' : `: version ${previousVersion} stays live`;
+/** How many causes of rejects the text shows. */
+const maxCauses = 5;
+
+/** Returns a result as text: outcome, what readers get, counts, reason, causes, warnings, and next commands. */
+function importText(result: ImportResult): string {
+  const { collection, outcome, version, previousVersion, reason, causes, despite, warnings } = result;
+  const { read, rejected } = result;
+  const stays = previousVersion === null ? '' : `: readers still get ${previousVersion}`;
   const title = {
     published: `published ${version}`,
     unchanged: `unchanged: version ${version} stays live`,
     refused: `REFUSED${stays}`,
     failed: `FAILED${stays}`,
+    interrupted: `INTERRUPTED${stays}`,
     locked: 'locked by another import',
     paused: 'paused by a rollback',
     'dry-run': reason === null ? 'dry run: would be published' : 'dry run: would be REFUSED',
     'rolled-back': `rolled back, now version ${version}`,
   }[outcome];
   const hasDiff = outcome === 'published' || outcome === 'dry-run' || outcome === 'rolled-back';
-  const diff = hasDiff ? ` · +${count(added)} ~${count(changed)} −${count(removed)}` : '';
-  const numbers = read > 0 ? [`read ${count(read)} · rejected ${count(rejected)}${diff}`] : [];
-  const next = rejected > 0 && outcome !== 'dry-run' ? [`"medref rejects ${collection}" shows them`] : [];
+  const diff = hasDiff ? ` · ${diffText(result)}` : '';
   const details = [
     ...(reason === null ? [] : [reason]),
-    ...numbers,
+    ...(read > 0 ? [`read ${count(read)} · rejected ${count(rejected)}${diff}`] : []),
+    ...causes.slice(0, maxCauses).map(causeText),
+    ...(despite.length > 0 ? [`published with --force despite: ${despite.join(', ')}`] : []),
     ...warnings.map((warning) => `warning: ${warning}`),
-    ...next,
   ];
+  const hasNext = outcome === 'refused' || outcome === 'published' || outcome === 'unchanged';
   const indent = ''.padEnd(11);
+  const seconds = (result.durationMs / 1_000).toFixed(1);
   return [
-    `${collection.padEnd(10)} ${title}   ${(report.durationMs / 1_000).toFixed(1)} s`,
+    `${collection.padEnd(10)} ${title}   ${seconds} s`,
     ...details.map((line) => wrapped(escapeControls(line), indent)),
+    ...(hasNext ? commandLines(nextCommands(result), indent) : []),
   ].join('\n');
 }

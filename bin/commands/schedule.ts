@@ -1,11 +1,11 @@
 // medref schedule: imports on the schedule, at start if a collection has no live version, and when a followed upstream publishes.
 
 import { mkdir, rmdir, utimes } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { UpstreamSettings } from '../../config/settings.ts';
+import type { Settings, UpstreamSettings } from '../../config/settings.ts';
 import { Follower, type Pauses } from '../../importer/follow.ts';
 import { readLastImportSince, readSeenVersion, startReport } from '../../importer/report.ts';
 import { type RunEnd, type Schedule, startSchedule, type Waits } from '../../importer/schedule.ts';
@@ -13,6 +13,7 @@ import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook, type Webhook } from '../../importer/webhook.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Collection } from '../../shared/collections/define.ts';
+import { beatEveryMs, forgetOldImporters, writeHeartbeat } from '../../shared/importer-heartbeats.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { damageIn, plainReason, RedisUnavailableError } from '../../shared/redis/failures.ts';
 import { readLockHolder } from '../../shared/store/import-locks.ts';
@@ -22,9 +23,6 @@ import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
 import { aborted, createLogger } from '../session.ts';
 import { importOne } from './import.ts';
-
-/** How often the heartbeat folder is touched, in ms. */
-const beatEveryMs = 10_000;
 
 /** How often an unavailable Redis is tried, in ms. */
 const tryRedisEveryMs = 1_000;
@@ -46,7 +44,9 @@ export async function scheduleCommand(
     throw new UsageError('Nothing to schedule: set the URL of a collection, such as PRODUCTS_URL.');
   const logger = createLogger(context);
   const signal = context.stopSignal();
-  const heartbeat = startHeartbeat(join(tmpdir(), `medref-schedule-${keyPrefix}`), logger);
+  const folder = join(tmpdir(), `medref-schedule-${keyPrefix}`);
+  const heartbeat = startHeartbeat(() => touch(folder), logger);
+  let inRedis: BeatingHeart | undefined;
   const connecting = connectWhenAvailable(redisUrl, logger, signal);
   const webhook = createWebhook(settings, logger);
   const imports = new DueImports(context, { connecting, logger, signal, webhook });
@@ -86,6 +86,7 @@ export async function scheduleCommand(
     for (const warning of await serverWarnings(redis, keyPrefix)) logger.warn(warning);
     const scheduled = collections.map(({ name }) => name);
     const nextRun = [...schedules.values()][0]?.nextRun().toISOString();
+    inRedis = await beatInRedis(redis, [...schedules.values()], { settings, collections: scheduled, logger });
     logger.info({ collections: scheduled, cron, timezone, nextRun }, 'Scheduled.');
     print(
       context,
@@ -109,6 +110,8 @@ export async function scheduleCommand(
     await following;
     await Promise.all([...schedules.values()].map((it) => it.stop()));
     await heartbeat.stop();
+    await rmdir(folder).catch(() => undefined);
+    await inRedis?.stop();
     (await connecting.catch(() => null))?.disconnect();
     await webhook.finish();
   }
@@ -267,31 +270,61 @@ function isRefusal(cause: unknown): boolean {
   return cause instanceof Error && cause.name === 'ReplyError';
 }
 
-/**
- * Touches a folder while the event loop runs, so that a container's health check notices a hanging process: the schedule
- * listens on no port.
- */
-function startHeartbeat(folder: string, logger: Logger): { stop(): Promise<void> } {
+/** A heartbeat that is repeated. */
+interface BeatingHeart {
+  /** Waits for a beat in progress. */
+  stop(): Promise<void>;
+}
+
+/** Repeats a function while the event loop runs. Logs the first failure. */
+function startHeartbeat(beat: () => Promise<unknown>, logger: Logger): BeatingHeart {
   let hasFailed = false;
-  const beat = async () => {
+  const beatSafely = async () => {
     try {
-      await mkdir(folder, { recursive: true });
-      await utimes(folder, new Date(), new Date());
+      await beat();
     } catch (error) {
       if (!hasFailed)
-        logger.warn(`Health checks will fail: cannot write ${folder}: ${(error as Error).message}.`);
+        logger.warn({ reason: plainReason(error as Error) }, 'The heartbeat could not be written.');
       hasFailed = true;
     }
   };
-  let beating = beat();
+  let beating = beatSafely();
   const timer = setInterval(() => {
-    beating = beat();
+    beating = beatSafely();
   }, beatEveryMs).unref();
   return {
     async stop() {
       clearInterval(timer);
       await beating;
-      await rmdir(folder).catch(() => undefined);
+    },
+  };
+}
+
+/** Touches a folder, so that a container's health check notices a hanging process: the schedule listens on no port. */
+async function touch(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await utimes(folder, new Date(), new Date());
+}
+
+/** Writes heartbeats to Redis, for `status`, the dashboard and alerts. The last one says that it stopped. */
+async function beatInRedis(
+  redis: Redis,
+  schedules: readonly Schedule[],
+  { settings, collections, logger }: { settings: Settings; collections: readonly string[]; logger: Logger },
+): Promise<BeatingHeart> {
+  const { keyPrefix, importCron: cron, importTimezone: timezone } = settings;
+  const importer = `process ${process.pid} on ${hostname()}`;
+  const facts = { importer, startedAt: new Date().toISOString(), cron, timezone, collections };
+  const beat = (stopped: boolean) => {
+    const nextRun = new Date(Math.min(...schedules.map((it) => it.nextRun().getTime()))).toISOString();
+    return writeHeartbeat(redis, keyPrefix, { ...facts, seenAt: new Date().toISOString(), stopped, nextRun });
+  };
+  await forgetOldImporters(redis, keyPrefix).catch(() => undefined); // The first beat logs the reason.
+  const heart = startHeartbeat(() => beat(false), logger);
+  return {
+    async stop() {
+      await heart.stop();
+      await beat(true).catch(() => undefined); // Redis may be unavailable.
     },
   };
 }

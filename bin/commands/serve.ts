@@ -1,6 +1,7 @@
 // medref serve: runs the API in this process or in several, and the admin listener.
 
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { ServiceErrorLog } from '../../api/admin/logs.ts';
 import { createMetrics, type MetricValues, WorkerMetrics } from '../../api/admin/metrics.ts';
 import {
@@ -24,8 +25,11 @@ import { settingWarnings } from '../../config/settings.ts';
 import { readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { historyCap } from '../../shared/import-history.ts';
+import { readImporters } from '../../shared/importer-heartbeats.ts';
+import { describeServer } from '../../shared/redis/server-url.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
+import { packageVersion } from '../package-version.ts';
 import { aborted, createLogger } from '../session.ts';
 
 /** Serves until SIGTERM. Starts even if Redis is unavailable. @returns the exit code */
@@ -119,9 +123,11 @@ async function startAdmin(
 ): Promise<AdminServer | null> {
   const { adminHost: host, adminPort: port, adminToken: token, keyPrefix } = settings;
   const { logger, metrics } = watchers;
-  metrics.addCollections(() =>
-    readCollectionStates({ redis: reads.redis, keyPrefix, served: servedCollections, imports: historyCap }),
-  );
+  const { redis } = reads;
+  metrics.addCollections(async () => ({
+    states: await readCollectionStates({ redis, keyPrefix, served: servedCollections, imports: historyCap }),
+    importers: await readImporters(redis, keyPrefix),
+  }));
   const onWrongPassword = (message: string) => logger.warn(message);
   const dashboard = { sources: dashboardSources(settings, reads), token, onWrongPassword };
   const admin = await createAdminServer({ scraped, dashboard, host, port });
@@ -142,11 +148,20 @@ async function startAdmin(
 }
 
 function dashboardSources(
-  { keyPrefix, defaultRate, importCron: cron, importTimezone: timezone, upstreams }: Settings,
+  { keyPrefix, defaultRate, importCron: cron, importTimezone: timezone, upstreams, redisUrl }: Settings,
   { redis, readModel }: Reads,
 ): DashboardSources {
+  const instance = { release: packageVersion(), host: hostname(), redis: describeServer(redisUrl) };
   return {
-    ...{ redis, keyPrefix, defaultRate, readModel, served: servedCollections, schedule: { cron, timezone } },
+    ...{
+      instance,
+      redis,
+      keyPrefix,
+      defaultRate,
+      readModel,
+      served: servedCollections,
+      schedule: { cron, timezone },
+    },
     comparison: new VersionComparison(readModel),
     isImported: (collection) => upstreams.has(collection),
   };

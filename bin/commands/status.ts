@@ -5,13 +5,15 @@ import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
 import { type CollectionStatus, evaluate, readCollectionStates } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
-import { type LastRejects, readLastRejects } from '../../shared/import-history.ts';
+import { causeText, type LastRejects, type Reject, readLastRejects } from '../../shared/import-history.ts';
+import { type ImporterState, importerProblem, readImporters } from '../../shared/importer-heartbeats.ts';
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
+import type { StoredProgress } from '../../shared/store/import-locks.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
 import { age, count, counted, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
-import { type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
+import { commandLines, type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
 import { withRedis } from '../session.ts';
 
 /** A table cell without a value. */
@@ -26,7 +28,8 @@ export async function statusCommand(
   { maxAge = null, ...options }: OutputOptions & { readonly maxAge?: number | null },
 ): Promise<number> {
   const { keyPrefix, upstreams } = context.settings;
-  const { states, ofRedis } = await withRedis(context.settings, async (redis) => ({
+  const { states, importers, ofRedis } = await withRedis(context.settings, async (redis) => ({
+    importers: await readImporters(redis, keyPrefix),
     states: await readCollectionStates({ redis, keyPrefix, served: servedCollections }),
     ofRedis: [
       ...(await setupWarnings(redis, keyPrefix)),
@@ -40,23 +43,53 @@ export async function statusCommand(
     return evaluate(state, { maxAgeSeconds: maxAge, isImported });
   });
   const paint = paintFor(context.stdout);
-  print(context, { warnings, collections }, options, () => statusText(warnings, collections, paint));
+  print(context, { warnings, importers, collections }, options, () =>
+    statusText({ warnings, importers, collections }, paint),
+  );
   return collections.some(({ stale }) => stale) ? exitCodes.failed : exitCodes.done;
 }
 
-function statusText(
-  warnings: readonly string[],
-  collections: readonly CollectionStatus[],
-  paint: Paint,
-): string {
+interface Status {
+  readonly warnings: readonly string[];
+  readonly importers: readonly ImporterState[];
+  readonly collections: readonly CollectionStatus[];
+}
+
+function statusText({ warnings, importers, collections }: Status, paint: Paint): string {
   const alarming = (text: string) => text.replace(/\b(?:refused|failed)\b/g, (word) => paint('red', word));
   const paragraphs = [
     ...warnings.map((warning) => wrapped(escapeControls(`warning: ${warning}`), '  ', '')),
     alarming(overview(collections)),
+    ...importerText(importers, paint),
     ...collections.flatMap((status) => [...notes(status), ...problems(status, paint)]),
     ...collections.flatMap((status) => imports(status).map(alarming)),
   ];
   return paragraphs.join('\n\n');
+}
+
+/** Returns a paragraph about the importers that run, or about the last one. */
+function importerText(importers: readonly ImporterState[], paint: Paint): string[] {
+  const problem = importerProblem(importers);
+  if (problem !== null)
+    return [
+      [
+        paint('red', wrapped(escapeControls(problem), '  ', '')),
+        ...commandLines([{ command: 'medref schedule', effect: 'imports on the schedule' }], '    ', paint),
+      ].join('\n'),
+    ];
+  return importers
+    .filter(({ isAlive }) => isAlive)
+    .map(({ importer, seenAt, nextRun }) =>
+      wrapped(
+        escapeControls(`Importer: ${importer}, seen ${timeSince(seenAt)}; next run ${shortTime(nextRun)}.`),
+        '  ',
+        '',
+      ),
+    );
+}
+
+function shortTime(time: string): string {
+  return `${time.slice(0, 16).replace('T', ' ')} UTC`;
 }
 
 function overview(collections: readonly CollectionStatus[]): string {
@@ -80,20 +113,31 @@ function timeSince(time: string): string {
 }
 
 /** Returns facts that are no problem. */
-function notes({ collection, derivedFrom, live, lock }: CollectionStatus): string[] {
+function notes({ collection, derivedFrom, live, lock, progress, lastImports }: CollectionStatus): string[] {
   if (derivedFrom !== null) return [];
+  const { despite = [] } = lastImports.find(({ version }) => version === live?.version) ?? {};
+  const skipped = despite.length > 0 ? ` despite: ${despite.join(', ')}` : '';
   return [
-    ...(lock ? [`${collection}: ${lock.holder} imports since ${lock.since}.`] : []),
-    ...(live?.forced ? [`${collection}: Published with --force. Undo: medref rollback ${collection}`] : []),
+    ...(lock ? [`${collection}: ${lock.holder} imports since ${lock.since}${progressText(progress)}.`] : []),
+    ...(live?.forced
+      ? [`${collection}: Published with --force${skipped}. Undo: medref rollback ${collection}`]
+      : []),
   ].map((sentence) => wrapped(escapeControls(sentence), '  ', ''));
+}
+
+function progressText(progress: StoredProgress | null): string {
+  if (!progress) return '';
+  const share = progress.percent === null ? '' : `, ${progress.percent} %`;
+  return `; ${counted(progress.read, 'record')} read${share}`;
 }
 
 /** Returns a paragraph for each problem: a sentence with its commands. */
 function problems({ collection, advice }: CollectionStatus, paint: Paint): string[] {
-  return advice.map(({ problem, run }) => {
+  return advice.map(({ problem, details = [], run }) => {
     const sentence = wrapped(escapeControls(`${collection}: ${problem}`), '  ', '');
     const named = paint('red', `${collection}:`) + sentence.slice(collection.length + 1);
-    return [named, ...run.map((command) => `    ${paint('bold', command)}`)].join('\n');
+    const lines = details.map((line) => wrapped(escapeControls(line), '  '));
+    return [named, ...lines, ...commandLines(run, '    ', paint)].join('\n');
   });
 }
 
@@ -115,27 +159,52 @@ function imports({ collection, derivedFrom, lastImports }: CollectionStatus): st
   ];
 }
 
-/** Prints the rejects of the last import. @returns the exit code */
+/** How many rejects are printed without --all. */
+const shownRejects = 10;
+
+/** Prints the rejects of the last import: causes, then examples, or all. @returns the exit code */
 export async function rejectsCommand(
   context: CommandContext,
   name: string,
-  options: OutputOptions,
+  { all = false, ...options }: OutputOptions & { readonly all?: boolean },
 ): Promise<number> {
   const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'rejects'));
   const last = await withRedis(context.settings, (redis) => readLastRejects(redis, keys));
   const { total, rejects } = last;
-  print(context, { total, rejects }, options, () => describe(name, last));
+  const columns = context.stdout.isTTY ? context.stdout.columns : undefined;
+  print(context, { total, rejects }, options, () =>
+    all ? describe(name, last) : summary(name, { ...last, rejects: rejects.slice(0, shownRejects) }, columns),
+  );
   return exitCodes.done;
 }
 
 function describe(name: string, { total, endedAt, rejects }: LastRejects): string {
   if (endedAt === null) return `No import of ${name} has read records yet.`;
   const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
-  const lines = rejects.map(({ position, path, reason, raw }) => `${position}: ${path} ${reason}: ${raw}`);
   return [
     `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}${shown}.`,
-    ...lines,
-  ]
-    .map(escapeControls)
-    .join('\n');
+    ...rejects.map(rejectLine),
+  ].join('\n');
+}
+
+/** @param columns the width of the terminal, if stdout is one; longer examples are cut */
+function summary(name: string, last: LastRejects, columns: number | undefined): string {
+  const { total, endedAt, causes, rejects } = last;
+  if (endedAt === null || total === 0) return describe(name, last);
+  const examples = rejects.map((it) => {
+    const line = rejectLine(it);
+    return columns !== undefined && line.length > columns ? `${line.slice(0, columns - 1)}…` : line;
+  });
+  return [
+    `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}.`,
+    ...causes.map((cause) => `  ${escapeControls(causeText(cause))}`),
+    ...(rejects.length < total
+      ? [`The first ${rejects.length}; "medref rejects ${name} --all" prints the others:`]
+      : []),
+    ...examples,
+  ].join('\n');
+}
+
+function rejectLine({ position, path, reason, raw }: Reject): string {
+  return escapeControls(`${position}: ${path} ${reason}: ${raw}`);
 }

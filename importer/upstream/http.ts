@@ -293,6 +293,8 @@ const otherFailures: readonly [codes: RegExp, what: string, advice: string][] = 
   ],
   [/^(HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW)/, 'did not send an HTTP response', 'Check the URL.'],
   [/^ERR_SSL_/, 'does not speak TLS', 'Check whether its URL begins with http: or https:.'],
+  [/^CERT_HAS_EXPIRED$/, 'has an expired certificate', 'Its operator has to renew it.'],
+  [/^CERT_NOT_YET_VALID$/, 'has a certificate that is not valid yet', 'Check the clock of this machine.'],
   [
     /CERT|CRL|^UNABLE_TO_|^(INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|PATH_LENGTH_EXCEEDED)$/,
     'has an invalid certificate',

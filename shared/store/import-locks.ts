@@ -16,6 +16,20 @@ export async function readLockHolder(redis: Redis, keys: CollectionKeys): Promis
   return token === null ? null : holderOf(token, keys.lock);
 }
 
+/** How far the import in progress has come. */
+export interface StoredProgress {
+  /** Records. */
+  readonly read: number;
+  /** Of the bytes of the document, from 0 to 100; `null` if their number is unknown. */
+  readonly percent: number | null;
+}
+
+/** Returns the progress of the import that holds the lock; `null` without one. @throws DamagedKeyError */
+export async function readProgress(redis: Redis, keys: CollectionKeys): Promise<StoredProgress | null> {
+  const text = await redis.get(keys.progress);
+  return text === null ? null : parseStored<StoredProgress>(keys.progress, text);
+}
+
 /** Returns the holder in a lock's token. @param key of the lock @throws DamagedKeyError */
 export function holderOf(token: string, key: string): LockHolder {
   const { holder, since } = parseStored<LockHolder>(key, token);

@@ -35,6 +35,7 @@ export interface CollectionKeys extends PartKeys {
   readonly versionDocuments: string;
   readonly staged: string;
   readonly lock: string;
+  readonly progress: string;
   readonly imports: string;
   readonly rejects: string;
   readonly pause: string;
@@ -70,6 +71,7 @@ export function collectionKeys(
     versionDocuments: `${base}:version-documents`,
     staged: `${base}:staged`,
     lock: `${base}:lock`,
+    progress: `${base}:progress`,
     imports: `${base}:imports`,
     rejects: `${base}:rejects`,
     pause: `${base}:pause`,
@@ -154,6 +156,11 @@ export interface ApiKeyKeys {
 /** Returns the key of an API key's rate counter. */
 export function rateKey(prefix: string, id: string): string {
   return `${prefix}:{rate:${id}}`;
+}
+
+/** Returns the key of the heartbeats of importers. */
+export function heartbeatsKey(prefix: string): string {
+  return `${prefix}:{importers}:heartbeats`;
 }
 
 /** Each key has its own slot in a Cluster. */

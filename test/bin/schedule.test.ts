@@ -129,7 +129,7 @@ describe('medref schedule', () => {
     expect(await stopped).to.equal(0);
     expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
     expect((await readHistory(redis, keys, 1))[0]).to.deep.include({
-      ...{ outcome: 'failed', reason: 'Stopped by SIGTERM.' },
+      ...{ outcome: 'interrupted', reason: 'Stopped by SIGTERM.' },
     });
     expect(schedule.log.map(({ msg }) => msg)).not.to.include(
       'A scheduled import failed; it will be retried.',

@@ -19,7 +19,7 @@ interface Status {
     damage: string[];
     warnings: string[];
     stale: boolean | null;
-    advice: { problem: string; run: string[] }[];
+    advice: { problem: string; details?: string[]; run: { command: string; effect: string }[] }[];
   }[];
 }
 
@@ -51,8 +51,12 @@ describe('medref status', function () {
   };
   const statusOf = async (args: string[] = [], settings: Record<string, string> = {}) =>
     (await medref(['status', '--json', ...args], settings)).json<Status>();
+  /** Returns the problems of products, each with its commands. */
   const adviceOf = async (args: string[] = [], settings: Record<string, string> = {}) =>
-    (await statusOf(args, settings)).collections[0]?.advice;
+    (await statusOf(args, settings)).collections[0]?.advice.map(({ problem, run }) => ({
+      problem,
+      run: run.map(({ command }) => command),
+    }));
   const text = async (settings: Record<string, string> = {}) => (await medref(['status'], settings)).stdout;
   /** Returns the same text, with each sentence on one line. */
   const unwrapped = async () => (await text()).replace(/\n {2}(?! )/g, ' ');
@@ -83,7 +87,16 @@ describe('medref status', function () {
     expect(derived?.live).to.deep.include({ version, totalCount: 3 });
     expect(second).to.deep.equal({
       ...{ collection: 'companies', derivedFrom: null, liveStatus: 'missing', live: null, checkedAt: null },
-      ...{ lastImports: [], lock: null, pause: null, damage: [], warnings: [], stale: null, advice: [] },
+      ...{
+        lastImports: [],
+        lock: null,
+        progress: null,
+        pause: null,
+        damage: [],
+        warnings: [],
+        stale: null,
+        advice: [],
+      },
     });
   });
 
@@ -137,26 +150,49 @@ describe('medref status', function () {
   it('recommends commands after a refused import', async () => {
     await importList(products(10));
     const refused = await importList([...products(5), { product: { id: 7 } }]);
-    expect(await adviceOf()).to.deep.equal([
-      {
-        problem: `The last import was refused: ${refused?.reason}`,
-        run: ['medref rejects products', 'medref import products --dry-run'],
-      },
+    const [advice] = (await statusOf()).collections[0]?.advice ?? [];
+    const readers = `Readers still get ${refused?.previousVersion} (10 records).`;
+    expect(advice?.problem)
+      .to.match(/^REFUSED \d{4}-\d\d-\d\d \d\d:\d\d UTC\. /)
+      .and.include(readers);
+    expect(advice?.details).to.deep.equal([refused?.reason, '1 × $.product.name is required']);
+    expect(advice?.run).to.deep.equal([
+      { command: 'medref rejects products', effect: 'shows rejected records' },
+      { command: 'medref import products --dry-run', effect: 'checks upstream again, publishes nothing' },
+      { command: 'medref import products --force', effect: 'skips the checks: 5 records, +0 ~0 −5' },
     ]);
-    expect(await unwrapped()).to.include(`\nproducts: The last import was refused: ${refused?.reason}\n`);
-    expect(await text()).to.include('\n    medref rejects products\n    medref import products --dry-run\n');
+    expect(await text()).to.include(
+      '\n    medref rejects products            shows rejected records\n    medref import products --dry-run   ',
+    );
     await importList(products(5));
-    expect((await adviceOf())?.[0]?.run).to.deep.equal(['medref import products --dry-run']);
+    expect((await adviceOf())?.[0]?.run).to.deep.equal([
+      'medref import products --dry-run',
+      'medref import products --force',
+    ]);
+  });
+
+  it('groups the rejects of a renamed member, and says that --force cannot help', async () => {
+    await importList(products(10));
+    await importList(products(1_500).map(({ drugform, ...others }) => ({ ...others, drugForm: drugform })));
+    const [advice] = (await statusOf()).collections[0]?.advice ?? [];
+    expect(advice?.details).to.deep.equal([
+      'Upstream has no valid record: 1,500 read, 1,500 rejected.',
+      '1,500 × $.drugform is required (first at position 1; unknown member "drugForm": renamed?)',
+    ]);
+    expect(advice?.run[2]?.effect).to.equal('cannot help: upstream has no valid record');
   });
 
   it('recommends commands after a failed import, even if later ones were locked', async () => {
     const failed = await medref(['import', '--json'], { PRODUCTS_URL: 'file:///none/here' });
     const [{ reason } = expect.fail()] = failed.json<{ imports: { reason: string }[] }>().imports;
-    const advice = [{ problem: `The last import failed: ${reason}`, run: ['medref import products'] }];
-    expect(await adviceOf()).to.deep.equal(advice);
+    const adviceNow = async () => (await statusOf()).collections[0]?.advice;
+    const before = await adviceNow();
+    expect(before?.[0]?.problem).to.match(/^FAILED .* UTC\. Readers get nothing: no version is live\.$/);
+    expect(before?.[0]?.details).to.deep.equal([reason]);
+    expect(before?.[0]?.run).to.deep.equal([{ command: 'medref import products', effect: 'tries again' }]);
     await redis.set(keys.lock, '{"holder":"another","since":"now"}');
     await importList();
-    expect(await adviceOf()).to.deep.equal(advice);
+    expect(await adviceNow()).to.deep.equal(before);
   });
 
   it('recommends commands for a pause', async () => {
@@ -177,7 +213,7 @@ describe('medref status', function () {
     await redis.hset(keys.damaged, { a: 'Block 1 is damaged.', b: 'Block 2 is damaged.' });
     const { collections } = await statusOf();
     expect(collections[0]?.damage).to.deep.equal(['Block 1 is damaged.', 'Block 2 is damaged.']);
-    expect(collections[0]?.advice).to.deep.equal([
+    expect(await adviceOf()).to.deep.equal([
       {
         problem: 'Damage found (and 1 more): Block 1 is damaged.',
         run: ['medref verify products', 'medref verify products --repair'],
@@ -192,7 +228,7 @@ describe('medref status', function () {
     await redis.hdel(records, '2');
     const [products, drugs] = (await statusOf()).collections;
     expect([products?.liveStatus, drugs?.liveStatus]).to.deep.equal(['incomplete', 'incomplete']);
-    expect(products?.advice).to.deep.equal([
+    expect(await adviceOf()).to.deep.equal([
       {
         problem: `Damage found: The Redis key ${records} has 2 elements, not 3.`,
         run: ['medref import products'],
@@ -205,7 +241,10 @@ describe('medref status', function () {
     list = [product(1), product(2), { product: { id: 7 } }];
     await medref(['import', '--force'], { PRODUCTS_URL: url });
     expect(await adviceOf()).to.deep.equal([
-      { problem: 'The last import rejected 1 of 3 records.', run: ['medref rejects products'] },
+      {
+        problem: 'The last import rejected 1 of 3 records; readers do not get them.',
+        run: ['medref rejects products'],
+      },
     ]);
   });
 
@@ -220,6 +259,11 @@ describe('medref status', function () {
     await importList(products(3), '--force');
     expect(await text()).to.match(/^products: Published with --force\. Undo: medref rollback products$/m);
     expect(await text()).to.match(/ published {2}\d{14} {2}3 {5}0 {9}forced$/m);
+    await importList(products(30), '--force');
+    await importList(products(10), '--force');
+    expect(await unwrapped()).to.include(
+      'products: Published with --force despite: shrink (66.7 % > 20 %), elements ($.barcodes 66.7 % > 20 %). Undo:',
+    );
   });
 
   it('warns of a live version dated in the future', async () => {

@@ -146,7 +146,7 @@ describe('commands on a terminal', function () {
     }
     const [entryOfImport] = await redis.xrevrange(keys.imports, '+', '-', 'COUNT', 1);
     const report = JSON.parse(entryOfImport?.[1][1] ?? '{}');
-    expect(report).to.include({ outcome: 'failed', reason: 'Stopped by SIGHUP.' });
+    expect(report).to.include({ outcome: 'interrupted', reason: 'Stopped by SIGHUP.' });
   });
 });
 

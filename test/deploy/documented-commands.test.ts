@@ -17,7 +17,7 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 const text = ['INSTALL', 'CONFIGURATION', 'REDIS', 'RUNBOOK'].map((it) => read(`docs/${it}.md`)).join('\n');
 const lines = text.split('\n').map((line) => line.trim().replace(/^\$ /, ''));
 const inline = [...text.matchAll(/(?<!`)`([^`\n]+)`(?!`)/g)].map(([, code = '']) => code);
-const all = [...new Set([...lines, ...inline])].map((line) => line.replace(/ +#.*$/, ''));
+const all = [...new Set([...lines, ...inline])].map((line) => line.replace(/ +#.*$|(?<=\S) {3,}\S.*$/, ''));
 
 /** Commands of operators, without commands that a table describes and commands that run until they are stopped. */
 const commands = [
@@ -116,7 +116,10 @@ describe('the documented commands', function () {
 
     for (const args of commands)
       it(`medref ${args}`, async () => {
-        if (args.startsWith('rollback')) await medref(['resume', 'products'], operator());
+        if (args.startsWith('rollback')) {
+          await medref(['resume', 'products'], operator());
+          await medref(['import', '--force'], operator());
+        }
         const made = await medref(['keys', 'create', '--client', 'x', '--json'], operator());
         const { versions } = (await medref(['versions', 'products', '--json'], operator())).json<{
           versions: { version: number }[];

@@ -233,7 +233,8 @@ describe('the record validator', () => {
   it('distinguishes members with the same type by their names', () => {
     const { drug, drugform, ...rest } = product(7);
     const renamed = { product: rest.product, drugs: drug, drugform, barcodes: [], published: true };
-    expectReject(judgeProduct(renamed), '$.drug', 'is required');
+    const reject = { valid: false, path: '$.drug', reason: 'is required', similar: 'drugs' };
+    expect(judgeProduct(renamed)).to.deep.equal(reject);
     const { barcodes, published, product: named } = rest;
     const swapped = { product: named, drugform, drug, barcodes, published };
     expect(judgeProduct(swapped)).to.deep.include({ valid: true, json: JSON.stringify(product(7)) });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { type ImportOutcome, type ImportReport, startReport } from '../../importer/report.ts';
+import { type ImportOutcome, type ImportReport, reportOf, startReport } from '../../importer/report.ts';
 import { createWebhook, type WebhookLimits, webhookLimits } from '../../importer/webhook.ts';
 import { expectedSignature, receivers } from '../support/receiver.ts';
 import { closedPort, refusing } from '../support/upstream-server.ts';
@@ -51,7 +51,7 @@ describe('the webhook', () => {
       event: 'published',
       collection: 'products',
       version: 7,
-      report: reported,
+      report: reportOf(reported),
     });
     expect(Date.parse(notice.time)).to.be.within(before, Date.now());
     expect(webhook.lines.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);

@@ -2,7 +2,7 @@
 
 import { pino } from 'pino';
 import { type ImportOptions, importCollection } from '../../importer/import.ts';
-import type { ImportReport } from '../../importer/report.ts';
+import type { ImportResult } from '../../importer/report.ts';
 import type { Collection } from '../../shared/collections/define.ts';
 import { connectForWriting } from '../../shared/redis/connections.ts';
 import { oneServer } from './one-server.ts';
@@ -28,7 +28,7 @@ export async function importFrom(
   from: URL,
   collection: Collection,
   { redisUrl, silenceMs, replyMs, ...changes }: ImportChanges & { redisUrl: string },
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   // The users may use only the usual prefix.
   const url = changes.keyPrefix === undefined ? asUser(redisUrl, 'importer') : redisUrl;
   const redis = await connectForWriting(url, { silenceMs });
@@ -59,7 +59,7 @@ export async function importRecords(
   records: readonly unknown[],
   collection: Collection,
   options: ImportChanges & { redisUrl: string },
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   return importText(JSON.stringify({ data: records }), collection, options);
 }
 
@@ -68,7 +68,7 @@ export async function importText(
   text: string,
   collection: Collection,
   options: ImportChanges & { redisUrl: string },
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   const upstream = await startUpstreamServer((response) => {
     response.setHeader('content-type', 'application/json').end(text);
   });

@@ -1,6 +1,7 @@
 // The HTML that all pages share: text from outside, times, numbers, tables, links, and the layout.
 
 import { html, raw } from 'hono/html';
+import type { NextCommand } from '../../../shared/collection-status.ts';
 import { ageText, age as largestUnit } from '../../../shared/text.ts';
 
 /** A piece of a page. */
@@ -118,10 +119,13 @@ export function table(
 </table></div>`;
 }
 
-/** Returns commands for the operator, one on each line. */
-export function commands(run: readonly string[]): Html | '' {
+/** Returns commands for the operator, one on each line, with their effects. */
+export function commands(run: readonly NextCommand[]): Html | '' {
   if (run.length === 0) return '';
-  return html`<ul class="commands" aria-label="Commands">${run.map((it) => html`<li><code>${it}</code></li>`)}</ul>`;
+  const items = run.map(
+    ({ command, effect }) => html`<li><code>${command}</code> <span class="next">${effect}</span></li>`,
+  );
+  return html`<ul class="commands" aria-label="Commands">${items}</ul>`;
 }
 
 /** Returns a form field that selects one of the kept versions. */
@@ -150,6 +154,14 @@ ${link(1, 'First', page > 1)} ${link(Math.min(page - 1, last), 'Previous', page 
 ${link(page + 1, 'Next', page < last)} ${link(last, 'Last', page < last)}</nav>`;
 }
 
+/** A process and its Redis. */
+export interface Instance {
+  readonly release: string;
+  readonly host: string;
+  /** Without credentials. */
+  readonly redis: string;
+}
+
 /** The layout around the body of a page. */
 export interface LayoutOptions {
   readonly title: string;
@@ -162,11 +174,21 @@ export interface LayoutOptions {
   readonly collections?: readonly string[];
   /** The collection that the page shows. */
   readonly collection?: string | undefined;
+  readonly instance: Instance;
+  readonly keyPrefix: string;
+  /** The automatic refresh of this page, if it has one. */
+  readonly refresh?: { readonly page: string; readonly seconds: number; readonly isOn: boolean } | undefined;
+}
+
+function refreshText({ page, seconds, isOn }: NonNullable<LayoutOptions['refresh']>): Html {
+  return isOn
+    ? html` It refreshes every ${seconds} s. <a href="${pageLink(page, { refresh: 'off' })}">Stop refreshing</a>`
+    : html` It does not refresh. <a href="${pageLink(page)}">Refresh automatically</a>`;
 }
 
 /** Returns a whole page. */
 export async function layout(options: LayoutOptions): Promise<string> {
-  const { title, body, menu, current, collections = [], collection } = options;
+  const { title, body, menu, current, collections = [], collection, instance, keyPrefix, refresh } = options;
   const entry = (href: string, label: string, isCurrent: boolean) =>
     html`<li><a href="${href}"${isCurrent ? raw(' aria-current="page"') : ''}>${label}</a></li>`;
   const linkTo = (name: string) => pageLink(name, name === '' || name === 'keys' ? {} : { collection });
@@ -177,6 +199,7 @@ export async function layout(options: LayoutOptions): Promise<string> {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · medref</title>
+${refresh?.isOn ? html`<meta http-equiv="refresh" content="${refresh.seconds}">` : ''}
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="style.css">
 </head>
@@ -185,6 +208,7 @@ export async function layout(options: LayoutOptions): Promise<string> {
 <header>
 <span class="brand">medref</span>
 <nav aria-label="Pages"><ul>${menu.map(({ name, label }) => entry(linkTo(name), label, name === current))}</ul></nav>
+<p class="instance">medref ${instance.release} on ${shownText(instance.host, 60)} · Redis ${shownText(instance.redis, 120)} · prefix ${keyPrefix}</p>
 </header>
 <main id="content" tabindex="-1">
 <h1>${title}</h1>
@@ -197,7 +221,7 @@ ${
 }
 ${body}
 </main>
-<footer><p>Read from Redis at ${shownTime(new Date())}. This page is read-only.</p></footer>
+<footer><p>Read from Redis at ${shownTime(new Date())}. This page is read-only.${refresh ? refreshText(refresh) : ''}</p></footer>
 </body>
 </html>
 `;

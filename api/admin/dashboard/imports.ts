@@ -2,7 +2,9 @@
 
 import Boom from '@hapi/boom';
 import { html } from 'hono/html';
+import { lastEnded, nextCommands, resumeCommands } from '../../../shared/collection-status.ts';
 import {
+  causeText,
   type HistoryEntry,
   historyCap,
   type ImportOutcome,
@@ -58,7 +60,10 @@ function importTable(collection: string, history: readonly PastImport[]): Html {
       html`<a href="${pageLink('import', { collection, id: report.id })}">${shownTime(report.endedAt)}</a>`,
       html`${outcomeBadge(report.outcome)}${report.forced ? ' forced' : ''}`,
       report.version === null ? none : shownVersion(report.version),
-      ...[report.read, report.rejected, report.added, report.changed, report.removed].map(shownCount),
+      ...[report.read, report.rejected].map(shownCount),
+      ...[report.added, report.changed, report.removed].map((it) =>
+        hasPublished(report) ? shownCount(it) : none,
+      ),
       shownDuration(report.durationMs),
     ]),
   );
@@ -76,14 +81,17 @@ export const importPage = definePage({
     const { redis, keyPrefix } = context.sources;
     const { source } = context.served;
     const { id } = context.query.values;
-    const report = await readImport(redis, collectionKeys(keyPrefix, source), id);
+    const keys = collectionKeys(keyPrefix, source);
+    const report = await readImport(redis, keys, id);
     if (report === null) throw Boom.notFound();
-    return { title: `Import of ${source.name}`, collection: source.name, body: reportBody(report) };
+    const isLast = lastEnded(await readHistory(redis, keys, historyCap))?.id === id;
+    return { title: `Import of ${source.name}`, collection: source.name, body: reportBody(report, isLast) };
   },
 });
 
-function reportBody(report: HistoryEntry): Html {
-  const { collection, version, previousVersion, reason, warnings } = report;
+/** @param isLast whether no later import has ended */
+function reportBody(report: HistoryEntry, isLast: boolean): Html {
+  const { collection, version, previousVersion, reason, causes = [], despite = [], warnings } = report;
   const versionLink = (number: number | null) =>
     number === null
       ? none
@@ -92,6 +100,7 @@ function reportBody(report: HistoryEntry): Html {
   return html`${facts([
     ['Outcome', html`${outcomeBadge(report.outcome)}${report.forced ? ' with --force' : ''}`],
     ['Reason', reason === null ? none : shownText(reason, sentenceLength)],
+    ...(despite.length > 0 ? [['Published despite', despite.join(', ')] as const] : []),
     ['Started', shownTime(report.startedAt)],
     ['Ended', shownTime(report.endedAt)],
     ['Duration', shownDuration(report.durationMs)],
@@ -103,10 +112,11 @@ ${facts([
   ['Read', shownCount(report.read)],
   ['Valid', shownCount(report.written)],
   ['Rejected', shownCount(report.rejected)],
-  ['Added', shownCount(report.added)],
-  ['Changed', shownCount(report.changed)],
-  ['Removed', shownCount(report.removed)],
+  [hasPublished(report) ? 'Added' : 'Would be added', shownCount(report.added)],
+  [hasPublished(report) ? 'Changed' : 'Would be changed', shownCount(report.changed)],
+  [hasPublished(report) ? 'Removed' : 'Would be removed', shownCount(report.removed)],
 ])}
+${causes.length === 0 ? '' : html`<ul>${causes.map((it) => html`<li>${shownText(causeText(it), sentenceLength)}</li>`)}</ul>`}
 ${
   hasChanged
     ? html`<p><a href="${pageLink('diff', { collection, from: previousVersion, to: version })}">Compare the two versions</a></p>`
@@ -114,8 +124,13 @@ ${
 }
 <h2>${warnings.length === 0 ? 'No warnings' : 'Warnings'}</h2>
 <ul>${warnings.map((warning) => html`<li>${shownText(warning, sentenceLength)}</li>`)}</ul>
-${nextSteps(report)}
+${isLast ? nextSteps(report) : ''}
 <p>The page <a href="${pageLink('rejects', { collection })}">Rejects of ${collection}</a> shows the last import that read records.</p>`;
+}
+
+/** Returns whether the differences of an import are live. */
+function hasPublished({ outcome }: HistoryEntry): boolean {
+  return outcome === 'published' || outcome === 'rolled-back';
 }
 
 /** Returns an outcome as a coloured word. */
@@ -124,22 +139,11 @@ export function outcomeBadge(outcome: ImportOutcome): Html {
   return html`<span class="badge ${coloured.includes(outcome) ? outcome : 'otherwise'}">${outcome}</span>`;
 }
 
-/** Returns the commands that an operator runs after an import with this outcome, if any. */
-export function nextSteps({ collection, outcome, rejected }: HistoryEntry): Html | '' {
-  const rejects = rejected > 0 ? [`medref rejects ${collection}`] : [];
-  const dryRun = `medref import ${collection} --dry-run`;
-  const run: Partial<Record<ImportOutcome, string[]>> = {
-    refused: [...rejects, dryRun],
-    failed: [`medref import ${collection}`],
-    paused: [dryRun, `medref resume ${collection}`],
-    'rolled-back': [dryRun, `medref resume ${collection}`],
-  };
-  const next = run[outcome] ?? rejects;
+/** Returns the commands that an operator runs after the last import, if any. */
+export function nextSteps(report: HistoryEntry): Html | '' {
+  const { collection, outcome } = report;
+  const isPaused = outcome === 'paused' || outcome === 'rolled-back';
+  const next = isPaused ? resumeCommands(collection) : nextCommands(report);
   if (next.length === 0) return '';
-  return html`<section aria-labelledby="next"><h2 id="next">Next steps</h2>${commands(next)}
-${
-  outcome === 'refused'
-    ? html`<p>If upstream is right, <code>medref import ${collection} --force</code> publishes without the checks.</p>`
-    : ''
-}</section>`;
+  return html`<section aria-labelledby="next"><h2 id="next">Next steps</h2>${commands(next)}</section>`;
 }

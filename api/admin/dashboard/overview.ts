@@ -5,10 +5,18 @@ import {
   type CollectionStatus,
   evaluate,
   type LiveStatus,
+  lastEnded,
   readCollectionStates,
 } from '../../../shared/collection-status.ts';
-import { dueTimes, longestGapMs } from '../../../shared/cron.ts';
+import { longestGapMs } from '../../../shared/cron.ts';
+import {
+  type ImporterState,
+  importerProblem,
+  nextRunOf,
+  readImporters,
+} from '../../../shared/importer-heartbeats.ts';
 import { isStillUsed, type ListedApiKey, listApiKeys } from '../../../shared/store/api-keys.ts';
+import type { StoredProgress } from '../../../shared/store/import-locks.ts';
 import {
   commands,
   facts,
@@ -23,7 +31,11 @@ import {
   table,
 } from './html.ts';
 import { outcomeBadge } from './imports.ts';
-import { definePage, pageParameter } from './page.ts';
+import { definePage, pageParameter, refreshParameter } from './page.ts';
+
+/** After how many seconds a browser loads the page again, also while an import runs. */
+const refreshSeconds = 30;
+const importingRefreshSeconds = 5;
 
 /** How much longer than the longest gap of the schedule an upstream check may take to come, in ms. */
 const graceMs = 3_600_000;
@@ -31,16 +43,20 @@ const graceMs = 3_600_000;
 export const overviewPage = definePage({
   label: 'Overview',
   collections: 'none',
-  parameters: {},
-  async render({ sources: { redis, keyPrefix, served, schedule, isImported } }) {
-    const { cron, timezone } = schedule;
+  parameters: refreshParameter,
+  async render({ sources: { redis, keyPrefix, served, schedule, isImported }, query }) {
+    const [states, importers] = await Promise.all([
+      readCollectionStates({ redis, keyPrefix, served }),
+      readImporters(redis, keyPrefix),
+    ]);
+    // An importer may have another schedule than this process.
+    const { cron, timezone } = importers[0] ?? schedule;
     const maxAgeSeconds = (longestGapMs(cron, timezone) + graceMs) / 1_000;
-    const states = await readCollectionStates({ redis, keyPrefix, served });
     const all = states.map((state) =>
       evaluate(state, { maxAgeSeconds, maxAgeOf: 'the schedule', isImported: isImported(state.collection) }),
     );
-    const problems = all.flatMap(problemsOf);
-    const next = dueTimes(cron, timezone)();
+    const problems = [...importerProblems(importers), ...all.flatMap(problemsOf)];
+    const isImporting = states.some(({ lock }) => lock !== null);
     const body = html`<section aria-labelledby="problems">
 <h2 id="problems">${problems.length === 0 ? 'No problems' : 'Problems'}</h2>
 ${
@@ -51,19 +67,53 @@ ${
 </section>
 <section aria-labelledby="collections">
 <h2 id="collections">Collections</h2>
-<div class="cards">${all.map((it) => card(it, next))}</div>
-<p>Schedule of this process: <code>${cron}</code> (${timezone}).</p>
+<div class="cards">${all.map((it) => card(it, importers))}</div>
+</section>
+<section aria-labelledby="importers">
+<h2 id="importers">Importers</h2>
+${importers.length === 0 ? html`<p>No importer has run yet. Run <code>medref schedule</code>, or start imports yourself.</p>` : importerTable(importers)}
 </section>`;
-    return { title: 'Overview', body };
+    const seconds = isImporting ? importingRefreshSeconds : refreshSeconds;
+    return { title: 'Overview', body, refresh: { seconds, isOn: query.values.refresh !== 'off' } };
   },
 });
+
+function importerProblems(importers: readonly ImporterState[]): Html[] {
+  const problem = importerProblem(importers);
+  if (problem === null) return [];
+  return [
+    html`<li><p>${shownText(problem, sentenceLength)} No scheduled import will run.</p>
+<p class="next">Run next:</p>${commands([{ command: 'medref schedule', effect: 'imports on the schedule' }])}</li>`,
+  ];
+}
+
+function importerTable(importers: readonly ImporterState[]): Html {
+  return table(
+    'Importers, the last seen one first',
+    ['Importer', 'State', 'Last seen', 'Next run', 'Schedule', 'Collections'],
+    importers.map(({ importer, isAlive, stopped, seenAt, nextRun, cron, timezone, collections }) => [
+      shownText(importer),
+      isAlive
+        ? html`<span class="badge published">running</span>`
+        : stopped
+          ? html`<span class="badge otherwise">stopped</span>`
+          : html`<span class="badge failed">not seen</span>`,
+      shownTime(seenAt),
+      isAlive ? shownTime(nextRun) : none,
+      html`<code class="whole">${shownText(cron)}</code> ${shownText(timezone)}`,
+      shownText(collections.join(', ')),
+    ]),
+  );
+}
 
 function problemsOf({ collection, advice }: CollectionStatus): Html[] {
   return advice.map(
     ({
       problem,
+      details = [],
       run,
     }) => html`<li><p><strong>${collection}</strong>: ${shownText(problem, sentenceLength)}</p>
+${details.map((line) => html`<p>${shownText(line, sentenceLength)}</p>`)}
 ${run.length > 0 ? html`<p class="next">Run next:</p>` : ''}${commands(run)}
 <p class="next">See <a href="${pageLink('imports', { collection })}">imports of ${collection}</a>,
 <a href="${pageLink('rejects', { collection })}">rejects of ${collection}</a></p></li>`,
@@ -79,9 +129,20 @@ const badges: Readonly<Record<LiveStatus, readonly [word: string, kind: string]>
   'unknown format': ['unknown format', 'failed'],
 };
 
-function card(status: CollectionStatus, next: Date): Html {
-  const { collection, derivedFrom, live, liveStatus } = status;
-  const [word, kind] = badges[liveStatus];
+/** Returns the word and the colour for the worst state of a collection. */
+function stateOf({ liveStatus, derivedFrom, damage, lastImports, stale, pause }: CollectionStatus) {
+  if (liveStatus !== 'ok' || derivedFrom !== null) return badges[liveStatus];
+  const outcome = lastEnded(lastImports)?.outcome;
+  if (damage.length > 0) return badges.damaged;
+  if (outcome === 'failed') return ['import failed', 'failed'] as const;
+  if (outcome === 'refused') return ['import refused', 'refused'] as const;
+  if (stale) return ['stale', 'refused'] as const;
+  return pause === null ? badges.ok : (['paused', 'refused'] as const);
+}
+
+function card(status: CollectionStatus, importers: readonly ImporterState[]): Html {
+  const { collection, derivedFrom, live } = status;
+  const [word, kind] = stateOf(status);
   const version = live
     ? html`<a href="${pageLink('versions', { collection })}">${live.version}</a>${live.forced ? html` <span class="badge otherwise">forced</span>` : ''}`
     : none;
@@ -91,26 +152,37 @@ ${facts([
   ['Live version', version],
   ['Published', live ? shownTime(live.publishedAt) : none],
   ['Records', live ? shownCount(live.totalCount) : none],
-  ...(derivedFrom === null ? importFacts(status, next) : [['Derived from', derivedFrom] as const]),
+  ...(derivedFrom === null
+    ? importFacts(status, nextRunOf(importers, collection))
+    : [['Derived from', derivedFrom] as const]),
 ])}
 </article>`;
 }
 
 function importFacts(
-  { checkedAt, lastImports: [last], lock, pause, damage }: CollectionStatus,
-  next: Date,
+  { checkedAt, lastImports: [last], lock, progress, pause, damage }: CollectionStatus,
+  next: string | null,
 ): (readonly [string, unknown])[] {
   return [
     ['Last upstream check', checkedAt === null ? none : shownTime(checkedAt)],
     ['Last import', last ? html`${outcomeBadge(last.outcome)} ${shownTime(last.endedAt)}` : none],
-    ['Next import', pause === null ? shownTime(next) : 'paused'],
+    ['Next import', pause !== null ? 'paused' : next === null ? 'no importer runs' : shownTime(next)],
     ['Lock', lock === null ? 'free' : html`${shownText(lock.holder)} since ${shownTime(lock.since)}`],
+    ...(progress === null ? [] : [['In progress', progressText(progress)] as const]),
     [
       'Pause',
       pause === null ? 'no' : html`since ${shownTime(pause.since)}, after a rollback to ${pause.version}`,
     ],
     ['Damage', damage.length === 0 ? 'none known' : html`<span class="wrong">${damage.length} found</span>`],
   ];
+}
+
+function progressText({ read, percent }: StoredProgress): Html {
+  const bar =
+    percent === null
+      ? ''
+      : html` <progress max="100" value="${percent}">${percent} %</progress> ${percent} %`;
+  return html`${shownCount(read)} records read${bar}`;
 }
 
 const perPage = 100;

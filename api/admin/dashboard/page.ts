@@ -5,7 +5,7 @@ import type { Redis } from '../../../shared/redis/connections.ts';
 import { oneOf, type Parameters, paging, type Query, queryReader, type Values } from '../../query.ts';
 import type { VersionComparison } from '../../read/compared-versions.ts';
 import type { ReadModel } from '../../read/read-model.ts';
-import type { Html } from './html.ts';
+import type { Html, Instance } from './html.ts';
 
 /** The sources of the dashboard, and the settings that it shows. */
 export interface DashboardSources {
@@ -18,6 +18,8 @@ export interface DashboardSources {
   readonly readModel: ReadModel;
   readonly comparison: VersionComparison;
   readonly schedule: { readonly cron: string; readonly timezone: string };
+  /** What the header shows of this process. */
+  readonly instance: Instance;
   /** Returns whether the settings of this process name an upstream of the collection. */
   readonly isImported: (collection: string) => boolean;
 }
@@ -37,6 +39,8 @@ export interface RenderedPage {
   readonly collection?: string;
   /** 200 by default. */
   readonly status?: number;
+  /** After how many seconds a browser loads the page again; absent: never. */
+  readonly refresh?: { readonly seconds: number; readonly isOn: boolean };
 }
 
 /** A page of the dashboard. */
@@ -57,6 +61,9 @@ export interface PageDefinition<P extends Parameters = Parameters> {
 export function definePage<P extends Parameters>(page: PageDefinition<P>): PageDefinition {
   return page as unknown as PageDefinition;
 }
+
+/** The parameter that stops the automatic refresh. */
+export const refreshParameter = { refresh: oneOf(['on', 'off']) } as const;
 
 /** The parameter of lists with several pages. */
 export const pageParameter = { page: paging.page } as const;

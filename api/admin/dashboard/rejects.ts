@@ -3,9 +3,12 @@
 import { hash } from 'node:crypto';
 import { html } from 'hono/html';
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
+import { lastEnded } from '../../../shared/collection-status.ts';
 import {
+  causeOf,
   type LastRejects,
   type Reject,
+  type RejectCause,
   readHistory,
   readLastRejects,
 } from '../../../shared/import-history.ts';
@@ -56,18 +59,19 @@ export const rejectsPage = definePage({
     const part = rejects.length < total ? ` medref keeps the first ${shownCount(rejects.length)}.` : '';
     const body = html`<p>The import of ${name} that ended at ${shownTime(last.endedAt)} rejected ${shownCount(total)} ${total === 1 ? 'record' : 'records'}.${part}</p>
 ${await outcomeOf(redis, keys, last)}
-${rejects.length === 0 ? '' : listing(name, rejects, context.query.values)}`;
+${rejects.length === 0 ? '' : listing(name, last, context.query.values)}`;
     return { title, collection: name, body };
   },
 });
 
 /** Returns the outcome of the import with these rejects, if the history still has it. */
 async function outcomeOf(redis: Redis, keys: CollectionKeys, { endedAt }: LastRejects): Promise<Html | ''> {
-  const report = (await readHistory(redis, keys, 10)).find((it) => it.endedAt === endedAt);
+  const history = await readHistory(redis, keys, 10);
+  const report = history.find((it) => it.endedAt === endedAt);
   if (!report) return '';
   const reason = report.reason === null ? '' : html`: ${shownText(report.reason, sentenceLength)}`;
   return html`<p>Outcome: ${outcomeBadge(report.outcome)}${reason}</p>
-${nextSteps(report)}`;
+${report === lastEnded(history) ? nextSteps(report) : ''}`;
 }
 
 /** Rejects with the same path and reason. */
@@ -76,14 +80,16 @@ interface Group {
   readonly path: string;
   readonly reason: string;
   readonly rejects: Reject[];
+  /** How many records had this cause, including records that are not kept. */
+  readonly total: number;
 }
 
 function listing(
   collection: string,
-  all: readonly Reject[],
+  { rejects: all, causes }: LastRejects,
   { group: name, page }: { readonly group: string | undefined; readonly page: number },
 ): Html {
-  const groups = groupsOf(all);
+  const groups = groupsOf(all, causes);
   const group = groups.find((it) => it.name === name);
   if (name !== undefined && !group)
     throw badParameter('group', 'is not a group of the last import', groupAccepts);
@@ -97,7 +103,7 @@ function listing(
       .map((it) => [
         shownText(it.path),
         html`<a href="${pageLink('rejects', { collection, group: it.name })}">${shownText(it.reason)}</a>`,
-        shownCount(it.rejects.length),
+        shownCount(it.total),
       ]),
   )}
 <section aria-labelledby="records"><h2 id="records">${group ? 'Records of this group' : 'All records'}</h2>
@@ -106,18 +112,19 @@ ${group ? html`<p><a href="${pageLink('rejects', { collection })}">All groups</a
 ${pageLinks({ page, perPage, total: rejects.length }, linkTo)}</section>`;
 }
 
-/** Groups rejects by path and reason, without the indexes and positions in them; the largest group comes first. */
-function groupsOf(rejects: readonly Reject[]): Group[] {
-  const groups = new Map<string, Group>();
+/** Groups rejects by cause; the largest group comes first. */
+function groupsOf(rejects: readonly Reject[], causes: readonly RejectCause[]): Group[] {
+  const groups = new Map<string, Omit<Group, 'total'>>();
   for (const reject of rejects) {
-    const path = reject.path.replace(/\[\d+\]/g, '[*]');
-    const reason = reject.reason.replace(/\bposition \d+/g, 'position …');
+    const { path, reason } = causeOf(reject);
     const name = hash('sha1', `${path} ${reason}`).slice(0, 12);
     const group = groups.get(name) ?? { name, path, reason, rejects: [] };
     group.rejects.push(reject);
     groups.set(name, group);
   }
-  return [...groups.values()].sort((a, b) => b.rejects.length - a.rejects.length);
+  const totalOf = ({ path, reason, rejects: kept }: Omit<Group, 'total'>) =>
+    causes.find((it) => it.path === path && it.reason === reason)?.count ?? kept.length;
+  return [...groups.values()].map((it) => ({ ...it, total: totalOf(it) })).sort((a, b) => b.total - a.total);
 }
 
 function rejectItem({ position, path, reason, raw }: Reject): Html {

@@ -103,7 +103,9 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly openPath: str
       const { status, headers, sentences } = await errorFacts(sources, response);
       const body = html`${sentences.map((sentence) => html`<p>${shownText(sentence, sentenceLength)}</p>`)}
 <p><a href="./">Overview</a></p>`;
-      const text = await layout({ title: `${status} ${STATUS_CODES[status] ?? 'Error'}`, body, menu });
+      const { instance, keyPrefix } = sources;
+      const title = `${status} ${STATUS_CODES[status] ?? 'Error'}`;
+      const text = await layout({ title, body, menu, instance, keyPrefix });
       const page = h.response(text).code(status).type('text/html');
       for (const [name, value] of Object.entries({ ...pageHeaders, ...headers }))
         page.header(name, String(value));
@@ -122,9 +124,14 @@ async function renderPage(
   if (!page) throw Boom.notFound();
   const collections = collectionsOf(page, sources).map((it) => it.collection.name);
   const context = readContext(page, sources, request.raw.req.url ?? '');
-  const { title, body, collection, status = 200 } = await page.render(context);
+  const { title, body, collection, status = 200, refresh } = await page.render(context);
   const current = page.parent ?? name;
-  return { status, text: await layout({ title, body, menu, current, collections, collection }) };
+  const { instance, keyPrefix } = sources;
+  const text = await layout({
+    ...{ title, body, menu, current, collections, collection, instance, keyPrefix },
+    refresh: refresh && { ...refresh, page: name },
+  });
+  return { status, text };
 }
 
 function notAllowed(method: Request['method']): Boom.Boom {

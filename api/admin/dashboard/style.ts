@@ -27,6 +27,7 @@ main:focus { outline: none; }
 header { display: flex; flex-wrap: wrap; align-items: baseline; gap: .25rem 1.5rem; padding: .75rem 1.25rem;
   border-bottom: 1px solid var(--line); background: var(--raised); }
 .brand { font-weight: 700; letter-spacing: .02em; }
+.instance { margin: 0 0 0 auto; color: var(--quiet); font-size: .875rem; }
 nav ul { display: flex; flex-wrap: wrap; gap: .25rem .4rem; margin: 0; padding: 0; list-style: none; }
 nav li a { display: inline-block; padding: .2rem .6rem; border-radius: 6px; text-decoration: none; color: var(--text); }
 nav li a:hover { background: var(--line); }

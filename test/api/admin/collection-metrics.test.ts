@@ -7,6 +7,7 @@ import { rollBack } from '../../../importer/rollback.ts';
 import { readCollectionStates } from '../../../shared/collection-status.ts';
 import { servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
+import { readImporters } from '../../../shared/importer-heartbeats.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { documentOf, parseVersion } from '../../../shared/store/versions.ts';
 import { importRecords, importText } from '../../support/importing.ts';
@@ -29,9 +30,12 @@ describe('the metrics of collections', function () {
     serving = connectForServing(server().url);
     await new Promise((resolve) => serving.once('ready', resolve));
     registry = new Registry();
-    collectionMetrics(registry, () =>
-      readCollectionStates({ redis: serving, keyPrefix: 'medref', served: servedCollections, imports: 100 }),
-    );
+    const keyPrefix = 'medref';
+    const options = { redis: serving, keyPrefix, served: servedCollections, imports: 100 };
+    collectionMetrics(registry, async () => ({
+      states: await readCollectionStates(options),
+      importers: await readImporters(serving, keyPrefix),
+    }));
   });
   afterEach(() => serving.disconnect());
   after(() => redis.disconnect());
@@ -59,8 +63,8 @@ describe('the metrics of collections', function () {
     const reported = Object.keys(figures).filter((name) => !name.startsWith('medref_kept_imports'));
     const each = (name: string) => ['products', 'companies'].map((it) => `${name}{collection="${it}"}`);
     expect(reported).to.have.members([
-      'medref_redis_up',
-      ...['medref_paused', 'medref_locked', 'medref_damage_marks'].flatMap(each),
+      ...['medref_redis_up', 'medref_ready', 'medref_live{collection="drugs"}'],
+      ...['live', 'imported', 'paused', 'locked', 'damage_marks'].map((it) => `medref_${it}`).flatMap(each),
     ]);
     expect(Object.entries(figures).filter(([, value]) => value !== 0)).to.deep.equal([
       ['medref_redis_up', 1],
@@ -167,12 +171,12 @@ describe('the metrics of collections', function () {
     server().pause();
     const start = performance.now();
     try {
-      expect(await scrape()).to.deep.equal({ medref_redis_up: 0 });
+      expect(await scrape()).to.deep.equal({ medref_redis_up: 0, medref_ready: 0 });
       expect(performance.now() - start).to.be.within(1_000, 2_600);
     } finally {
       server().resume();
     }
     await server().kill();
-    expect(await scrape()).to.deep.equal({ medref_redis_up: 0 });
+    expect(await scrape()).to.deep.equal({ medref_redis_up: 0, medref_ready: 0 });
   });
 });

@@ -225,7 +225,7 @@ const faults: Record<string, Fault> = {
   'a list of other things': {
     respond: sending(['a', 1, null]),
     outcome: 'refused',
-    reason: /3 of the 3 records read/,
+    reason: /no valid record: 3 read, 3 rejected/,
   },
   'half of the list': { respond: sending(part(0, 50)), outcome: 'refused', reason: /50 of the 100 live ids/ },
   'answering 401': failing(refusing(401), /responded with 401 Unauthorized. Check its token/, {

@@ -87,17 +87,17 @@ describe('the dashboard', function () {
   it('shows on the overview problems first, then commands, then each collection', async () => {
     const text = await read('/');
     expect(text).to.match(
-      /Problems products : The last import was refused: .*absent.* medref rejects products medref import products --dry-run/,
+      /Problems products : REFUSED .* Readers still get \d+ .*absent.* medref rejects products .* medref import products --dry-run/,
     );
     expect(text.indexOf('Problems')).to.be.below(text.indexOf('Collections'));
     expect(text).to.include(`Live version ${data.second}`).and.include('Derived from products');
-    expect(text).to.match(/Next import 20\d\d-\d\d-\d\d 03:00:00 UTC \(in /);
+    expect(text).to.include('Next import no importer runs').and.include('No importer has run yet.');
     expect(text).to.include('Lock free Pause no Damage none known');
   });
 
   it('shows imports with their counts, and one import with its reason and next steps', async () => {
     const text = await read('/imports');
-    expect(text).to.match(/refused – 23 3 0 5 40 .*published \d+ 63 3 2 5 2 .*published \d+ 60 0 60 0 0/);
+    expect(text).to.match(/refused – 23 3 – – – .*published \d+ 63 3 2 5 2 .*published \d+ 60 0 60 0 0/);
     const [latest, before] = [...(await ask('/imports')).text.matchAll(/id=([\d-]+)"/g)].map(([, id]) => id);
     const refused = await read(`/import?collection=products&id=${latest}`);
     expect(refused).to.match(/Outcome refused Reason 40 of the 60 live ids are absent/);
