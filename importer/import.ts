@@ -169,7 +169,7 @@ class Attempt {
     if (isLive)
       return this.#conclude('unchanged', { version }, text ? { kind: 'set', text } : { kind: 'delete' });
     this.#report.note({ despite });
-    return this.#publish(staged, { live: found.live, changeSets, validators: text });
+    return this.#publish(staged, { ...found, changeSets, validators: text });
   }
 
   /** Stages all records of upstream. @returns `null` if upstream reports that its list is unchanged */
@@ -252,15 +252,24 @@ class Attempt {
 
   async #publish(
     staged: StagedVersion,
-    next: Pick<FoundLive, 'live'> & Pick<VersionDiffCounts, 'changeSets'> & { validators: string | null },
+    {
+      live,
+      intact,
+      ...next
+    }: Pick<FoundLive, 'live' | 'intact'> &
+      Pick<VersionDiffCounts, 'changeSets'> & { validators: string | null },
   ): Promise<ImportResult> {
     const { redis, logger, force, keepVersions } = this.#options;
     const { keys } = this.#lease;
     const number = Number(this.#staging.name);
+    if (live && !intact)
+      this.#report.warn(`Version ${live.version} is no longer kept: its data in Redis was damaged.`);
     const report = this.#report.end('published', { version: number });
     const version = {
       ...this.#contentOf(staged),
       ...next,
+      live,
+      damaged: intact ? undefined : live?.content,
       number,
       profile: staged.profile,
       forced: force,

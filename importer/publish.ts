@@ -33,6 +33,8 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   readonly changeSets: readonly (ChangeSetFacts | null)[];
   /** How many contents are kept, including the new version's. */
   readonly keepVersions: number;
+  /** The damaged content that the version replaces; its versions are no longer kept. */
+  readonly damaged?: string | undefined;
   /** The pause that a rollback sets; `null` ends it. */
   readonly pause: Pause | null;
   /** Checksum of the content that was rolled back. */
@@ -84,7 +86,7 @@ export async function publishVersion(
       document: documentOf(version),
       changes: next.changeSets,
       expectedLive: live?.document ?? '',
-      leaving: { ...leavingVersions(kept, next.keepVersions, content), changeSets: changeSets.map(Number) },
+      leaving: { ...leavingVersions(kept, next.keepVersions, next), changeSets: changeSets.map(Number) },
       pause: next.pause ? JSON.stringify(next.pause) : '',
       rolledBack: next.rolledBack ?? '',
       reinstated: checksum,
@@ -98,7 +100,7 @@ export async function publishVersion(
 /** Deletes the contents that were live longest ago, if more are kept than wanted. @throws LockLostError */
 export async function retainVersions(redis: Redis, lock: Lock, keepVersions: number): Promise<void> {
   const kept = await readKeptVersions(redis, lock.keys);
-  const leaving = leavingVersions(kept.slice(0, -1), keepVersions, kept.at(-1)?.content ?? '');
+  const leaving = leavingVersions(kept.slice(0, -1), keepVersions, { content: kept.at(-1)?.content ?? '' });
   if (leaving.versions.length > 0) await retain(redis, lock, leaving, graceMs);
 }
 
@@ -107,13 +109,17 @@ export async function retainVersions(redis: Redis, lock: Lock, keepVersions: num
  * that were live last stay, so a rollback deletes no other content. A version stays as long as its content.
  * @param kept versions kept so far, oldest first
  * @param keep how many contents may stay, including the new version's
- * @param content the content of the new version
+ * @param next the content of the new version, and a damaged content that it replaces
  */
-export function leavingVersions(kept: readonly Version[], keep: number, content: string): Leaving {
+export function leavingVersions(
+  kept: readonly Version[],
+  keep: number,
+  { content, damaged }: Pick<NextVersion, 'content' | 'damaged'>,
+): Leaving {
   const lastOf = new Map(kept.map((version) => [version.content, version.version]));
   const others = [...lastOf.keys()].filter((other) => other !== content);
   const byLastLive = others.sort((a, b) => (lastOf.get(b) as number) - (lastOf.get(a) as number));
-  const staying = new Set([content, ...byLastLive.slice(0, keep - 1)]);
+  const staying = new Set([content, ...byLastLive.filter((it) => it !== damaged).slice(0, keep - 1)]);
   const firstNamed = Math.max(0, kept.length - (namedVersions - 1));
   const stays = (version: Version, n: number) =>
     staying.has(version.content) &&

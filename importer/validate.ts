@@ -81,7 +81,7 @@ export function createValidator(collection: Collection): (value: unknown) => Ver
   };
 }
 
-/** Returns the unknown member with the name most similar to that of a missing member: upstream may have renamed it. */
+/** Returns the unknown member whose name is most similar to the missing one: upstream may have renamed it. */
 function similarMember(
   value: unknown,
   path: readonly (string | number)[],

@@ -189,19 +189,20 @@ async function repairContent(its: Repair, { versions }: DamagedContent): Promise
   const { redis, lease } = its;
   const { keys } = lease;
   const numbers = versions.map(({ version }) => version);
-  const name = `Version ${numbers.join(', ')}`;
+  const [name, was] =
+    numbers.length === 1 ? [`Version ${numbers[0]}`, 'was'] : [`Versions ${numbers.join(', ')}`, 'were'];
   const { content } = versions[0] as Version;
   const live = await readLiveVersion(redis, keys);
   try {
     const rebuilt = await stageAgain(its, versions[0] as Version);
     await replaceContent(its, { versions, rebuilt, live: live?.version ?? null });
-    return `${name} was rebuilt.`;
+    return `${name} ${was} rebuilt.`;
   } catch (error) {
     if (!(error instanceof UnrepairableError)) throw error;
     const reason = `${name} cannot be rebuilt: ${error.message}`;
     if (live?.content === content) return `${reason} It is live: run "medref import ${its.collection.name}".`;
     await retain(redis, lease, { versions: numbers, contents: [content] }, graceMs);
-    return `${reason} It was deleted.`;
+    return `${reason} ${numbers.length === 1 ? 'It was' : 'They were'} deleted.`;
   }
 }
 

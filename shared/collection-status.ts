@@ -16,7 +16,7 @@ import {
 } from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
 import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
-import { ageText, count, counted } from './text.ts';
+import { ageText, count, counted, shortTime } from './text.ts';
 import { futureCheckWarning, futureVersionWarning, knownTime } from './time.ts';
 
 /** The state of the live version, by its document, the counts of its parts, and the marks of `verify`. */
@@ -249,7 +249,7 @@ function importAdvice(state: CollectionState): Advice | null {
   const details = [...(reason === null ? [] : [reason]), ...causes.slice(0, maxCauses).map(causeText)];
   const run = nextCommands(last);
   if (outcome === 'failed' || outcome === 'refused' || outcome === 'interrupted') {
-    const ended = `${outcome.toUpperCase()} ${last.endedAt.slice(0, 16).replace('T', ' ')} UTC.`;
+    const ended = `${outcome.toUpperCase()} ${shortTime(last.endedAt)}.`;
     return { problem: `${ended} ${readersText(state)}`, details, run };
   }
   if (rejected === 0) return null;
@@ -292,7 +292,7 @@ export function diffText({
 
 function pauseAdvice({ collection, pause }: CollectionState): Advice | null {
   if (pause === null) return null;
-  const problem = `Scheduled imports are paused since ${pause.since}, after a rollback to version ${pause.version}.`;
+  const problem = `Scheduled imports are paused since ${shortTime(pause.since)}, after a rollback to version ${pause.version}.`;
   return { problem, run: resumeCommands(collection) };
 }
 

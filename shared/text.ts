@@ -80,3 +80,8 @@ export function differingMembers(before: unknown, after: unknown, path = ''): st
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** Returns a time of ISO 8601 without its seconds: `2026-11-22 03:00 UTC`. */
+export function shortTime(time: string): string {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d.*Z$/.test(time) ? `${time.slice(0, 16).replace('T', ' ')} UTC` : time;
+}

@@ -166,8 +166,8 @@ function importText(result: ImportResult): string {
   const hasDiff = outcome === 'published' || outcome === 'dry-run' || outcome === 'rolled-back';
   const diff = hasDiff ? ` · ${diffText(result)}` : '';
   const details = [
-    ...(reason === null ? [] : [reason]),
     ...(read > 0 ? [`read ${count(read)} · rejected ${count(rejected)}${diff}`] : []),
+    ...(reason === null ? [] : [reason]),
     ...causes.slice(0, maxCauses).map(causeText),
     ...(despite.length > 0 ? [`published with --force despite: ${despite.join(', ')}`] : []),
     ...warnings.map((warning) => `warning: ${warning}`),

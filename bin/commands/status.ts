@@ -10,7 +10,7 @@ import { type ImporterState, importerProblem, readImporters } from '../../shared
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
 import type { StoredProgress } from '../../shared/store/import-locks.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
-import { age, count, counted, escapeControls } from '../../shared/text.ts';
+import { age, count, counted, escapeControls, shortTime } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
 import { commandLines, type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
@@ -88,10 +88,6 @@ function importerText(importers: readonly ImporterState[], paint: Paint): string
     );
 }
 
-function shortTime(time: string): string {
-  return `${time.slice(0, 16).replace('T', ' ')} UTC`;
-}
-
 function overview(collections: readonly CollectionStatus[]): string {
   return table(
     ['collection', 'version', 'age', 'records', 'upstream', 'last import'],
@@ -118,7 +114,11 @@ function notes({ collection, derivedFrom, live, lock, progress, lastImports }: C
   const { despite = [] } = lastImports.find(({ version }) => version === live?.version) ?? {};
   const skipped = despite.length > 0 ? ` despite: ${despite.join(', ')}` : '';
   return [
-    ...(lock ? [`${collection}: ${lock.holder} imports since ${lock.since}${progressText(progress)}.`] : []),
+    ...(lock
+      ? [
+          `${collection}: ${lock.holder} has imported since ${shortTime(lock.since)}${progressText(progress)}.`,
+        ]
+      : []),
     ...(live?.forced
       ? [`${collection}: Published with --force${skipped}. Undo: medref rollback ${collection}`]
       : []),
@@ -182,7 +182,7 @@ function describe(name: string, { total, endedAt, rejects }: LastRejects): strin
   if (endedAt === null) return `No import of ${name} has read records yet.`;
   const shown = rejects.length < total ? `, the first ${count(rejects.length)} of which are kept` : '';
   return [
-    `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}${shown}.`,
+    `The import of ${name} that ended ${shortTime(endedAt)} rejected ${counted(total, 'record')}${shown}.`,
     ...rejects.map(rejectLine),
   ].join('\n');
 }
@@ -196,8 +196,8 @@ function summary(name: string, last: LastRejects, columns: number | undefined): 
     return columns !== undefined && line.length > columns ? `${line.slice(0, columns - 1)}…` : line;
   });
   return [
-    `The import of ${name} that ended at ${endedAt} rejected ${counted(total, 'record')}.`,
-    ...causes.map((cause) => `  ${escapeControls(causeText(cause))}`),
+    `The import of ${name} that ended ${shortTime(endedAt)} rejected ${counted(total, 'record')}.`,
+    ...causes.map((cause) => wrapped(escapeControls(causeText(cause)), '    ', '  ')),
     ...(rejects.length < total
       ? [`The first ${rejects.length}; "medref rejects ${name} --all" prints the others:`]
       : []),

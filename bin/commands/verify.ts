@@ -5,11 +5,14 @@ import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Collection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { collectionKeys } from '../../shared/store/keys.ts';
-import { counted } from '../../shared/text.ts';
+import { counted, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, LockedError } from '../context.ts';
-import { type OutputOptions, print } from '../output.ts';
+import { type OutputOptions, print, wrapped } from '../output.ts';
 import { withRedis } from '../session.ts';
+
+/** How many sentences about one damage are printed. */
+const shownSentences = 3;
 
 /** A damage: of bookkeeping keys, of the content of some versions, or of a change set. */
 interface Damage {
@@ -111,8 +114,19 @@ function describe({ collection, versions, records, damaged, done }: VerifiedColl
   const what = `${counted(versions.length, 'version')} with ${counted(records, 'record')}`;
   const left = damaged.filter(({ repaired }) => !repaired);
   const verdict = left.length > 0 ? 'damaged' : damaged.length > 0 ? 'repaired' : 'intact';
-  const lines = damaged.flatMap(({ damage, repaired }) =>
-    damage.map((sentence) => `  ${repaired ? 'was' : 'is'} damaged: ${sentence}`),
-  );
-  return [`${collection}: ${what}: ${verdict}`, ...lines, ...done.map((it) => `  ${it}`)].join('\n');
+  const lines = damaged.flatMap(({ damage, repaired }) => [
+    ...damage
+      .slice(0, shownSentences)
+      .map((sentence) => `${repaired ? 'was' : 'is'} damaged: ${escapeControls(sentence)}`),
+    ...(damage.length > shownSentences ? [`and ${damage.length - shownSentences} more: see --json`] : []),
+  ]);
+  const next = left.length > 0 && done.length === 0 ? [repairHint(collection)] : [];
+  return [
+    `${collection}: ${what}: ${verdict}`,
+    ...[...lines, ...done, ...next].map((it) => wrapped(it, '    ', '  ')),
+  ].join('\n');
+}
+
+function repairHint(collection: string): string {
+  return `"medref verify ${collection} --repair" rebuilds or deletes damaged versions.`;
 }

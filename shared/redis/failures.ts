@@ -81,9 +81,14 @@ export function plainReason(error: Error): string {
   const [, where = '', word = ''] = replied.exec(replyOf(error)) ?? [];
   const refusal = refusals[word];
   if (refusal && (error.name === 'ReplyError' || where)) return where + refusal;
-  if (isRedisUnavailable(error))
-    return `Redis did not reply in time, or the connection was lost (${error.message}). Try again.`;
+  if (isRedisUnavailable(error)) return `${unavailableText(error)} Try again.`;
   return error.message;
+}
+
+function unavailableText(error: Error): string {
+  if (error.message.startsWith('Command timed out')) return 'Redis did not reply in time.';
+  if (unreached.test(error.message)) return 'The connection to Redis is lost.';
+  return `Redis is unavailable (${error.message}).`;
 }
 
 /** A key does not hold what medref stores there. The message names the key and its content. */

@@ -111,7 +111,7 @@ describe('medref status', function () {
       `drugs       ${version}  3 d  3        2 h ago   as products`,
       'companies   none live       -    -        -         -',
     ]);
-    expect(noted).to.equal('products: process 7 on host imports since 2026-01-01T00:00:00.000Z.');
+    expect(noted).to.equal('products: process 7 on host has imported since 2026-01-01 00:00 UTC.');
     expect(imports).to.match(
       /^imports of products {3}outcome {4}version {9}read {2}rejected\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}published {2}\d{14} {2}3 {5}0$/,
     );

@@ -19,6 +19,9 @@ interface Verified {
   }[];
 }
 
+/** Returns text without the line breaks that fit it into 80 columns. */
+const unwrapped = (text: string) => text.replace(/\n {4}/g, ' ');
+
 describe('medref verify', () => {
   const server = useRedis();
   let redis: Redis;
@@ -58,8 +61,10 @@ describe('medref verify', () => {
     const before = await readKeySpace(redis);
     const { code, stdout } = await verify();
     expect(code).to.equal(1);
-    expect(stdout).to.match(
-      /^products: 2 versions with 7 records: damaged\n {2}is damaged: Block 0 .*\n( {2}is damaged: .*\n)*comp/,
+    for (const line of stdout.split('\n')) expect(line.length, line).to.be.at.most(80);
+    const text = unwrapped(stdout);
+    expect(text).to.match(
+      /^products: 2 versions with 7 records: damaged\n {2}is damaged: Block 0 .*\n( {2}is damaged: .*\n)* {2}"medref verify products --repair" rebuilds .*\ncomp/,
     );
     expect((await verify('companies')).code).to.equal(0);
     const json = await verify('--json');
@@ -70,7 +75,7 @@ describe('medref verify', () => {
           {
             what: 'content',
             versions: [versions[0]],
-            damage: [...stdout.matchAll(/is damaged: (.*)/g)].map(([, sentence]) => sentence),
+            damage: [...text.matchAll(/is damaged: (.*)/g)].map(([, sentence]) => sentence),
             repaired: false,
           },
         ],
@@ -87,11 +92,19 @@ describe('medref verify', () => {
     await harm();
     const { code, stdout } = await verify('--repair');
     expect(code).to.equal(0);
-    expect(stdout).to.match(
+    expect(unwrapped(stdout)).to.match(
       /^products: .*: repaired\n( {2}was damaged: .*\n)+ {2}Version \d+ was rebuilt\.\ncompanies: .*: intact\n$/,
     );
     expect((await verify()).code).to.equal(0);
     expect(await redis.exists(keys.lock)).to.equal(0);
+  });
+
+  it('prints three sentences about a damage, and the number of further ones', async () => {
+    const { version } = await importRecords(products(900), productCollection, { redisUrl: server().url });
+    await redis.del(keys.content(version as number).records);
+    const { stdout } = await verify('products');
+    expect(stdout.match(/is damaged/g)).to.have.length(3);
+    expect(stdout).to.match(/\n {2}and \d more: see --json\n/);
   });
 
   it('exits with 1 if damage remains, and says what to do', async () => {
@@ -100,7 +113,7 @@ describe('medref verify', () => {
     await redis.hset(blocks, '0', 'x');
     const { code, stdout } = await verify('products', '--repair');
     expect(code).to.equal(1);
-    expect(stdout).to.match(
+    expect(unwrapped(stdout)).to.match(
       /: damaged\n( {2}is damaged: .*\n)+ {2}Version .* cannot be rebuilt: .* It is live: run "medref import products"\.\n$/,
     );
     const [first] = (await verify('--repair', '--json')).json<Verified>().verified;

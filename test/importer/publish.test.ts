@@ -167,20 +167,28 @@ const versionsOf = (contents: readonly number[]) => contents.map((content, i) =>
 describe('the content deleted at a publication', () => {
   it('was live longest ago, and goes with all its versions', () => {
     const kept = versionsOf([1, 2, 3, 2, 1]);
-    expect(leavingVersions(kept, 3, '6')).to.deep.equal({ versions: [3], contents: ['3'] });
-    expect(leavingVersions(kept, 2, '6')).to.deep.equal({ versions: [2, 3, 4], contents: ['2', '3'] });
-    expect(leavingVersions(kept, 4, '6')).to.deep.equal({ versions: [], contents: [] });
+    expect(leavingVersions(kept, 3, { content: '6' })).to.deep.equal({ versions: [3], contents: ['3'] });
+    expect(leavingVersions(kept, 2, { content: '6' })).to.deep.equal({
+      versions: [2, 3, 4],
+      contents: ['2', '3'],
+    });
+    expect(leavingVersions(kept, 4, { content: '6' })).to.deep.equal({ versions: [], contents: [] });
+    const replaced = { content: '6', damaged: '2' };
+    expect(leavingVersions(kept, 4, replaced)).to.deep.equal({ versions: [2, 4], contents: ['2'] });
   });
 
   it('is none if the new version has a kept content', () => {
-    expect(leavingVersions(versionsOf([1, 2, 3]), 3, '1')).to.deep.equal({ versions: [], contents: [] });
+    expect(leavingVersions(versionsOf([1, 2, 3]), 3, { content: '1' })).to.deep.equal({
+      versions: [],
+      contents: [],
+    });
   });
 
   it('is none for alternating rollbacks, whose version numbers stay limited', () => {
     let kept = versionsOf([1, 2, 3]);
     for (let number = 4; number < 3 * namedVersions; number += 1) {
       const content = 2 + (number % 2);
-      const leaving = leavingVersions(kept, 3, String(content));
+      const leaving = leavingVersions(kept, 3, { content: String(content) });
       expect(leaving.contents).to.deep.equal([]);
       kept = kept.filter(({ version }) => !leaving.versions.includes(version));
       kept.push(versionOf(number, content));

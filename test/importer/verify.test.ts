@@ -246,6 +246,8 @@ describe('stored data under verify and repair', () => {
     expect(await redis.hget(keys.damaged, String(versions[1]))).to.be.a('string');
     expect((await importList(second, { force: false })).outcome).to.equal('published');
     expect((await get('/products/9')).json<{ data: Product }>().data.published).to.equal(false);
+    expect(isDamaged(await look())).to.equal(false);
+    expect(await redis.exists(keys.damaged)).to.equal(0);
   });
 
   it('is rebuilt from records if its blocks differ', async () => {
@@ -440,8 +442,11 @@ describe('stored data under verify and repair', () => {
         expect(report.warnings[0]).to.match(/is incomplete in Redis; comparison skipped\. \S/);
         const changes = await get(`/products/changes?since=${versions[1]}`);
         expect(changes.json<{ data: unknown }>().data).to.deep.equal([]);
-        const damaged = (await look()).contents.flatMap((it) => it.versions.map(({ version }) => version));
-        expect(damaged).to.deep.equal([versions[1]]);
+        expect(report.warnings[1]).to.equal(
+          `Version ${versions[1]} is no longer kept: its data in Redis was damaged.`,
+        );
+        expect(isDamaged(await look())).to.equal(false);
+        expect((await get(`/products?version=${versions[1]}`)).status).to.equal(410);
       });
     }
 

@@ -176,6 +176,8 @@ export interface LayoutOptions {
   readonly collection?: string | undefined;
   readonly instance: Instance;
   readonly keyPrefix: string;
+  /** Whether the page reports an error, and no data of Redis. */
+  readonly isError?: boolean;
   /** The automatic refresh of this page, if it has one. */
   readonly refresh?: { readonly page: string; readonly seconds: number; readonly isOn: boolean } | undefined;
 }
@@ -188,7 +190,8 @@ function refreshText({ page, seconds, isOn }: NonNullable<LayoutOptions['refresh
 
 /** Returns a whole page. */
 export async function layout(options: LayoutOptions): Promise<string> {
-  const { title, body, menu, current, collections = [], collection, instance, keyPrefix, refresh } = options;
+  const { title, body, menu, current, collections = [], collection, instance, keyPrefix } = options;
+  const { refresh, isError = false } = options;
   const entry = (href: string, label: string, isCurrent: boolean) =>
     html`<li><a href="${href}"${isCurrent ? raw(' aria-current="page"') : ''}>${label}</a></li>`;
   const linkTo = (name: string) => pageLink(name, name === '' || name === 'keys' ? {} : { collection });
@@ -221,7 +224,7 @@ ${
 }
 ${body}
 </main>
-<footer><p>Read from Redis at ${shownTime(new Date())}. This page is read-only.${refresh ? refreshText(refresh) : ''}</p></footer>
+<footer><p>${isError ? 'Made' : 'Read from Redis'} at ${shownTime(new Date())}. This page is read-only.${refresh ? refreshText(refresh) : ''}</p></footer>
 </body>
 </html>
 `;

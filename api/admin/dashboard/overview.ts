@@ -92,7 +92,7 @@ function importerTable(importers: readonly ImporterState[]): Html {
     'Importers, the last seen one first',
     ['Importer', 'State', 'Last seen', 'Next run', 'Schedule', 'Collections'],
     importers.map(({ importer, isAlive, stopped, seenAt, nextRun, cron, timezone, collections }) => [
-      shownText(importer),
+      html`<span class="whole">${shownText(importer)}</span>`,
       isAlive
         ? html`<span class="badge published">running</span>`
         : stopped
@@ -153,20 +153,27 @@ ${facts([
   ['Published', live ? shownTime(live.publishedAt) : none],
   ['Records', live ? shownCount(live.totalCount) : none],
   ...(derivedFrom === null
-    ? importFacts(status, nextRunOf(importers, collection))
+    ? importFacts(status, nextImport(status, importers))
     : [['Derived from', derivedFrom] as const]),
 ])}
 </article>`;
 }
 
+function nextImport({ collection, pause }: CollectionStatus, importers: readonly ImporterState[]): unknown {
+  if (pause !== null) return 'paused';
+  const next = nextRunOf(importers, collection);
+  if (next !== null) return shownTime(next);
+  return importers.some(({ isAlive }) => isAlive) ? 'not scheduled' : 'no importer runs';
+}
+
 function importFacts(
   { checkedAt, lastImports: [last], lock, progress, pause, damage }: CollectionStatus,
-  next: string | null,
+  next: unknown,
 ): (readonly [string, unknown])[] {
   return [
     ['Last upstream check', checkedAt === null ? none : shownTime(checkedAt)],
     ['Last import', last ? html`${outcomeBadge(last.outcome)} ${shownTime(last.endedAt)}` : none],
-    ['Next import', pause !== null ? 'paused' : next === null ? 'no importer runs' : shownTime(next)],
+    ['Next import', next],
     ['Lock', lock === null ? 'free' : html`${shownText(lock.holder)} since ${shownTime(lock.since)}`],
     ...(progress === null ? [] : [['In progress', progressText(progress)] as const]),
     [

@@ -92,6 +92,13 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly openPath: str
         },
       },
     ]);
+    let awaySince: Date | null = null;
+    sources.redis.on('close', () => {
+      awaySince ??= new Date();
+    });
+    sources.redis.on('ready', () => {
+      awaySince = null;
+    });
     server.ext('onPreResponse', async (request, h) => {
       const { response } = request;
       if (request.route.path === openPath) return h.continue;
@@ -100,12 +107,15 @@ export const dashboardRoutes: Plugin<DashboardOptions & { readonly openPath: str
           if (response.headers[name] === undefined) response.header(name, value);
         return h.continue;
       }
-      const { status, headers, sentences } = await errorFacts(sources, response);
+      const { status, headers, sentences } = await errorFacts(sources, response, awaySince);
       const body = html`${sentences.map((sentence) => html`<p>${shownText(sentence, sentenceLength)}</p>`)}
 <p><a href="./">Overview</a></p>`;
       const { instance, keyPrefix } = sources;
       const title = `${status} ${STATUS_CODES[status] ?? 'Error'}`;
-      const text = await layout({ title, body, menu, instance, keyPrefix });
+      // The overview comes back by itself.
+      const isOverview = request.path === '/' && request.query['refresh'] !== 'off';
+      const refresh = isOverview && status === 503 ? { page: '', seconds: 5, isOn: true } : undefined;
+      const text = await layout({ title, body, menu, instance, keyPrefix, refresh, isError: true });
       const page = h.response(text).code(status).type('text/html');
       for (const [name, value] of Object.entries({ ...pageHeaders, ...headers }))
         page.header(name, String(value));
@@ -146,7 +156,12 @@ interface ErrorFacts {
   readonly sentences: readonly string[];
 }
 
-async function errorFacts({ redis }: DashboardSources, error: Boom.Boom): Promise<ErrorFacts> {
+/** @param awaySince when the connection to Redis was lost; `null` if there is one */
+async function errorFacts(
+  { redis, instance }: DashboardSources,
+  error: Boom.Boom,
+  awaySince: Date | null,
+): Promise<ErrorFacts> {
   const damage = await damageIn(redis, error);
   if (damage)
     return {
@@ -156,7 +171,11 @@ async function errorFacts({ redis }: DashboardSources, error: Boom.Boom): Promis
   const serviceError = error instanceof TimeoutError ? late : serviceErrorOf(error);
   if (serviceError) {
     const { cause, status, message, reason, retryAfter } = serviceError;
-    const sentences = [...new Set([message, reason])].filter((it) => it !== null);
+    const away =
+      awaySince &&
+      `Redis at ${instance.redis} has been unavailable since ${awaySince.toISOString().slice(11, 19)} UTC. Readers get 503 until it is back.`;
+    const isAway = cause === 'away' && away !== null;
+    const sentences = isAway ? [away] : [...new Set([message, reason])].filter((it) => it !== null);
     // A retry does not help: an operator has to import.
     if (cause === 'nothing-published') return { status: 404, sentences };
     return { status, headers: retryAfter === null ? {} : { 'retry-after': retryAfter }, sentences };
