@@ -96,6 +96,13 @@ describe('medref keys', () => {
     ]);
   });
 
+  it('ends the old key at once with an overlap of 0s', async () => {
+    const { id } = await create();
+    expect((await medref('rotate', id, '--overlap', '0s', '--json')).code).to.equal(0);
+    const [old] = await list();
+    expect(Date.parse(old?.expiresAt ?? '')).to.be.within(Date.now() - 10_000, Date.now());
+  });
+
   it('lets a rotated key work for a day by default, and never longer than before', async () => {
     const [day, soon] = [
       await create(),

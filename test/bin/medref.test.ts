@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
+import { readHistory } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
@@ -260,7 +261,8 @@ describe('the command line', function () {
         outcome: 'interrupted',
         reason: 'Stopped by SIGTERM.',
       });
-      expect(await redis.exists(keys.lock, keys.staged)).to.equal(0);
+      expect(await redis.exists(keys.lock, keys.staged, keys.progress)).to.equal(0);
+      expect((await readHistory(redis, keys, 1))[0]?.outcome).to.equal('interrupted');
     });
 
     it('does not start the next collection after SIGTERM, and says so', async () => {
@@ -323,6 +325,27 @@ describe('the command line', function () {
       expect((await medref(['rejects', 'products'])).stdout).to.match(
         /rejected 1 record\.\n {2}1 × \$\.published must be a boolean\n2: \$\.published must be/,
       );
+    });
+
+    it('prints totals by path and reason, then ten examples, or all', async () => {
+      const bad = Array.from({ length: 30 }, (_, n) =>
+        n % 3 === 0
+          ? { ...product(n + 2), published: 'yes' }
+          : { ...product(n + 2), barcodes: [{ barcode: 'x' }] },
+      );
+      await medref(['import'], { PRODUCTS_URL: await serving([product(1), ...bad]) });
+      const { stdout } = await medref(['rejects', 'products']);
+      const [title, most, least, more, ...examples] = stdout
+        .trimEnd()
+        .replace(/\n {4}/g, ' ')
+        .split('\n');
+      expect(title).to.match(/^The import of products that ended \d{4}-.* UTC rejected 30 records\.$/);
+      expect(most).to.match(/^ {2}20 × \$\.barcodes\[\*\]\.barcode must be .*\(first at position 3\)$/);
+      expect(least).to.equal('  10 × $.published must be a boolean (first at position 2)');
+      expect(more).to.equal('The first 10; "medref rejects products --all" prints the others:');
+      expect(examples).to.have.length(10);
+      const { stdout: all } = await medref(['rejects', 'products', '--all']);
+      expect(all.match(/^\d+: /gm)).to.have.length(30);
     });
   });
 

@@ -1,8 +1,10 @@
+import { hostname } from 'node:os';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Waits } from '../../importer/schedule.ts';
 import { readHistory } from '../../shared/import-history.ts';
+import { readImporters } from '../../shared/importer-heartbeats.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { aheadOfClock } from '../support/importing.ts';
 import { companyKeys, productKeys as keys } from '../support/keys.ts';
@@ -90,6 +92,9 @@ describe('medref schedule', () => {
   const importNow = async (url: string) =>
     expect((await medref(['import'], { REDIS_URL: server().url, PRODUCTS_URL: url })).code).to.equal(0);
 
+  const serving = async (list: readonly unknown[]) =>
+    (await startUpstream((response) => response.end(JSON.stringify(list)))).url().href;
+
   it('reports at start a damaged pointer, and the command to repair it', async () => {
     const upstream = await startUpstream((response) => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(products(3)));
@@ -110,6 +115,30 @@ describe('medref schedule', () => {
       expect(last?.reason).to.match(/:live .*Run "medref verify products --repair"\.$/);
       expect(await schedule.stop()).to.equal(0);
     }
+  });
+
+  it('writes a heartbeat with its next run, and reports when it has stopped', async () => {
+    await importNow(await serving(products(3)));
+    const status = async () => (await medref(['status'], { REDIS_URL: server().url })).stdout;
+    expect(await status()).not.to.match(/importer/i);
+    const schedule = await startSchedule({ PRODUCTS_URL: await serving(products(3)) });
+    const seen = () => readImporters(redis, 'medref');
+    while ((await seen()).length === 0) await sleep(20);
+    const [beat] = await seen();
+    expect(beat).to.deep.include({
+      ...{ isAlive: true, stopped: false, cron: never, timezone: 'UTC', collections: ['products'] },
+      importer: `process ${process.pid} on ${hostname()}`,
+    });
+    expect(beat?.nextRun).to.match(/^\d{4}-12-31T03:00:00\.000Z$/);
+    expect(await status()).to.match(
+      /\nImporter: process \d+ on \S+, seen .*; next run \d{4}-12-31 03:00\s+UTC\.\n/,
+    );
+    expect(await schedule.stop()).to.equal(0);
+    const [ended] = await seen();
+    expect(ended).to.include({ stopped: true, isAlive: false });
+    expect(await status()).to.match(
+      /\nNo importer runs: process \d+ on \S+ stopped now\.\n {4}medref schedule /,
+    );
   });
 
   it('finishes a due import after SIGTERM', async () => {

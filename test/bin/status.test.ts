@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { type Heartbeat, writeHeartbeat } from '../../shared/importer-heartbeats.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { documentOf, parseVersion } from '../../shared/store/versions.ts';
 import { aheadOfClock } from '../support/importing.ts';
@@ -193,6 +195,40 @@ describe('medref status', function () {
     await redis.set(keys.lock, '{"holder":"another","since":"now"}');
     await importList();
     expect(await adviceNow()).to.deep.equal(before);
+  });
+
+  it('shows an importer that was not seen for a minute as gone, with its process and host', async () => {
+    const beat: Heartbeat = {
+      ...{ importer: 'process 7 on there', startedAt: hoursAgo(9), seenAt: hoursAgo(3), stopped: false },
+      ...{ nextRun: hoursAgo(-5), cron: '0 3 * * *', timezone: 'UTC', collections: ['products'] },
+    };
+    await writeHeartbeat(redis, 'medref', beat);
+    expect(await text()).to.match(
+      /\n\nNo importer runs: process 7 on there was last seen 3 h ago\.\n {4}medref schedule {3}imports on the schedule\n?/,
+    );
+    const { importers } = (await medref(['status', '--json'])).json<{ importers: unknown[] }>();
+    expect(importers).to.deep.equal([{ ...beat, isAlive: false }]);
+    await writeHeartbeat(redis, 'medref', { ...beat, importer: 'process 8 on there', seenAt: hoursAgo(0) });
+    expect(await text()).to.match(/Importer: process 8 on there, seen now; next run/);
+  });
+
+  it('shows how far an import in progress has come', async () => {
+    let more: () => void = () => undefined;
+    const upstream = await startUpstream((response) => {
+      const body = JSON.stringify(products(2_000));
+      response.setHeader('content-length', Buffer.byteLength(body));
+      response.write(body.slice(0, body.length / 2));
+      more = () => response.end(body.slice(body.length / 2));
+    });
+    const ended = medref(['import'], { PRODUCTS_URL: upstream.url().href });
+    while ((await redis.exists(keys.progress)) === 0) await sleep(20);
+    const stdout = (await text()).replace(/\n {2}/g, ' ');
+    expect(stdout).to.match(
+      /products: process \d+ on \S+ has imported since \S+ \S+ UTC; [\d,]+ records read, \d+ %\./,
+    );
+    more();
+    expect((await ended).code).to.equal(0);
+    expect(await redis.exists(keys.progress)).to.equal(0);
   });
 
   it('recommends commands for a pause', async () => {

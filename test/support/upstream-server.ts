@@ -1,9 +1,12 @@
 // Upstreams for tests: real HTTP servers on free loopback ports with any behaviour, closed after each test.
 
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { onPath } from '../../bench/installed.ts';
@@ -107,12 +110,23 @@ export interface TwoSchemeServer {
 /** Starts a server for both schemes; `respond` also gets the scheme. The caller calls `close`. */
 export async function startTwoSchemeServer(
   respond: (response: ServerResponse, request: IncomingMessage, scheme: 'http' | 'https') => void,
+  { isExpired = false } = {},
 ): Promise<TwoSchemeServer> {
-  const { stdout: pem } = await promisify(execFile)(onPath('openssl') as string, [
+  const openssl = async (...args: string[]) =>
+    (await promisify(execFile)(onPath('openssl') as string, args)).stdout;
+  let pem = await openssl(
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
     ...['-subj', '/CN=localhost', '-keyout', '-'],
     ...['-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'],
-  ]);
+  );
+  if (isExpired) {
+    const folder = await mkdtemp(join(tmpdir(), 'medref-test-certificate-'));
+    const file = join(folder, 'server.pem');
+    await writeFile(file, pem);
+    pem += await openssl('x509', '-in', file, '-signkey', file, '-days', '-1');
+    pem = pem.replace(/-----BEGIN CERTIFICATE[\s\S]*?-----END CERTIFICATE-----\n/, '');
+    await rm(folder, { recursive: true });
+  }
   const requests: TwoSchemeServer['requests'][number][] = [];
   const responding = (scheme: 'http' | 'https') => (request: IncomingMessage, response: ServerResponse) => {
     requests.push([scheme, request.headers.authorization]);

@@ -7,7 +7,7 @@ import { rollBack } from '../../../importer/rollback.ts';
 import { readCollectionStates } from '../../../shared/collection-status.ts';
 import { servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
-import { readImporters } from '../../../shared/importer-heartbeats.ts';
+import { readImporters, writeHeartbeat } from '../../../shared/importer-heartbeats.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
 import { documentOf, parseVersion } from '../../../shared/store/versions.ts';
 import { importRecords, importText } from '../../support/importing.ts';
@@ -164,6 +164,24 @@ describe('the metrics of collections', function () {
     const figures = await scrape();
     expect(figures).to.include({ medref_redis_up: 1, [of('paused')]: 0 });
     expect(figures).not.to.have.any.keys(of('live_records'), of('last_import_timestamp_seconds'));
+  });
+
+  it('show live and imported collections, and when an importer was last seen', async () => {
+    const seenAt = new Date().toISOString();
+    const beat = {
+      ...{ importer: 'process 7 on there', startedAt: seenAt, stopped: false, nextRun: seenAt },
+      ...{ cron: '0 3 * * *', timezone: 'UTC', collections: ['companies'] },
+    };
+    await writeHeartbeat(serving, 'medref', { ...beat, seenAt: '2026-01-01T00:00:00.000Z' });
+    await writeHeartbeat(serving, 'medref', { ...beat, importer: 'process 8 on there', seenAt });
+    await importList(products(50));
+    const figures = await scrape();
+    expect(figures).to.include({
+      ...{ medref_ready: 1, [of('live')]: 1, 'medref_live{collection="companies"}': 0 },
+      ...{ [of('imported')]: 1, 'medref_imported{collection="companies"}': 1 },
+    });
+    isNow(figures['medref_importer_heartbeat_timestamp_seconds{collection="companies"}']);
+    expect(figures).not.to.have.any.keys(of('importer_heartbeat_timestamp_seconds'));
   });
 
   it('show only that Redis is down while it is unavailable or hangs, and no scrape waits long', async () => {

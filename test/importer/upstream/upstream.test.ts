@@ -289,6 +289,20 @@ describe('upstream', () => {
       }
     });
 
+    it('unless the certificate has expired, and then does not blame the trusted ones', async function () {
+      if (whyNoTls) this.skip();
+      const server = await startTwoSchemeServer(() => undefined, { isExpired: true });
+      try {
+        const url = new URL(`https://127.0.0.1:${server.port}/list`);
+        const reason = await reasonOf(url, { ca: server.certificate });
+        expect(reason).to.match(
+          / has an expired certificate \(CERT_HAS_EXPIRED\)\. Its operator has to renew it\.$/,
+        );
+      } finally {
+        await server.close();
+      }
+    });
+
     it('a connection timeout', async () => {
       const deaf = await startDeafServer();
       try {

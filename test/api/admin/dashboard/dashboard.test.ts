@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { rollBack } from '../../../../importer/rollback.ts';
 import { companies as companyCollection } from '../../../../shared/collections/companies.ts';
 import { products as productCollection } from '../../../../shared/collections/products.ts';
+import { type Heartbeat, writeHeartbeat } from '../../../../shared/importer-heartbeats.ts';
 import { connectForWriting, type Redis } from '../../../../shared/redis/connections.ts';
 import { createApiKey, rotateApiKey } from '../../../../shared/store/api-keys.ts';
 import { collectionKeys } from '../../../../shared/store/keys.ts';
@@ -93,6 +94,61 @@ describe('the dashboard', function () {
     expect(text).to.include(`Live version ${data.second}`).and.include('Derived from products');
     expect(text).to.include('Next import no importer runs').and.include('No importer has run yet.');
     expect(text).to.include('Lock free Pause no Damage none known');
+  });
+
+  it('names its release, host, Redis and prefix', async () => {
+    const { text } = await ask('/keys');
+    expect(text.replace(/<[^>]*>/g, '')).to.include(
+      'medref 1.2.3 on host · Redis 127.0.0.1:6379 · prefix medref',
+    );
+  });
+
+  it('refreshes the overview, more often during an import, until a reader stops it', async () => {
+    const secondsOf = (text: string) => /http-equiv="refresh" content="(\d+)"/.exec(text)?.[1];
+    const { text } = await ask('/');
+    expect(secondsOf(text)).to.equal('30');
+    expect(text).to.include('?refresh=off">Stop refreshing</a>');
+    const stopped = await ask('/?refresh=off');
+    expect(secondsOf(stopped.text)).to.equal(undefined);
+    expect(plainOf(stopped.text)).to.include('It does not refresh. Refresh automatically');
+    expect(secondsOf((await ask('/imports')).text)).to.equal(undefined);
+    await redis.set(keys.lock, '{"holder":"process 7 on there","since":"2026-01-01T00:00:00.000Z"}');
+    await redis.set(keys.progress, '{"read":1234,"percent":56}');
+    const importing = await ask('/');
+    expect(secondsOf(importing.text)).to.equal('5');
+    expect(plainOf(importing.text)).to.match(/In progress 1,234 records read 56 % 56 %/);
+    await redis.del(keys.lock, keys.progress);
+  });
+
+  it('shows importers, and the next run of the one that runs', async () => {
+    const now = new Date().toISOString();
+    const beat: Heartbeat = {
+      ...{
+        importer: 'process 7 on there',
+        startedAt: now,
+        stopped: false,
+        cron: '5 4 * * *',
+        timezone: 'UTC',
+      },
+      ...{
+        seenAt: '2026-01-01T00:00:00.000Z',
+        nextRun: '2099-01-01T03:00:00.000Z',
+        collections: ['products'],
+      },
+    };
+    await writeHeartbeat(redis, 'medref', beat);
+    const dead = await read('/');
+    expect(dead).to.match(
+      /Problems No importer runs: process 7 on there was last seen [^.]+ ago\. .*medref schedule/,
+    );
+    expect(dead).to.match(
+      /process 7 on there not seen 2026-01-01 00:00:00 UTC .* – 5 4 \* \* \* UTC products/,
+    );
+    await writeHeartbeat(redis, 'medref', { ...beat, seenAt: now });
+    const alive = await read('/');
+    expect(alive).not.to.include('No importer runs').and.not.include('not seen');
+    expect(alive).to.include('Next import 2099-01-01 03:00:00 UTC').and.include('Next import not scheduled');
+    await redis.del('medref:{importers}:heartbeats');
   });
 
   it('shows imports with their counts, and one import with its reason and next steps', async () => {
@@ -388,6 +444,22 @@ describe('the dashboard', function () {
     } finally {
       await late.stop();
       await proxy.close();
+    }
+  });
+
+  it('says since when Redis has been unavailable, and refreshes until it is back', async () => {
+    const proxy = await startRedisProxy(server().port);
+    const own = await startDashboard({ redisUrl: proxy.url });
+    try {
+      await proxy.close();
+      while ((await sendWithoutKey(own, '/')).status !== 503) await sleep(20);
+      const text = String((await sendWithoutKey(own, '/')).body);
+      expect(plainOf(text)).to.match(
+        /Redis at 127\.0\.0\.1:6379 has been unavailable since \d\d:\d\d:\d\d UTC\. Readers get 503 until it is back\./,
+      );
+      expect(text).to.include('http-equiv="refresh" content="5"').and.not.include('Read from Redis');
+    } finally {
+      await own.stop();
     }
   });
 
