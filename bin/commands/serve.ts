@@ -148,20 +148,12 @@ async function startAdmin(
 }
 
 function dashboardSources(
-  { keyPrefix, defaultRate, importCron: cron, importTimezone: timezone, upstreams, redisUrl }: Settings,
+  { keyPrefix, defaultRate, upstreams, redisUrl }: Settings,
   { redis, readModel }: Reads,
 ): DashboardSources {
   const instance = { release: packageVersion(), host: hostname(), redis: describeServer(redisUrl) };
   return {
-    ...{
-      instance,
-      redis,
-      keyPrefix,
-      defaultRate,
-      readModel,
-      served: servedCollections,
-      schedule: { cron, timezone },
-    },
+    ...{ instance, redis, keyPrefix, defaultRate, readModel, served: servedCollections },
     comparison: new VersionComparison(readModel),
     isImported: (collection) => upstreams.has(collection),
   };

@@ -60,7 +60,6 @@ export async function startDashboard({
         defaultRate: undefined,
         ...{ redis, keyPrefix, readModel, served: servedCollections, isImported: () => isImported },
         instance: { release: '1.2.3', host: 'host', redis: '127.0.0.1:6379' },
-        schedule: { cron: '0 3 * * *', timezone: 'UTC' },
         comparison: new VersionComparison(readModel, most === undefined ? {} : { most }),
       },
     },

@@ -17,7 +17,7 @@ export const commands = [...read('bin/command-line.ts').matchAll(/^ {2}command\(
 );
 
 /** Settings that both processes read. */
-const shared = ['REDIS_URL', 'KEY_PREFIX', 'IMPORT_CRON', 'IMPORT_TIMEZONE', 'LOG_LEVEL'];
+const shared = ['REDIS_URL', 'KEY_PREFIX', 'LOG_LEVEL'];
 
 /** Settings that only `medref serve` reads. */
 const ofServing = [

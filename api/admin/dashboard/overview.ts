@@ -44,14 +44,13 @@ export const overviewPage = definePage({
   label: 'Overview',
   collections: 'none',
   parameters: refreshParameter,
-  async render({ sources: { redis, keyPrefix, served, schedule, isImported }, query }) {
+  async render({ sources: { redis, keyPrefix, served, isImported }, query }) {
     const [states, importers] = await Promise.all([
       readCollectionStates({ redis, keyPrefix, served }),
       readImporters(redis, keyPrefix),
     ]);
-    // An importer may have another schedule than this process.
-    const { cron, timezone } = importers[0] ?? schedule;
-    const maxAgeSeconds = (longestGapMs(cron, timezone) + graceMs) / 1_000;
+    const [last] = importers;
+    const maxAgeSeconds = last ? (longestGapMs(last.cron, last.timezone) + graceMs) / 1_000 : null;
     const all = states.map((state) =>
       evaluate(state, { maxAgeSeconds, maxAgeOf: 'the schedule', isImported: isImported(state.collection) }),
     );

@@ -17,7 +17,6 @@ export interface DashboardSources {
   readonly served: readonly ServedCollection[];
   readonly readModel: ReadModel;
   readonly comparison: VersionComparison;
-  readonly schedule: { readonly cron: string; readonly timezone: string };
   /** What the header shows of this process. */
   readonly instance: Instance;
   /** Returns whether the settings of this process name an upstream of the collection. */

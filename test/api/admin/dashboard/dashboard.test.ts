@@ -392,6 +392,13 @@ describe('the dashboard', function () {
   it('shows a check of upstream that is older than the schedule allows', async () => {
     const checked = (hours: number) =>
       redis.set(keys.checked, new Date(Date.now() - hours * 3_600_000).toISOString());
+    await checked(9_999);
+    expect(await read('/'), 'no importer has run').to.include('No problems');
+    const seenAt = new Date().toISOString();
+    await writeHeartbeat(redis, 'medref', {
+      ...{ importer: 'process 7 on there', startedAt: seenAt, seenAt, stopped: false, nextRun: seenAt },
+      ...{ cron: '0 3 * * *', timezone: 'UTC', collections: ['products'] },
+    });
     await checked(24.9);
     expect(await read('/')).to.include('No problems');
     await checked(25.1);
@@ -399,6 +406,7 @@ describe('the dashboard', function () {
       /check: 1 d 1 h ago; the schedule expects one sooner\. .* medref import products /,
     );
     await checked(0);
+    await redis.del('medref:{importers}:heartbeats');
   });
 
   it('shows the whole history of imports, and keys page by page', async () => {
