@@ -8,7 +8,14 @@ import { sampleProducts } from '../demo/sample-catalogue.ts';
 import { checks } from '../importer/checks.ts';
 import { servedCollections } from '../shared/collections/collections.ts';
 import { products } from '../shared/collections/products.ts';
-import { allContentKeys, apiKeyKeys, collectionKeys, type PartKeys, rateKey } from '../shared/store/keys.ts';
+import {
+  allContentKeys,
+  apiKeyKeys,
+  collectionKeys,
+  heartbeatsKey,
+  type PartKeys,
+  rateKey,
+} from '../shared/store/keys.ts';
 import { beginMedref, medref } from './support/medref.ts';
 import { openApi } from './support/openapi.ts';
 import { useRedis } from './support/redis-server.ts';
@@ -73,7 +80,7 @@ describe('the documentation', () => {
   });
 
   it('lists exactly the exit codes', () => {
-    const rows = table(configuration, 'Commands').filter(([code]) => /^\d$/.test(code ?? ''));
+    const rows = table(configuration, 'Commands').filter(([code]) => /^\d+$/.test(code ?? ''));
     expect(rows.map(([code]) => Number(code))).to.deep.equal(Object.values(exitCodes));
   });
 
@@ -115,6 +122,7 @@ describe('the documentation', () => {
       'medref:{products}:drugs:7:*',
       ...Object.values(apiKeyKeys('medref')),
       rateKey('medref', '077e2b2b83d5'),
+      heartbeatsKey('medref'),
     ];
     const endings = (part: PartKeys) => partKeys(part).map((key) => key.split(':7:')[1]);
     for (const part of parts) expect(endings({ content, changeSet })).to.include.members(endings(part));

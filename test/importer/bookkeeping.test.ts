@@ -190,7 +190,7 @@ describe('a damaged key', () => {
       [one, other],
       [other, one],
     ])
-      expect(verified.stderr + verified.stdout).to.include(
+      expect(verified.stdout.replace(/\n {4}/g, ' ')).to.include(
         `has the document of version ${is} under the number ${as}.`,
       );
     await repair(productCollection, { redis, keyPrefix: 'medref' });
