@@ -6,6 +6,7 @@ import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import { type Collection, type ExactSearch, exactTypes } from '../shared/collections/define.ts';
 import { fold, type Search } from '../shared/store/search-index.ts';
+import { minWordLength, wordsOf } from '../shared/store/word-index.ts';
 import { truncate } from '../shared/text.ts';
 
 /** Parameters by name, in the order in which links carry them. */
@@ -150,7 +151,27 @@ export function searchParameters({ prefixSearches, exactSearches }: Collection):
     const { accepts, parse } = exactTypes[type];
     return [name, parameter(accepts, (text) => parse(text) ?? isWrong(text))];
   });
-  return Object.fromEntries([...prefix, ...exact]);
+  return Object.fromEntries([...prefix, ['words', words], ...exact]);
+}
+
+/** The most words of a search. */
+const maxWords = 8;
+
+/** The parameter of a search by words. */
+const words = parameter(
+  `1 to ${maxWords} words of at least ${minWordLength} letters or digits each; not combined with name`,
+  parseWords,
+);
+
+/** Returns folded words. */
+function parseWords(text: string): string[] {
+  if (notInNames.test(text)) throw new Error('has a control character');
+  const found = wordsOf(text);
+  if (found.length === 0) throw new Error('has no word');
+  if (found.length > maxWords) throw new Error(`has ${found.length} words`);
+  const short = found.find((word) => [...word].length < minWordLength);
+  if (short !== undefined) throw new Error(`has the word ${JSON.stringify(short)}, which is too short`);
+  return [...new Set(found)];
 }
 
 /** Control characters of Unicode except white space, and halves of surrogate pairs. */
@@ -166,7 +187,7 @@ function parsePrefix(text: string): string {
   return text;
 }
 
-/** Returns the search that the values ask for; `null` if there is none. */
+/** Returns the search that the values ask for; `null` if there is none. @throws Boom 400 for words with a prefix */
 export function searchOf(
   { prefixSearches, exactSearches }: Collection,
   values: Readonly<Record<string, unknown>>,
@@ -176,7 +197,11 @@ export function searchOf(
     return Object.fromEntries(names.map((name) => [name, values[name] as string]));
   };
   const [prefix, exact] = [part(prefixSearches), part(exactSearches)];
-  return Object.keys(prefix).length + Object.keys(exact).length === 0 ? null : { prefix, exact };
+  const [first] = Object.keys(prefix);
+  const its = values['words'] as readonly string[] | undefined;
+  if (its && first) throw badParameter('words', `cannot be combined with ${first}`, acceptsOf(words));
+  if (!its && !first && Object.keys(exact).length === 0) return null;
+  return { prefix, exact, words: its ?? [] };
 }
 
 /**

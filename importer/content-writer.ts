@@ -7,6 +7,7 @@ import { blockRecords, maxBlockLength, packBlock, packIds } from '../shared/stor
 import type { ContentKeys } from '../shared/store/keys.ts';
 import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
 import type { ContentFacts } from '../shared/store/versions.ts';
+import { readWordIndex } from '../shared/store/word-index.ts';
 
 /** The place of a staged content. */
 export interface Staging {
@@ -26,6 +27,9 @@ export interface ContentRecord {
 /** A batch is sent when it has this many records or bytes: Redis usually handles it within a millisecond. */
 const batchRecords = 50;
 const batchBytes = 1_000_000;
+
+/** A batch of the index of words is sent when it has this many bytes. */
+const wordsBytes = 100_000;
 
 /** How many batches may be sent before Redis has replied to the first. */
 const maxInFlight = 16;
@@ -124,6 +128,8 @@ export class ContentWriter {
       await this.#sendExact(this.#keys.exact[search] as string, values);
     }
     await Promise.all(this.#inFlight);
+    searches['words'] = await this.#writeWords();
+    await Promise.all(this.#inFlight);
     return {
       totalCount: this.#count,
       checksum: this.#checksum.digest('hex'),
@@ -154,6 +160,28 @@ export class ContentWriter {
     void this.#send(async () =>
       texts ? [order, ['hset', this.#keys.blocks, [number, await packBlock(texts)]]] : [order],
     ).catch(() => undefined);
+  }
+
+  /** Reads the names back in their order, and indexes their words. @returns the number of fields */
+  async #writeWords(): Promise<number> {
+    const { redis } = this.#staging;
+    let fields = 0;
+    let args: (string | Buffer)[] = [];
+    let length = 0;
+    const flush = () => {
+      const batch: Command[] = [['hset', this.#keys.words, args]];
+      [args, length] = [[], 0];
+      return this.#send(() => batch);
+    };
+    const index = await readWordIndex(redis, this.#keys.prefix['name'] as string);
+    for (const [field, value] of index.fields()) {
+      fields += 1;
+      args.push(field, value);
+      length += value.length;
+      if (length >= wordsBytes) await flush();
+    }
+    await flush();
+    return fields;
   }
 
   async #sendExact(key: string, values: ReadonlyMap<string, string>): Promise<void> {

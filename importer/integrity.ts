@@ -18,6 +18,7 @@ import {
   type StoredContent,
   type Version,
 } from '../shared/store/versions.ts';
+import { readWordIndex } from '../shared/store/word-index.ts';
 import { futureVersionWarning } from '../shared/time.ts';
 
 /** How many ranges of a list, or names or values of an index, are read at once. */
@@ -129,7 +130,23 @@ async function* partDamage(part: ReadPart): AsyncGenerator<string, void> {
   if (!isComplete) return;
   if (checksum.digest('hex') !== facts.checksum)
     yield `The records of ${keys.records}, in the order of ${keys.order}, do not match the version's checksum.`;
-  else yield* index.damage(redis, keys);
+  else {
+    let isIntact = true;
+    for await (const damage of index.damage(redis, keys)) {
+      isIntact = false;
+      yield damage;
+    }
+    if (isIntact && !(await hasWords(redis, keys)))
+      yield `The index ${keys.words} does not have the words of its records.`;
+  }
+}
+
+/** Returns whether the index of words is the one of the stored names. */
+async function hasWords(redis: Redis, keys: ContentKeys): Promise<boolean> {
+  const index = await readWordIndex(redis, keys.prefix['name'] as string);
+  for (const [field, value] of index.fields())
+    if (!(await redis.hgetBuffer(keys.words, field))?.equals(value)) return false;
+  return true;
 }
 
 /** Reads the records of a range; `null` if one of them is missing. */

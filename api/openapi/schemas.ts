@@ -185,13 +185,20 @@ export function searchParametersOf({ prefixSearches, exactSearches }: Collection
     description: `${describe} Case and accents are ignored. Control characters are not accepted, nor is white space alone.`,
     schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
   }));
+  const words = {
+    name: 'words',
+    in: 'query',
+    description:
+      'Only records whose name has, for each of these words, a word that begins with it, in any order. Case and accents are ignored. 1 to 8 words of at least 2 letters or digits; not combined with `name`.',
+    schema: { type: 'string', minLength: 2 },
+  };
   const exact = Object.entries(exactSearches).map(([name, { describe, type }]) => ({
     name,
     in: 'query',
     description: describe,
     schema: exactTypes[type].schema,
   }));
-  return [...prefixes, ...exact];
+  return [...prefixes, words, ...exact];
 }
 
 /** Returns the parameter components of these routes. @throws Error if a parameter has no description here */

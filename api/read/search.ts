@@ -4,14 +4,16 @@ import { type PrefixSearch, valueAt } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import {
   compareMembers,
-  hasPrefix,
+  fold,
   idOfMember,
   memberOf,
   prefixBounds,
   type Search,
 } from '../../shared/store/search-index.ts';
+import { hasWords } from '../../shared/store/word-index.ts';
 import type { ContentCache, HmgetBatcher, Span } from './records.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
+import { WordIndex } from './words.ts';
 
 /** The result of a search. */
 export interface Found {
@@ -34,14 +36,19 @@ export class SearchIndex {
   readonly #redis: Redis;
   readonly #hashes: HmgetBatcher;
   readonly #cache: ContentCache;
+  readonly #words: WordIndex;
 
   constructor(redis: Redis, hashes: HmgetBatcher, cache: ContentCache) {
     this.#redis = redis;
     this.#hashes = hashes;
     this.#cache = cache;
+    this.#words = new WordIndex(hashes, cache);
   }
 
-  /** Returns a page of the matching records, in the order of the first prefix or, without a prefix, of the list. */
+  /**
+   * Returns a page of the matching records: in the order of the first prefix, with words in the order of names, otherwise in the
+   * order of the list.
+   */
   async find(target: ReadTarget, search: Search, span: Span): Promise<Found> {
     const name = `${target.contentName} search ${JSON.stringify([search, span])}`;
     return this.#cache.get(name, async () => {
@@ -50,12 +57,15 @@ export class SearchIndex {
     });
   }
 
-  async #find(target: ReadTarget, { prefix, exact }: Search, span: Span): Promise<Found> {
+  async #find(target: ReadTarget, { prefix, exact, words }: Search, span: Span): Promise<Found> {
     const prefixes = Object.entries(prefix);
     const values = Object.entries(exact);
     const [first] = prefixes;
     if (first && prefixes.length === 1 && values.length === 0) return this.#pageByPrefix(target, first, span);
+    if (words.length > 0 && values.length === 0) return this.#words.find(target, words, span);
     let ids = values.length > 0 ? await this.#idsByValues(target, values) : null;
+    if (words.length > 0)
+      ids = await this.#sortByText(target, 'name', ids ?? [], (text) => hasWords(text, words));
     for (const one of prefixes.reverse()) ids = await this.#idsByPrefix(target, one, ids);
     const found = ids ?? [];
     return { totalCount: found.length, ids: found.slice(span.from, span.from + span.count) };
@@ -107,7 +117,10 @@ export class SearchIndex {
    */
   async #idsByPrefix(target: ReadTarget, prefix: Prefix, ids: readonly string[] | null): Promise<string[]> {
     const { key, first, count } = await this.#rangeOf(target, prefix);
-    if (ids && ids.length <= count) return this.#sortByRecords(target, prefix, ids);
+    const [search, text] = prefix;
+    const starts = fold(text);
+    if (ids && ids.length <= count)
+      return this.#sortByText(target, search, ids, (its) => fold(its).startsWith(starts));
     const wanted = ids && new Set(ids);
     const found: string[] = [];
     for (let from = first; from < first + count; from += readAtOnce) {
@@ -117,10 +130,12 @@ export class SearchIndex {
     return found;
   }
 
-  async #sortByRecords(
+  /** Returns the ids whose texts match, ordered by text. Reads the records. */
+  async #sortByText(
     { content, served }: ReadTarget,
-    [search, prefix]: Prefix,
+    search: string,
     ids: readonly string[],
+    matches: (text: string) => boolean,
   ): Promise<string[]> {
     const { path } = served.collection.prefixSearches[search] as PrefixSearch;
     const members: string[] = [];
@@ -129,12 +144,9 @@ export class SearchIndex {
       for (const [n, record] of (await this.#hashes.get(content.records, some)).entries()) {
         if (!record) throw new MissingPartError(content.records);
         const text = valueAt(JSON.parse(record.toString()), path);
-        if (typeof text === 'string') members.push(memberOf(text, Number(some[n])));
+        if (typeof text === 'string' && matches(text)) members.push(memberOf(text, Number(some[n])));
       }
     }
-    return members
-      .filter((member) => hasPrefix(member, prefix))
-      .sort(compareMembers)
-      .map(idOfMember);
+    return members.sort(compareMembers).map(idOfMember);
   }
 }

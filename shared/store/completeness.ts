@@ -14,8 +14,8 @@ export async function countDamage(
   content: StoredContent,
 ): Promise<string[]> {
   const unbuilt = partsOf(keys, content).flatMap(({ part, facts: { searches } }) => {
-    const { prefix, exact } = part.content(content.content);
-    const missing = Object.entries({ ...prefix, ...exact }).filter(
+    const { prefix, exact, words } = part.content(content.content);
+    const missing = Object.entries({ ...prefix, ...exact, words }).filter(
       ([search]) => searches[search] === undefined,
     );
     return missing.map(
@@ -38,6 +38,7 @@ export function sizesOf(keys: CollectionKeys, content: StoredContent): KeySize[]
       { key: its.records, command: 'HLEN', size: totalCount },
       { key: its.order, command: 'HLEN', size: Math.ceil(totalCount / rangeIds) },
       { key: its.blocks, command: 'HLEN', size: blocks },
+      { key: its.words, command: 'HLEN', size: searches['words'] ?? 0 },
       ...Object.entries(its.prefix).map(
         ([search, key]): KeySize => ({ key, command: 'ZCARD', size: searches[search] ?? 0 }),
       ),

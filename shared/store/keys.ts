@@ -8,6 +8,8 @@ export interface ContentKeys {
   readonly records: string;
   readonly order: string;
   readonly blocks: string;
+  /** The index of words. */
+  readonly words: string;
   /** Sorted sets by prefix search. */
   readonly prefix: Readonly<Record<string, string>>;
   /** Hashes by exact search. */
@@ -129,6 +131,7 @@ function partKeys(
       records: `${base}:${name}:records`,
       order: `${base}:${name}:order`,
       blocks: `${base}:${name}:blocks`,
+      words: `${base}:${name}:words`,
       prefix: searchKeys(prefixSearches, `${base}:${name}`),
       exact: searchKeys(exactSearches, `${base}:${name}`),
     })),

@@ -6,6 +6,8 @@ import { type Collection, type ExactSearch, type PrefixSearch, valueAt } from '.
 export interface Search {
   readonly prefix: Readonly<Record<string, string>>;
   readonly exact: Readonly<Record<string, string>>;
+  /** Folded words; each must be the beginning of a word of the name. */
+  readonly words: readonly string[];
 }
 
 /** Ends the text in a member of a sorted set. No folded text contains it: {@link escaped} replaces it. */
@@ -39,9 +41,9 @@ export function prefixBounds(prefix: string): Readonly<Record<'before' | 'min' |
   };
 }
 
-/** Returns whether the text of a member starts with a prefix. */
-export function hasPrefix(member: string, prefix: string): boolean {
-  return member.startsWith(escaped(fold(prefix)));
+/** Returns the text in a member; of its control characters, two are escaped. */
+export function textOfMember(member: string): string {
+  return member.slice(0, member.lastIndexOf(end));
 }
 
 /** Returns the id in a member, as decimal digits. */

@@ -1,0 +1,87 @@
+// Searches the index of words of a content. A search marks the ranks of the matching names, so any page costs the same.
+
+import { rangeIds, unpackId } from '../../shared/store/block.ts';
+import { firstWordsField, markRanks, namesField, piece, piecesWith } from '../../shared/store/word-index.ts';
+import type { ContentCache, HmgetBatcher, Span } from './records.ts';
+import type { Found } from './search.ts';
+import { MissingPartError, type ReadTarget } from './versions.ts';
+
+/** The ranks of some names: a bit for each name of the content. */
+type Marks = Uint32Array;
+
+/** Finds names by their words. Methods throw MissingPartError if a part of the index is missing. */
+export class WordIndex {
+  readonly #hashes: HmgetBatcher;
+  readonly #cache: ContentCache;
+
+  constructor(hashes: HmgetBatcher, cache: ContentCache) {
+    this.#hashes = hashes;
+    this.#cache = cache;
+  }
+
+  /** Returns a page of the records whose names have all words, in the order of names. @param words folded */
+  async find(target: ReadTarget, words: readonly string[], span: Span): Promise<Found> {
+    const [first, ...others] = await Promise.all(words.map((word) => this.#marksOf(target, word)));
+    const all = Uint32Array.from(first as Marks);
+    for (const marks of others)
+      for (let n = 0; n < all.length; n += 1) all[n] = (all[n] as number) & (marks[n] as number);
+    const { ranks, totalCount } = markedRanks(all, span);
+    return { totalCount, ids: await Promise.all(ranks.map((rank) => this.#idOf(target, rank))) };
+  }
+
+  /** Returns the ranks of the names that have a word with this beginning. */
+  async #marksOf(target: ReadTarget, word: string): Promise<Marks> {
+    return this.#cache.get(`${target.contentName} word ${word}`, async () => {
+      const marks = new Uint32Array(Math.ceil((target.version.searches['name'] ?? 0) / 32));
+      const first = await this.#firstWords(target);
+      const [from, to] = piecesWith(word, first);
+      const numbers = Array.from({ length: first.length === 0 ? 0 : to - from + 1 }, (_, n) => from + n);
+      for (const bytes of await Promise.all(numbers.map((number) => this.#read(target, piece(number)))))
+        markRanks(bytes, word, marks);
+      return { value: marks, size: marks.byteLength + 2 * word.length + 100 };
+    });
+  }
+
+  async #firstWords(target: ReadTarget): Promise<readonly string[]> {
+    return this.#cache.get(`${target.contentName} first words`, async () => {
+      const text = (await this.#read(target, firstWordsField)).toString();
+      return { value: text === '' ? [] : text.split(' '), size: 2 * text.length + 100 };
+    });
+  }
+
+  async #idOf(target: ReadTarget, rank: number): Promise<string> {
+    const range = Math.floor(rank / rangeIds);
+    return unpackId(await this.#read(target, namesField(range)), rank % rangeIds);
+  }
+
+  async #read({ content, contentName }: ReadTarget, field: string): Promise<Buffer> {
+    return this.#cache.get(`${contentName} words ${field}`, async () => {
+      const [stored] = await this.#hashes.get(content.words, [field]);
+      if (!stored) throw new MissingPartError(content.words);
+      return { value: Buffer.from(stored), size: stored.length + 100 };
+    });
+  }
+}
+
+/** Returns how many ranks are marked, and those of a span. */
+function markedRanks(marks: Marks, { from, count }: Span): { totalCount: number; ranks: number[] } {
+  let totalCount = 0;
+  const ranks: number[] = [];
+  for (let n = 0; n < marks.length; n += 1) {
+    const bits = marks[n] as number;
+    if (bits === 0) continue;
+    const its = countBits(bits);
+    if (totalCount + its > from && ranks.length < count)
+      for (let left = bits, at = totalCount; left !== 0; left &= left - 1, at += 1)
+        if (at >= from && ranks.length < count) ranks.push(32 * n + 31 - Math.clz32(left & -left));
+    totalCount += its;
+  }
+  return { totalCount, ranks };
+}
+
+/** Returns how many bits of 32 are set: sums of 2, of 4, of 8 bits, then of the four bytes. */
+function countBits(bits: number): number {
+  const twos = bits - ((bits >>> 1) & 0x55555555);
+  const fours = (twos & 0x33333333) + ((twos >>> 2) & 0x33333333);
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
