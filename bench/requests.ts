@@ -14,6 +14,7 @@ export const kinds = [
   'record',
   '304',
   'search',
+  'words',
   'barcode',
   'drug',
   'ids',
@@ -30,6 +31,7 @@ export const kindNames: Readonly<Record<Kind, string>> = {
   record: 'one record',
   '304': '304 for a page of 200',
   search: 'search by 3 letters, 10 a page',
+  words: 'search by two words, 10 a page',
   barcode: 'search by barcode',
   drug: 'search by drug',
   ids: '20 records by their ids',
@@ -61,6 +63,7 @@ export function requestsOf(
     record: requests(products.map(({ product }) => `/products/${product.id}`)),
     '304': pages.map((path) => ({ path, headers: { ...gzip, 'If-None-Match': etags.get(path) ?? '*' } })),
     search: requests(prefixes.map((name) => `/products?name=${encodeURIComponent(name)}&per-page=10`)),
+    words: requests(wordPaths(products)),
     barcode: requests(
       products.flatMap(({ barcodes }) => barcodes.map(({ barcode }) => `/products?barcode=${barcode}`)),
     ),
@@ -68,6 +71,15 @@ export function requestsOf(
     ids: requests(idPaths(products, 20)),
     rated: requests(pages, { ...gzip, Authorization: `Bearer ${ratedKey}` }),
   };
+}
+
+/** Returns searches by the beginnings of two words of a name. */
+function wordPaths(products: readonly Product[]): string[] {
+  const pairs = products.flatMap(({ product }) => {
+    const [first, , third] = product.name.match(/\p{L}{4,}/gu) ?? [];
+    return first && third ? [`${third.slice(0, 4)} ${first.slice(0, 3)}`] : [];
+  });
+  return [...new Set(pairs)].map((words) => `/products?words=${encodeURIComponent(words)}&per-page=10`);
 }
 
 /** Returns paths for some records each, which lie far apart in the list. */

@@ -52,7 +52,17 @@ export async function measureServing(run: Run): Promise<Table[]> {
 export async function measureShare(run: Run): Promise<Table[]> {
   const { side, service } = await startMedref(run);
   const constant = await startConstant(run, side, [service.key, service.ratedKey]);
-  const asked = ['page', 'record', 'page10', 'page50', 'search', 'identity', 'ids', 'rated'] as const;
+  const asked = [
+    'page',
+    'record',
+    'page10',
+    'page50',
+    'search',
+    'words',
+    'identity',
+    'ids',
+    'rated',
+  ] as const;
   const rows: string[][] = [];
   for (const kind of asked) {
     const sides = { medref: await load(run, side, kind), constant: await load(run, constant, kind) };
