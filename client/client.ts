@@ -1,4 +1,4 @@
-// medref/client: reads products, drugs and companies of a medref, in Node and browsers.
+// medref-client: reads products, drugs and companies of a medref, in Node and browsers.
 
 import { type ClientOptions, Connection, type Query, type Timing, usualTiming } from './connection.ts';
 import {
@@ -78,6 +78,8 @@ export interface ReadOptions extends Stoppable {
 export interface NameSearch extends ReadOptions {
   /** A prefix of the name. */
   readonly name?: string;
+  /** 1 to 8 words of at least 2 characters; the name has, for each, a word that begins with it. Not combined with `name`. */
+  readonly words?: string;
 }
 
 /** The searches of products, combined with AND. */
@@ -127,7 +129,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
       return (await this.#connection.json<{ data: Item }>(path, asked)).body.data;
     } catch (error) {
       // With a wrong base address every route is missing, which must not look like a missing record.
-      const isMissing = error instanceof MedrefError && error.name === 'Not Found';
+      const isMissing = error instanceof MedrefError && error.reason === 'Not Found';
       if (isMissing && !error.message.startsWith('Nothing found at')) return null;
       throw error;
     }
@@ -152,7 +154,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
 
   /**
    * Reads the whole list in order, of one version, in bounded memory, and resumes after a broken connection. The last record
-   * comes after the digest of the version is verified; otherwise a MedrefError with the name `DigestMismatch` is thrown.
+   * comes after the digest of the version is verified; otherwise a MedrefError with the reason `DigestMismatch` is thrown.
    * @example
    * const drugs = client.drugs.all();
    * let count = 0;
@@ -239,7 +241,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
 }
 
 /** The names of search criteria. */
-const searchCriteria = ['name', 'barcode', 'drug'];
+const searchCriteria = ['name', 'words', 'barcode', 'drug'];
 
 /** @throws TypeError for an unknown criterion, and for a criterion without a value */
 function requireCriteria(criteria: object, known: readonly string[]): void {
@@ -255,9 +257,13 @@ function versioned<Item>(
   start: (read: ReadVersion) => AsyncGenerator<Item, void, undefined>,
 ): Versioned<Item> {
   const read: ReadVersion = { version, digest: undefined };
-  const items = start(read);
+  let isRead = false;
   return {
-    [Symbol.asyncIterator]: () => items,
+    [Symbol.asyncIterator]() {
+      if (isRead) throw new TypeError('A result can be read once. Call the method again to read it again.');
+      isRead = true;
+      return start(read);
+    },
     get version() {
       return read.version;
     },

@@ -1,18 +1,52 @@
 // Requests to a medref: key, retries, timeouts, ETags, and errors.
 
 import { type Digest, parseDigest } from './digests.ts';
-import { broken, isPassing, MedrefError, notMedref } from './medref-error.ts';
+import { broken, isPassing, MedrefError, notMedref, unreachable } from './medref-error.ts';
 
 /** The address of a medref, and how to reach it. */
 export interface ClientOptions {
   /** Address of the service, without the path of a route: `https://medref.example`. */
   readonly baseUrl: string | URL;
-  /** The key from the operator. */
-  readonly key: string;
-  /** Replaces the platform's `fetch`. */
-  readonly fetch?: typeof fetch | undefined;
+  /** The key from the operator, or a function that returns the current key; it is called for each request. */
+  readonly key: string | (() => string | Promise<string>);
+  /** Replaces the platform's `fetch`; the `fetch` of undici fits, too. */
+  readonly fetch?: Fetch | undefined;
   /** Aborts everything that the client does. */
   readonly signal?: AbortSignal | undefined;
+  /** How long the service may be silent during a request, in ms; 30,000 by default. */
+  readonly timeout?: number | undefined;
+  /** How often a request is repeated after a temporary error; 4 by default. A mirror repeats it without end. */
+  readonly retries?: number | undefined;
+}
+
+/** The part of `fetch` that the client uses. */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
+
+/** The options with which the client calls `fetch`. */
+export interface FetchInit {
+  /** Header fields by name. */
+  readonly headers: Record<string, string>;
+  /** Aborts the request. */
+  readonly signal: AbortSignal;
+}
+
+/** The part of a response that the client uses. */
+export interface FetchResponse {
+  /** Status code. */
+  readonly status: number;
+  /** Header fields. */
+  readonly headers: {
+    /** Returns the value of a field. */
+    get(name: string): string | null;
+  };
+  /** The decoded body; `null` without one. */
+  readonly body: {
+    /** Returns the reader of the body. */
+    getReader(): {
+      /** Reads the next piece. */
+      read(): Promise<{ readonly value?: Uint8Array | undefined }>;
+    };
+  } | null;
 }
 
 /** Durations; tests shorten them. */
@@ -33,6 +67,16 @@ const longest = { retryAfter: 60, growing: 30 };
 /** The cache of responses: their number, and the longest body, in characters. */
 const kept = { responses: 50, length: 256 * 1024 };
 
+/** The release of the client, which `User-Agent` names. */
+export const clientVersion = '0.1.0';
+
+/** Browsers have a `User-Agent` of their own, and ask the service before they send another one. */
+const userAgent: Readonly<Record<string, string>> =
+  (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node === undefined
+    ? {}
+    : { 'user-agent': `medref-client/${clientVersion}` };
+
+/** Parameters of a request; absent ones are `undefined`. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** How persistently to retry. */
@@ -78,26 +122,31 @@ interface KeptResponse {
 
 export class Connection {
   readonly #baseUrl: string;
-  readonly #headers: Readonly<Record<string, string>>;
-  readonly #send: typeof fetch;
+  readonly #key: () => string | Promise<string>;
+  readonly #send: Fetch;
   readonly #signal: AbortSignal | undefined;
   readonly #kept = new Map<string, KeptResponse>();
   readonly timing: Timing;
 
   /** @throws TypeError if the address or the key is malformed */
-  constructor({ baseUrl, key, fetch: send, signal }: ClientOptions, timing: Timing) {
+  constructor({ baseUrl, key, fetch: send, signal, timeout, retries }: ClientOptions, timing: Timing) {
     if (!baseUrl) throw new TypeError('baseUrl is missing: the address of the service.');
-    if (typeof key !== 'string' || key === '') throw new TypeError('key is missing: the operator issues it.');
+    if (typeof key !== 'function') requireKey(key);
+    requireNumber('timeout', timeout, 1);
+    requireNumber('retries', retries, 0);
     const url = new URL(baseUrl);
     if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
       throw new TypeError('baseUrl must be an http or https URL without credentials, query and fragment.');
-    if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be visible ASCII without spaces.');
     this.#baseUrl = url.href.replace(/\/+$/, '');
-    this.#headers = { authorization: `Bearer ${key}`, 'accept-encoding': 'gzip' };
+    this.#key = typeof key === 'function' ? key : () => key;
     // The platform's current fetch, never called as a method: browsers refuse that.
     this.#send = (...args) => (send ?? globalThis.fetch)(...args);
     this.#signal = signal;
-    this.timing = timing;
+    this.timing = {
+      ...timing,
+      ...(timeout !== undefined && { silenceMs: timeout }),
+      ...(retries !== undefined && { tries: retries + 1 }),
+    };
   }
 
   /** Requests JSON. @throws MedrefError, or a signal's reason */
@@ -118,9 +167,13 @@ export class Connection {
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) given.set(name, String(value));
     const url = `${this.#baseUrl}/${path}${given.size > 0 ? `?${given}` : ''}`;
+    const key = requireKey(await this.#key());
     const exchange = new Exchange({
       ...{ url, send: this.#send, signals: this.#signals(asked) },
-      headers: { ...this.#headers, accept, ...(etag && { 'if-none-match': etag }) },
+      headers: {
+        ...{ authorization: `Bearer ${key}`, 'accept-encoding': 'gzip', ...userAgent, accept },
+        ...(etag && { 'if-none-match': etag }),
+      },
       silenceMs: this.timing.silenceMs + wait * this.timing.secondMs,
     });
     try {
@@ -163,6 +216,11 @@ export class Connection {
     });
   }
 
+  /** Throws the reason of a signal that has been aborted. */
+  requireNotEnded(asked: Patience): void {
+    for (const signal of this.#signals(asked)) signal.throwIfAborted();
+  }
+
   /** Returns whether a signal has been aborted. */
   isEnded(asked: Patience): boolean {
     return this.#signals(asked).some((signal) => signal.aborted);
@@ -202,10 +260,23 @@ export function growing(tries: number): number {
   return Math.min(2 ** (tries - 3), longest.growing) * (0.5 + Math.random() / 2);
 }
 
+/** Returns the key. @throws TypeError if it is none */
+function requireKey(key: unknown): string {
+  if (typeof key !== 'string' || key === '') throw new TypeError('key is missing: the operator issues it.');
+  if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be visible ASCII without spaces.');
+  return key;
+}
+
+/** @throws TypeError */
+function requireNumber(name: string, value: number | undefined, least: number): void {
+  if (value === undefined || (Number.isFinite(value) && value >= least)) return;
+  throw new TypeError(`${name} must be a number from ${least}.`);
+}
+
 interface Refused {
   readonly url: string;
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: FetchResponse['headers'];
   readonly text: string;
 }
 
@@ -213,14 +284,15 @@ interface Refused {
 function errorOf({ url, status, headers, text }: Refused): MedrefError {
   const seconds = headers.get('retry-after');
   const retryAfter = seconds && /^\d+$/.test(seconds) ? Number(seconds) : null;
+  const details = { retryAfter, requestId: headers.get('x-request-id') };
   try {
     const { success, data } = JSON.parse(text);
-    if (success === false) return new MedrefError(status, data.name, data.message, { retryAfter });
+    if (success === false) return new MedrefError(status, data.name, data.message, details);
   } catch {
     // The response of a proxy, or of a different service.
   }
-  const error = notMedref(status, url, `responded with ${status}`);
-  return isPassing(error) ? new MedrefError(status, `HTTP ${status}`, error.message, { retryAfter }) : error;
+  const error = notMedref(status, url, `responded with ${status}`, details);
+  return isPassing(error) ? new MedrefError(status, `HTTP ${status}`, error.message, details) : error;
 }
 
 function parsed(text: string, url: string): unknown {
@@ -237,9 +309,9 @@ function parsed(text: string, url: string): unknown {
 
 /** The options of an exchange. */
 export interface Exchanged {
-  readonly send: typeof fetch;
+  readonly send: Fetch;
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Record<string, string>;
   readonly signals: readonly AbortSignal[];
   /** How long the service may be silent, in ms. */
   readonly silenceMs: number;
@@ -250,21 +322,21 @@ export class Exchange {
   readonly #controller = new AbortController();
   readonly #it: Exchanged;
   readonly #unwatch: (() => void)[] = [];
-  #response: Response | undefined;
+  #response: FetchResponse | undefined;
 
   constructor(it: Exchanged) {
     this.#it = it;
   }
 
   /** Sends the request. @returns the response, with an unread body */
-  async open(): Promise<Response> {
+  async open(): Promise<FetchResponse> {
     const { send, url, headers, signals } = this.#it;
     for (const signal of signals) {
       signal.throwIfAborted();
       this.#unwatch.push(onAbort(signal, () => this.#controller.abort(signal.reason)));
     }
     const { signal } = this.#controller;
-    this.#response = await this.#withTimeout(() => send(url, { headers, signal }));
+    this.#response = await this.#withTimeout(() => send(url, { headers, signal }), unreachable);
     return this.#response;
   }
 
@@ -292,7 +364,8 @@ export class Exchange {
     this.#controller.abort();
   }
 
-  async #withTimeout<Value>(act: () => Promise<Value>): Promise<Value> {
+  /** @param failure makes the error of a failure without a response */
+  async #withTimeout<Value>(act: () => Promise<Value>, failure = broken): Promise<Value> {
     const { url, silenceMs } = this.#it;
     const { signal } = this.#controller;
     const silent = broken(url, `no data for ${silenceMs / 1000} s`);
@@ -303,7 +376,11 @@ export class Exchange {
       if (signal.aborted) throw signal.reason;
       // Node reports the reason of a broken connection in the cause.
       const { cause, message } = error as Error;
-      throw broken(url, cause instanceof Error ? cause.message : message, error);
+      throw failure(
+        url,
+        cause instanceof Error ? cause.message || (cause as { code?: string }).code || message : message,
+        error,
+      );
     } finally {
       clearTimeout(timer);
     }

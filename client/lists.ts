@@ -84,7 +84,10 @@ export async function* readPages<Item>(
     });
     read.version = version;
     read.digest = digest;
-    yield* body.data;
+    for (const item of body.data) {
+      connection.requireNotEnded(patience);
+      yield item;
+    }
     count += body.data.length;
     if (body._links.next) continue;
     if (count === body._meta.totalCount) return;
@@ -99,7 +102,7 @@ const longestLine = 1024 * 1024;
 /**
  * Reads the lines of an NDJSON export in bounded memory.
  * @param read the requested version, if any; receives the version of the export
- * @throws MedrefError with the name `DigestMismatch` in place of the last line if the digest does not match
+ * @throws MedrefError with the reason `DigestMismatch` in place of the last line if the digest does not match
  */
 export async function* readLines(
   connection: Connection,
@@ -121,6 +124,7 @@ export async function* readLines(
         count += lines.length;
         tries = 0; // Progress resets the attempts.
         for (const line of lines) {
+          connection.requireNotEnded(patience);
           if (last !== undefined) yield last;
           last = line;
         }

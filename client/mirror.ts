@@ -102,7 +102,7 @@ class Follower<Item extends AnyRecord> {
       try {
         return await this.#snapshotOnce();
       } catch (error) {
-        const isOther = error instanceof MedrefError && (error.status === 410 || error.name === mismatch);
+        const isOther = error instanceof MedrefError && (error.status === 410 || error.reason === mismatch);
         if (!isOther || tries === snapshots) throw error;
         // Nothing of it was yielded yet: its version expired meanwhile, or it was damaged in transit.
         this.#patience.onError?.(error);

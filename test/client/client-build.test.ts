@@ -68,9 +68,9 @@ describe('the built client library', function () {
     expect(recordsAreThoseThatAreServed).to.deep.equal([true, true, true]);
   });
 
-  it('is one file of less than 6 kB with gzip, without imports', () => {
+  it('is one readable file of less than 12 kB with gzip, without imports', () => {
     const code = readFileSync(built);
-    expect(gzipSync(code, { level: 9 }).length).to.be.below(6_000);
+    expect(gzipSync(code, { level: 9 }).length).to.be.below(12_000);
     expect(code.toString()).not.to.match(/\bimport\b|\brequire\b/);
   });
 

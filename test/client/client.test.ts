@@ -20,6 +20,7 @@ import { documentOf, parseVersion } from '../../shared/store/versions.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { quickTiming } from '../support/client-timing.ts';
 import { importRecords } from '../support/importing.ts';
+import { read } from '../support/project-files.ts';
 import { relaying, type Spoil, startFaultyProxy } from '../support/proxies.ts';
 import { companies, product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
@@ -82,6 +83,54 @@ describe('the client library', function () {
     const { origin, requests } = await startServer(relaying(() => api.port, spoil));
     return { ...clientOf(origin), requests };
   }
+
+  describe('sends', () => {
+    it('its name and release as User-Agent', async () => {
+      const { version } = JSON.parse(read('client/package.json'));
+      const { origin, requests } = await startServer(relaying(() => api.port));
+      await clientOf(origin).products.get(2);
+      expect(requests[0]?.headers['user-agent']).to.equal(`medref-client/${version}`);
+    });
+
+    it('the current key, which a function returns for each request', async () => {
+      const keys = ['old', api.key];
+      const { products } = createClient(
+        { baseUrl: api.origin, key: async () => keys.shift() as string },
+        quickTiming,
+      );
+      expect(await errorOf(products.get(2))).to.include({ status: 401 });
+      expect((await products.get(2))?.product.id).to.equal(2);
+      expect(await products.get(2).catch((error: unknown) => error)).to.be.instanceOf(TypeError);
+    });
+
+    it('as many retries, and waits as long, as the options say', async () => {
+      const { origin, requests } = await startServer((response) => void response.writeHead(503).end('{}'));
+      await errorOf(createClient({ baseUrl: origin, key: 'key', retries: 1 }, quickTiming).products.get(2));
+      expect(requests).to.have.length(2);
+      const silent = await startServer(() => undefined);
+      const options = { baseUrl: silent.origin, key: 'key', timeout: 30, retries: 0 };
+      const error = await errorOf(createClient(options).products.get(2));
+      expect(error).to.include({ name: 'MedrefError', reason: 'ConnectionError' });
+      expect(error.message).to.include('no data for 0.03 s');
+    });
+  });
+
+  describe('reports', () => {
+    it('the id of the failed request, which the log of the service has', async () => {
+      const error = await errorOf(createClient({ baseUrl: api.origin, key: 'wrong' }).products.get(2));
+      expect(error).to.include({ name: 'MedrefError', status: 401, reason: 'Unauthorized' });
+      expect(error.requestId).to.match(/^[!-~]{8,}$/);
+    });
+
+    it('a refused connection with the address, and what to check', async () => {
+      const baseUrl = `http://127.0.0.1:${await closedPort()}`;
+      const error = await errorOf(createClient({ baseUrl, key: 'key', retries: 0 }).products.get(2));
+      expect(error.message).to.equal(
+        `${baseUrl}/products/2 could not be requested: connect ECONNREFUSED ${baseUrl.slice(7)}. Check that the service runs at ${baseUrl}, and that this machine reaches it.`,
+      );
+      expect(error).to.include({ status: 0, reason: 'ConnectionError', requestId: null });
+    });
+  });
 
   describe('reads', () => {
     it('a record by its id, live or pinned', async () => {
@@ -257,7 +306,7 @@ describe('the client library', function () {
         return true;
       });
       const error = await errorOf(relayed.products.get(2));
-      expect(error).to.include({ status: 503, name: 'Service Unavailable', message: 'Redis is away.' });
+      expect(error).to.include({ status: 503, reason: 'Service Unavailable', message: 'Redis is away.' });
       expect(error.retryAfter).to.equal(null);
       expect(relayed.requests).to.have.length(5);
     });
@@ -273,7 +322,7 @@ describe('the client library', function () {
 
     it('after a refused connection, then throws', async () => {
       const error = await errorOf(clientOf(`http://127.0.0.1:${await closedPort()}`).products.get(2));
-      expect(error).to.include({ status: 0, name: 'ConnectionError' });
+      expect(error).to.include({ status: 0, reason: 'ConnectionError' });
       expect(error.message).to.match(/ECONNREFUSED/);
     });
 
@@ -407,7 +456,7 @@ describe('the client library', function () {
         }
         return true;
       });
-      expect(await errorOf(listed(relayed.products.all()))).to.include({ status: 410, name: 'Gone' });
+      expect(await errorOf(listed(relayed.products.all()))).to.include({ status: 410, reason: 'Gone' });
     });
   });
 
@@ -431,7 +480,7 @@ describe('the client library', function () {
           for await (const record of relayed.products.all()) given.push(record);
         };
         const error = await errorOf(reading());
-        expect(error).to.include({ status: 200, name: 'DigestMismatch' });
+        expect(error).to.include({ status: 200, reason: 'DigestMismatch' });
         expect(error.message).to.equal(
           `The products received are not version ${versions[1]}: their digest differs.`,
         );
@@ -445,7 +494,7 @@ describe('the client library', function () {
         response.writeHead(200, headers).end(gzipSync('{"product":\n{}\n'));
         return true;
       });
-      expect(await errorOf(listed(relayed.products.all()))).to.include({ name: 'DigestMismatch' });
+      expect(await errorOf(listed(relayed.products.all()))).to.include({ reason: 'DigestMismatch' });
     });
   });
 
@@ -456,7 +505,7 @@ describe('the client library', function () {
       [
         'without a criterion',
         {},
-        /^search needs one of name, barcode, drug; all\(\) reads the whole list\.$/,
+        /^search needs one of name, words, barcode, drug; all\(\) reads the whole list\.$/,
       ],
       ['without options', undefined, /^search needs one of /],
       ['by a version alone', { version: 20261122030000 }, /^search needs one of /],
@@ -520,7 +569,7 @@ describe('the client library', function () {
       const { products } = createClient({ baseUrl: origin, key: 'wrong' }, quickTiming);
       for (const refused of [products.get(2), listed(products.all()), listed(products.mirror())]) {
         const error = await errorOf(refused);
-        expect(error).to.include({ status: 401, name: 'Unauthorized' });
+        expect(error).to.include({ status: 401, reason: 'Unauthorized' });
         expect(error.message).to.match(/^A valid key is required/);
       }
       expect(requests).to.have.length(3);
@@ -547,7 +596,7 @@ describe('the client library', function () {
       it(`if ${what} shows that this is not medref`, async () => {
         const server = await startServer((response) => void response.writeHead(status, headers).end(body));
         const error = await errorOf(clientOf(server.origin).products.get(2));
-        expect(error).to.include({ name: 'NotMedref', status });
+        expect(error).to.include({ reason: 'NotMedref', status });
         expect(error.message).to.include(`Not a response of medref: ${server.origin}/products/2 `);
         expect(server.requests).to.have.length(1);
       });
@@ -556,12 +605,12 @@ describe('the client library', function () {
     it('on a list without a digest, or with an endless line', async () => {
       const fields = { 'medref-version': '1' };
       const bare = await startServer((response) => void response.writeHead(200, fields).end('{}\n'));
-      expect(await errorOf(listed(clientOf(bare.origin).products.all()))).to.include({ name: 'NotMedref' });
+      expect(await errorOf(listed(clientOf(bare.origin).products.all()))).to.include({ reason: 'NotMedref' });
       const endless = await startServer((response) => {
         response.writeHead(200, { ...fields, 'medref-digest': 'list=:YQ==:' }).end('x'.repeat(2 ** 21));
       });
       expect(await errorOf(listed(clientOf(endless.origin).products.all()))).to.include({
-        name: 'NotMedref',
+        reason: 'NotMedref',
       });
     });
 
@@ -573,7 +622,7 @@ describe('the client library', function () {
         return true;
       });
       const search = relayed.companies.search({ name: 'FIRM 2' });
-      expect(await errorOf(listed(search))).to.include({ name: 'NotMedref' });
+      expect(await errorOf(listed(search))).to.include({ reason: 'NotMedref' });
     });
   });
 
@@ -592,6 +641,20 @@ describe('the client library', function () {
         expect(await products.get(2, { signal }).catch((error: unknown) => error)).to.equal(reason);
       }
       expect(server.requests).to.have.length(2);
+    });
+
+    it('a list at once, also what was already received', async () => {
+      const ending = new AbortController();
+      const reason = new Error('enough');
+      const read: number[] = [];
+      const reading = async () => {
+        for await (const { product } of client.products.all({ signal: ending.signal })) {
+          read.push(product.id);
+          if (read.length === 2) ending.abort(reason);
+        }
+      };
+      expect(await reading().catch((error: unknown) => error)).to.equal(reason);
+      expect(read).to.have.length(2);
     });
 
     it('by a signal during the wait for a retry', async () => {
@@ -619,7 +682,7 @@ describe('the client library', function () {
 
     it('the transfer of a response that is not from medref', async () => {
       const { origin, openConnections } = await startServer((response) => void response.write('<html>'));
-      expect(await errorOf(clientOf(origin).products.get(2))).to.include({ name: 'NotMedref' });
+      expect(await errorOf(clientOf(origin).products.get(2))).to.include({ reason: 'NotMedref' });
       while ((await openConnections()) > 0) await sleep(2);
     });
 
@@ -662,6 +725,32 @@ describe('the client library', function () {
           .that.not.includes('secret');
       });
     }
+
+    it('a result that was already read', async () => {
+      for (const result of [
+        client.products.all(),
+        client.products.search({ name: 'a' }),
+        client.drugs.all(),
+      ]) {
+        await listed(result as AsyncIterable<unknown>);
+        const error = await listed(result as AsyncIterable<unknown>).catch((thrown: unknown) => thrown);
+        expect(error)
+          .to.be.instanceOf(TypeError)
+          .with.property('message', 'A result can be read once. Call the method again to read it again.');
+      }
+    });
+
+    it('a timeout or a number of retries that is none', () => {
+      const options = { baseUrl: 'https://medref.example', key: 'key' };
+      expect(() => createClient({ ...options, timeout: 0 })).to.throw(
+        TypeError,
+        'timeout must be a number from 1.',
+      );
+      expect(() => createClient({ ...options, retries: -1 })).to.throw(
+        TypeError,
+        'retries must be a number from 0.',
+      );
+    });
 
     it('no base path: routes are below it', async () => {
       const { origin, requests } = await startServer((response) => void response.writeHead(404).end());

@@ -179,7 +179,7 @@ describe('a mirror', () => {
     await next(mirror);
     publish([product(1), altered, product(3)], []);
     expect(await next(mirror)).to.deep.include({ kind: 'snapshot', version: 11, records: service.records });
-    expect(troubles.map(({ name }) => name)).to.deep.equal(['DigestMismatch']);
+    expect(troubles.map(({ reason }) => reason)).to.deep.equal(['DigestMismatch']);
     publish(products(2), [{ id: 3, change: 'removed' }, changedOf(product(2))]);
     expect(await next(mirror)).to.include({ kind: 'changes', version: 12 });
     publish([product(1), product(2), product(3)], [{ id: 3, change: 'added', record: product(3) }]);
@@ -196,7 +196,7 @@ describe('a mirror', () => {
         return false;
       };
       expect(await next(mirror)).to.deep.include({ kind: 'snapshot', version: 10, records: service.records });
-      expect(troubles.map(({ name, message }) => [name, message])).to.deep.equal([
+      expect(troubles.map(({ reason, message }) => [reason, message])).to.deep.equal([
         [
           'DigestMismatch',
           'Version 10 of products has a different digest than before: another installation responded, or its data was replaced.',
@@ -242,7 +242,7 @@ describe('a mirror', () => {
     const error = await mirrorOf()
       .next()
       .catch((thrown: unknown) => thrown);
-    expect(error).to.be.instanceOf(MedrefError).and.include({ name: 'DigestMismatch' });
+    expect(error).to.be.instanceOf(MedrefError).and.include({ reason: 'DigestMismatch' });
     expect(asked()).to.have.length(3);
     expect(troubles).to.have.length(2);
   });
