@@ -42,8 +42,11 @@ export type { MirrorOptions, MirrorStep } from './mirror.ts';
 
 /** The collections of a medref. */
 export interface MedrefClient {
+  /** Medicinal products. */
   readonly products: Collection<Product, ProductSearch>;
+  /** The drugs that products are of, each once. */
   readonly drugs: Collection<Drug, NameSearch>;
+  /** Companies that make or sell medicinal products. */
   readonly companies: Collection<Company, NameSearch>;
 }
 
@@ -64,11 +67,13 @@ export function createClient(options: ClientOptions, timing: Timing = usualTimin
   };
 }
 
+/** A call that can be aborted. */
 export interface Stoppable {
   /** Aborts this call, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The version to read. */
 export interface ReadOptions extends Stoppable {
   /** A kept version; by default the live one. */
   readonly version?: number | undefined;
@@ -92,13 +97,15 @@ export interface ProductSearch extends NameSearch {
 
 /** A page to read. */
 export interface PageOptions {
+  /** From 1; 1 by default. */
   readonly page?: number | undefined;
-  /** At most 200; 200 by default. */
+  /** Records per page; at most 200, 200 by default. */
   readonly perPage?: number | undefined;
   /** Up to 200 ids; records come in their order. Not combined with a search. */
   readonly ids?: readonly number[];
 }
 
+/** The changes to read. */
 export interface ChangesOptions extends ReadOptions {
   /** The version that you have. */
   readonly since: number;

@@ -6,45 +6,64 @@ import { broken, MedrefError, mismatch, notMedref, notTheVersion } from './medre
 
 /** An id with a name. */
 export interface Named {
+  /** From 1 to 2^53−1; it stays the same from version to version. */
   id: number;
+  /** Exactly as in the source; at least one visible character. */
   name: string;
 }
 
 /** A current or former barcode of a product. */
 export interface Barcode {
-  /** 12 or 13 digits. */
+  /** 12 or 13 digits. A product may have several: its barcodes change over the years. */
   barcode: string;
-  /** Status in the national list; `null` if unlisted. */
+  /** Status in the national coding server: `Aktif`, `Pasif`, or another text; `null` if the barcode is not listed there. */
   skrsStatus: string | null;
 }
 
 /** A medicinal product. */
 export interface Product {
+  /** The product; its name is composed of drug, form and package. */
   product: Named;
+  /** The drug that it is a product of. */
   drug: Named;
+  /** Its strength and form, as text. */
   drugform: Named;
+  /** Its current and former barcodes; some products have none. */
   barcodes: Barcode[];
-  /** `false` is only a flag: the product is still listed and found. */
+  /**
+   * `false`: not actively published, because the company asked for it, because of a regulation, or because the entry is an error.
+   * The product is listed and found like any other.
+   */
   published: boolean;
 }
 
 /** A drug; each appears once, however many products have it. */
 export interface Drug {
+  /** Its id and name. */
   drug: Named;
 }
 
-/** A company. */
+/** A company. Nothing links it to its products. */
 export interface Company {
+  /** From 1 to 2^53−1. */
   id: number;
+  /** The usual name. */
   name: string;
+  /** The registered name; may be `""`. */
   officialName: string;
   /** `""` if there is none. */
   website: string;
+  /** `null` if unknown, as the members below. */
   fax: string | null;
+  /** Telephone number, as text. */
   phone: string | null;
+  /** Email address, as text. */
   email: string | null;
+  /** Street and number. */
   address: string | null;
+  /** City or province. */
   city: string | null;
+  /** Part of the city. */
   district: string | null;
 }
 
@@ -193,7 +212,9 @@ function joined(rest: Uint8Array<ArrayBuffer>, chunk: Uint8Array): Uint8Array<Ar
   return bytes;
 }
 
+/** A link. */
 export interface Link {
+  /** An absolute URL. */
   readonly href: string;
 }
 
@@ -202,18 +223,27 @@ export type Links = Readonly<
   Record<'self' | 'first' | 'last', Link> & Partial<Record<'next' | 'prev', Link>>
 >;
 
+/** The numbers of a page. */
 export interface Meta {
+  /** Records of all pages. */
   readonly totalCount: number;
+  /** 0 if there are no records. */
   readonly pageCount: number;
+  /** The requested page, from 1; it may be past the end. */
   readonly currentPage: number;
+  /** Records per page, at most 200. */
   readonly perPage: number;
 }
 
 /** A page of a list. */
 export interface Page<Item> {
+  /** The records; none past the end. */
   readonly data: readonly Item[];
+  /** Links to this page, the first, last, next and previous one. */
   readonly links: Links;
+  /** Counts of records and pages. */
   readonly meta: Meta;
+  /** The version that was read. */
   readonly version: number;
 }
 
@@ -226,17 +256,36 @@ export interface ListBody<Item> {
 
 /** A kept version. */
 export interface Version {
+  /** Its number: the time at which its import began, `YYYYMMDDhhmmss`, or a higher number. */
   readonly version: number;
+  /** ISO 8601. */
   readonly publishedAt: string;
+  /** Its records. */
   readonly totalCount: number;
+  /** Whether requests without a version read this one. */
   readonly live: boolean;
+  /** Its digests, which a copy of it must have. */
   readonly digest: Digest;
 }
 
-/** The change of an id between two versions; `record` is the later one. */
+/** The change of an id between two versions. */
 export type Change<Item> =
-  | { readonly id: number; readonly change: 'added' | 'changed'; readonly record: Item }
-  | { readonly id: number; readonly change: 'removed'; readonly record?: undefined };
+  | {
+      /** The id of the record. */
+      readonly id: number;
+      /** Whether the earlier version has the id. */
+      readonly change: 'added' | 'changed';
+      /** The record of the later version. */
+      readonly record: Item;
+    }
+  | {
+      /** The id of the record. */
+      readonly id: number;
+      /** The later version does not have the id. */
+      readonly change: 'removed';
+      /** Absent. */
+      readonly record?: undefined;
+    };
 
 /** Items that are read while you iterate. They can be read once. */
 export interface Versioned<Item> extends AsyncIterable<Item> {

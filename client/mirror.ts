@@ -6,6 +6,7 @@ import type { Change, ReadVersion } from './lists.ts';
 import { type AnyRecord, idOf, readLines, readPages, recordIn } from './lists.ts';
 import { MedrefError, mismatch, notTheVersion, otherContent } from './medref-error.ts';
 
+/** How to follow a collection. */
 export interface MirrorOptions {
   /** The version of your copy; the first step has the changes since then. */
   readonly since?: number | undefined;
@@ -20,19 +21,27 @@ export interface MirrorOptions {
 /** A step of a mirror. Store `version` together with your copy: the mirror continues there, as `since`. */
 export type MirrorStep<Item> =
   | {
-      /** All records in list order, which replace your copy. */
+      /** The records replace your copy. */
       readonly kind: 'snapshot';
+      /** The version of your copy after this step. */
       readonly version: number;
+      /** The digests of this version. */
       readonly digest: Digest;
+      /** All records in list order. */
       readonly records: readonly Item[];
+      /** Absent. */
       readonly changes?: undefined;
     }
   | {
-      /** Changes that turn your copy into the version; none if only the version number changed. */
+      /** The changes turn your copy into the version. */
       readonly kind: 'changes';
+      /** The version of your copy after this step. */
       readonly version: number;
+      /** The digests of this version. */
       readonly digest: Digest;
+      /** By id; none if only the version number changed. */
       readonly changes: readonly Change<Item>[];
+      /** Absent. */
       readonly records?: undefined;
     };
 
