@@ -180,7 +180,7 @@ export class ContentWriter {
       length += value.length;
       if (length >= wordsBytes) await flush();
     }
-    await flush();
+    if (args.length > 0) await flush();
     return fields;
   }
 

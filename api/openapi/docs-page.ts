@@ -37,6 +37,13 @@ const script = `const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', follow);
 follow();
+// HEAD has the same header fields as GET.
+const withoutHead = () => ({
+  wrapComponents: {
+    operation: (Original, { React }) => (its) =>
+      its.operation.get('method') === 'head' ? null : React.createElement(Original, its),
+  },
+});
 SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#api',
@@ -50,11 +57,15 @@ SwaggerUIBundle({
   validatorUrl: null,
   queryConfigEnabled: false,
   persistAuthorization: false,
+  plugins: [withoutHead],
 });
 `;
 
 const style = `body { margin: 0; }
 noscript { display: block; padding: 2rem; font-family: sans-serif; }
+/* The document has no links. On a phone, wide tables scroll. */
+.swagger-ui .response-col_links { display: none; }
+.swagger-ui .responses-wrapper, .swagger-ui .parameters-container { overflow-x: auto; }
 `;
 
 export const docsPage: FixedBody = {

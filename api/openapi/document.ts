@@ -7,6 +7,8 @@ import {
   dataResponses,
   errorResponses,
   headerComponents,
+  idParameterOf,
+  linesHeaders,
   type Noun,
   nounOf,
   objectOf,
@@ -43,7 +45,9 @@ export function openApiText(collections: readonly Collection[]): string {
       summary: 'Medicinal products, drugs and companies: lists, searches and changes.',
       description,
       license: { name: 'MIT', identifier: 'MIT' },
+      contact: { name: 'The operator who issued your key' },
     },
+    externalDocs: { description: 'This document, to read and to try', url: 'docs' },
     // Relative to the document, so that it is right behind every proxy.
     servers: [{ url: '.', description: 'The server of this document' }],
     security: [{ key: [] }],
@@ -69,10 +73,29 @@ const enumeration = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 
 type Path = readonly [path: string, Part];
 
+/** Returns GET and HEAD of a path: HEAD has the same header fields without a body. */
+function withHead(get: Part): Part {
+  const { operationId, summary, 'x-ndjson': _, responses, ...others } = get;
+  const withoutBody = Object.entries(responses as Record<string, Part>).map(
+    ([status, { content: _body, ...its }]) => [
+      status,
+      // Errors are components with a body.
+      '$ref' in its ? { description: 'The error, without its body.', headers: requestIdHeader } : its,
+    ],
+  );
+  const head = {
+    ...others,
+    operationId: `${operationId}Headers`,
+    summary: `Only the header fields: ${String(summary).charAt(0).toLowerCase()}${String(summary).slice(1)}`,
+    responses: Object.fromEntries(withoutBody),
+  };
+  return { get, head };
+}
+
 function collectionPaths(collection: Collection): Path[] {
   const { name } = collection;
   const noun = nounOf(collection);
-  const path = (operation: Part) => ({ get: { tags: [noun.many], ...operation } });
+  const path = (operation: Part) => withHead({ tags: [noun.many], ...operation });
   return [
     [`/${name}`, path(listOperation(collection, noun))],
     [`/${name}/changes`, path(changesOperation(collection, noun))],
@@ -95,20 +118,24 @@ function listOperation(collection: Collection, { one, many }: Noun): Part {
     parameters: [...searchParametersOf(collection), ...parametersOf(otherListParameters)],
     responses: dataResponses(
       {
-        description: 'A page, or all records as NDJSON.',
-        content: {
-          ...json(schemaReference(`${one}List`), listExample(collection, '', example)),
-          'application/x-ndjson': {
-            schema: { type: 'string', description: `Each line is a ${one} as JSON.` },
-            // OpenAPI 3.1 has no keyword for the schema of a line.
-            'x-line-schema': schemaReference(one),
-            ...(example !== undefined && { example: `${JSON.stringify(example)}\n` }),
-          },
-        },
-        digests: 'NDJSON',
+        description: 'A page.',
+        content: json(schemaReference(`${one}List`), listExample(collection, '', example)),
+        digests: 'lines',
       },
       [410],
     ),
+    // Not a second media type of the response: generated clients would return a list or a text.
+    'x-ndjson': {
+      description: 'The response to `Accept: application/x-ndjson`: all records of one version.',
+      headers: linesHeaders,
+      content: {
+        'application/x-ndjson': {
+          schema: { type: 'string', description: `Each line is a ${one} as JSON.` },
+          'x-line-schema': schemaReference(one),
+          ...(example !== undefined && { example: `${JSON.stringify(example)}\n` }),
+        },
+      },
+    },
   };
 }
 
@@ -117,7 +144,7 @@ function recordOperation(collection: Collection, { one }: Noun): Part {
   return {
     operationId: `get${one}`,
     summary: `Get one ${one.toLowerCase()} by its id`,
-    parameters: parametersOf(pin, ['id']),
+    parameters: [idParameterOf(collection), ...parametersOf(pin)],
     responses: dataResponses(
       {
         description: 'The record.',
@@ -141,7 +168,7 @@ function changesOperation(collection: Collection, { one }: Noun): Part {
     description:
       'Sorted by id; each id whose record differs from its record at version `since`. The list ends at the live version, ' +
       'or at `version`; `Medref-Version` says which, and the links keep it. ' +
-      '410: `since` is unknown, newer than live, or over 100 versions old are incomplete in Redis. Read the whole list again.',
+      '410: `since` is unknown, newer than live, or over 100 versions old. Read the whole list again.',
     parameters: parametersOf(changeParameters),
     responses: dataResponses(
       {
@@ -198,16 +225,28 @@ function json(schema: Part, example: Part | false): Part {
 
 /** Returns the routes without a key. */
 function openPaths(collections: readonly Collection[]): Path[] {
-  const versionOrNull = { ...versionNumber, type: ['integer', 'null'] };
+  const versionOrNull = {
+    ...versionNumber,
+    type: ['integer', 'null'],
+    description: '`null` without a live version.',
+  };
   const versions = Object.fromEntries(collections.map(({ name }) => [name, versionOrNull]));
   const numbers = Object.fromEntries(collections.map(({ name }) => [name, 20261122030000]));
   const warnings = {
     type: 'array',
-    items: { type: 'string' },
+    items: { type: 'string', description: 'A sentence.' },
     description: 'Settings of Redis that can lose data.',
   };
-  const live = singleOf(objectOf({ status: { const: 'live' } }));
-  const ready = singleOf(objectOf({ status: { const: 'ready' }, versions: objectOf(versions), warnings }));
+  const live = singleOf(
+    objectOf({ status: { type: 'string', const: 'live', description: 'The process runs.' } }),
+  );
+  const ready = singleOf(
+    objectOf({
+      status: { type: 'string', const: 'ready', description: 'A version is live.' },
+      versions: { ...objectOf(versions), description: 'The live version of each collection.' },
+      warnings,
+    }),
+  );
   return [
     openPath('/health/live', {
       operation: { tags: ['Health'], operationId: 'getLive', summary: 'Check whether the process runs' },
@@ -243,12 +282,19 @@ function fresh(description: string, content: Part): Part {
 }
 
 function cacheControl(value: string): Part {
-  return { 'Cache-Control': { required: true, schema: { const: value } }, ...requestIdHeader };
+  return {
+    'Cache-Control': {
+      required: true,
+      description: 'Whether the response may be cached.',
+      schema: { type: 'string', const: value },
+    },
+    ...requestIdHeader,
+  };
 }
 
 function openPath(
   path: string,
   { operation, response, errors }: { operation: Part; response: Part; errors: Part },
 ): Path {
-  return [path, { get: { ...operation, security: [], responses: { ...response, ...errors } } }];
+  return [path, withHead({ ...operation, security: [], responses: { ...response, ...errors } })];
 }

@@ -29,24 +29,36 @@ export function objectOf(
   return { type: 'object', properties, required };
 }
 
+const success: JsonSchema = { type: 'boolean', const: true, description: '`true`; errors have `false`.' };
+
 /** Returns the schema of a list in its envelope. */
 export function listOf(element: JsonSchema): JsonSchema {
   return objectOf({
-    data: { type: 'array', items: element, maxItems: maxPerPage },
+    data: {
+      type: 'array',
+      items: element,
+      maxItems: maxPerPage,
+      description: 'The elements of the page; none past the end.',
+    },
     _links: schemaReference('Links'),
     _meta: schemaReference('Meta'),
-    success: { const: true },
+    success,
   });
 }
 
 /** Returns the schema of a single value in its envelope. */
 export function singleOf(data: JsonSchema): JsonSchema {
-  return objectOf({ data, success: { const: true } });
+  return objectOf({ data, success });
 }
 
 export function schemaReference(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
+
+const changedId: JsonSchema = {
+  ...{ type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+  description: 'The id of the record.',
+};
 
 const count: JsonSchema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
 
@@ -72,8 +84,19 @@ export function collectionSchemas(collection: Collection): Record<string, JsonSc
     [`${one}List`]: listOf(record),
     [`${one}Change`]: {
       oneOf: [
-        objectOf({ id: count, change: { enum: ['added', 'changed'] }, record }),
-        objectOf({ id: count, change: { const: 'removed' } }),
+        objectOf({
+          id: changedId,
+          change: {
+            type: 'string',
+            enum: ['added', 'changed'],
+            description: '`added`: the version `since` does not have the id.',
+          },
+          record,
+        }),
+        objectOf({
+          id: changedId,
+          change: { type: 'string', const: 'removed', description: 'The version has the id no longer.' },
+        }),
       ],
     },
     [`${one}ChangeList`]: listOf(schemaReference(`${one}Change`)),
@@ -93,7 +116,10 @@ function servedSchema(schema: JsonSchema): JsonSchema {
   return { ...others, properties: Object.fromEntries(members), required: Object.keys(properties) };
 }
 
-const link = objectOf({ href: { type: 'string', format: 'uri' } });
+const link = (description: string) => ({
+  ...objectOf({ href: { type: 'string', format: 'uri', description: 'An absolute URL.' } }),
+  description,
+});
 const integer = (minimum: number) => ({ type: 'integer', minimum });
 const base64 = '[A-Za-z0-9+/]{43}=';
 const digest = { type: 'string', pattern: `^${base64}$` };
@@ -101,47 +127,73 @@ const digest = { type: 'string', pattern: `^${base64}$` };
 /** The schemas that do not depend on a collection. */
 export const sharedSchemas: Readonly<Record<string, JsonSchema>> = {
   Links: {
-    ...objectOf({ self: link, first: link, last: link, next: link, prev: link }, ['next', 'prev']),
+    ...objectOf(
+      {
+        self: link('This page.'),
+        first: link('The first page.'),
+        last: link('The last page.'),
+        next: link('The next page; absent on the last one.'),
+        prev: link('The previous page; absent on the first one.'),
+      },
+      ['next', 'prev'],
+    ),
     description: 'Absolute URLs of pages. The last page has no `next`, the first page no `prev`.',
   },
-  Meta: objectOf({
-    totalCount: integer(0),
-    pageCount: integer(0),
-    currentPage: integer(1),
-    perPage: { ...integer(1), maximum: maxPerPage },
-  }),
+  Meta: {
+    ...objectOf({
+      totalCount: { ...integer(0), description: 'Elements of all pages.' },
+      pageCount: { ...integer(0), description: '0 if there are no elements.' },
+      currentPage: { ...integer(1), description: 'The requested page; it may be past the end.' },
+      perPage: { ...integer(1), maximum: maxPerPage, description: 'Elements per page.' },
+    }),
+    description: 'The numbers of the page.',
+  },
   KeptVersion: {
     ...objectOf({
-      version: versionNumber,
-      publishedAt: { type: 'string', format: 'date-time' },
-      totalCount: integer(0),
-      live: { type: 'boolean' },
-      digest: objectOf({ list: digest, set: digest }),
+      version: {
+        ...versionNumber,
+        description: 'Its number: the UTC time at which its import began, or a higher number.',
+      },
+      publishedAt: { type: 'string', format: 'date-time', description: 'When it went live.' },
+      totalCount: { ...integer(0), description: 'Its records.' },
+      live: { type: 'boolean', description: 'Whether requests without `version` read it.' },
+      digest: {
+        ...objectOf({
+          list: { ...digest, description: 'SHA-256 of its NDJSON text.' },
+          set: { ...digest, description: 'Sum modulo 2^256 of the SHA-256 of its records, in any order.' },
+        }),
+        description: 'Its digests, in base64; a copy of it must have them.',
+      },
     }),
-    description:
-      'A kept version with its digests, in base64: `list` is the SHA-256 of its NDJSON text, `set` the sum of the SHA-256 of its records, in any order.',
+    description: 'A kept version with its digests.',
   },
   KeptVersionList: listOf(schemaReference('KeptVersion')),
-  Error: objectOf({
-    success: { const: false },
-    data: objectOf({
-      name: { type: 'string', description: 'The reason phrase of the status.' },
-      message: { type: 'string', description: 'One plain sentence: the error, and the accepted values.' },
-      code: { const: 0 },
-      status: { type: 'integer', minimum: 400, maximum: 599 },
+  Error: {
+    ...objectOf({
+      success: { type: 'boolean', const: false, description: '`false`.' },
+      data: {
+        ...objectOf({
+          name: { type: 'string', description: 'The reason phrase of the status.' },
+          message: { type: 'string', description: 'One plain sentence: the error, and the accepted values.' },
+          code: { type: 'integer', const: 0, description: 'Always 0.' },
+          status: { type: 'integer', minimum: 400, maximum: 599, description: 'The status of the response.' },
+        }),
+        description: 'The error.',
+      },
     }),
-  }),
+    description: 'The body of every error.',
+  },
 };
 
-// No parameter has a default or an example: pages that try requests would send it.
+// Examples of optional parameters are in their schemas: pages that try requests would send other examples.
 const queryParameters: Readonly<Record<string, Part>> = {
   page: {
-    description: 'The page, from 1; by default the first. A page past the end is empty.',
-    schema: count,
+    description: 'The page, from 1. A page past the end is empty.',
+    schema: { ...count, default: 1 },
   },
   'per-page': {
-    description: `Records per page; by default ${maxPerPage}. A higher number is reduced to ${maxPerPage}.`,
-    schema: count,
+    description: `Records per page. A higher number is reduced to ${maxPerPage}.`,
+    schema: { ...count, default: maxPerPage },
   },
   version: {
     description: 'Reads this kept version instead of the live one. The links of the response keep it.',
@@ -151,18 +203,26 @@ const queryParameters: Readonly<Record<string, Part>> = {
     description: 'Your version: `Medref-Version` of an earlier response.',
     required: true,
     schema: count,
+    example: 20261122030000,
   },
   wait: {
     description:
       'Long poll: holds the request until a new version is live, or this many seconds pass. With `version` it returns at once.',
-    schema: { type: 'integer', minimum: 1, maximum: maxWait },
+    schema: { type: 'integer', minimum: 1, maximum: maxWait, examples: [30] },
   },
   ids: {
     description:
       'Only the records with these ids, in this order. Unknown ids are omitted. Not combined with a search.',
     style: 'form',
     explode: false,
-    schema: { type: 'array', items: count, minItems: 1, maxItems: maxIds, uniqueItems: true },
+    schema: {
+      type: 'array',
+      items: count,
+      minItems: 1,
+      maxItems: maxIds,
+      uniqueItems: true,
+      examples: [[3, 1, 2]],
+    },
   },
 };
 
@@ -178,32 +238,49 @@ const conditionalHeaders: Readonly<Record<string, Part>> = {
 };
 
 /** Returns the parameters by which a collection is searched. */
-export function searchParametersOf({ prefixSearches, exactSearches }: Collection): Part[] {
+export function searchParametersOf(collection: Collection): Part[] {
+  const { prefixSearches, exactSearches } = collection;
+  const record = recordExample(collection);
+  const [example] = record === undefined ? [] : collection.nameOf(record).split(' ');
   const prefixes = Object.entries(prefixSearches).map(([name, { describe }]) => ({
     name,
     in: 'query',
     description: `${describe} Case and accents are ignored. Control characters are not accepted, nor is white space alone.`,
-    schema: { type: 'string', minLength: 1, maxLength: maxNameLength },
+    schema: { type: 'string', minLength: 1, maxLength: maxNameLength, ...examplesOf(example) },
   }));
   const words = {
     name: 'words',
     in: 'query',
     description:
       'Only records whose name has, for each of these words, a word that begins with it, in any order. Case and accents are ignored. 1 to 8 words of at least 2 letters or digits; not combined with `name`.',
-    schema: { type: 'string', minLength: 2 },
+    schema: { type: 'string', minLength: 2, ...examplesOf(example) },
   };
-  const exact = Object.entries(exactSearches).map(([name, { describe, type }]) => ({
+  const exact = Object.entries(exactSearches).map(([name, { describe, type, valuesOf }]) => ({
     name,
     in: 'query',
     description: describe,
-    schema: exactTypes[type].schema,
+    schema: {
+      ...exactTypes[type].schema,
+      ...examplesOf(record === undefined ? undefined : valuesOf(record)[0]),
+    },
   }));
   return [...prefixes, words, ...exact];
 }
 
+function examplesOf(value: string | number | undefined): Part {
+  return value === undefined ? {} : { examples: [value] };
+}
+
+/** Returns the id in a path, with an id of the example. */
+export function idParameterOf(collection: Collection): Part {
+  const record = recordExample(collection);
+  const example = record === undefined ? {} : { example: collection.idOf(record) };
+  const description = 'The id of the record.';
+  return { name: 'id', in: 'path', required: true, description, schema: integer(1), ...example };
+}
+
 /** Returns the parameter components of these routes. @throws Error if a parameter has no description here */
 export function parameterComponents(parameters: Parameters): Record<string, Part> {
-  const id = { description: 'The id of the record.', schema: integer(1), example: 1 };
   const queries = Object.keys(parameters).map((name) => {
     const described = queryParameters[name];
     if (!described) throw new Error(`Describe the parameter ${name} in api/openapi/schemas.ts.`);
@@ -214,15 +291,14 @@ export function parameterComponents(parameters: Parameters): Record<string, Part
     { name, in: 'header', ...it },
   ]);
   return {
-    id: { name: 'id', in: 'path', required: true, ...id },
     ...Object.fromEntries(queries),
     ...Object.fromEntries(headers),
   };
 }
 
 /** Returns references to the parameters of a data route. */
-export function parametersOf(parameters: Parameters, inPath: readonly 'id'[] = []): Part[] {
-  const names = [...inPath, ...Object.keys(parameters), ...Object.keys(conditionalHeaders)];
+export function parametersOf(parameters: Parameters): Part[] {
+  const names = [...Object.keys(parameters), ...Object.keys(conditionalHeaders)];
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
@@ -240,13 +316,15 @@ export const headerComponents: Readonly<Record<string, Part>> = {
     pattern: '^W/"[^"]+"$',
   }),
   'Cache-Control': header('Cache the response, and revalidate it before each use.', {
+    type: 'string',
     const: 'private, no-cache',
   }),
   Vary: header('Request headers that change the response.', {
+    type: 'string',
     // With `Origin` if CORS_ORIGINS names some origins.
     enum: ['Accept, Accept-Encoding, Authorization', 'Accept, Accept-Encoding, Authorization, Origin'],
   }),
-  'Accept-Ranges': header('`Range` is ignored.', { const: 'none' }),
+  'Accept-Ranges': header('`Range` is ignored.', { type: 'string', const: 'none' }),
   'Medref-Digest': header('The digests of the whole version; they verify a copy of it.', {
     type: 'string',
     pattern: `^list=:${base64}:(, set=:${base64}:)?$`,
@@ -281,43 +359,59 @@ const rateHeaders = {
   },
 };
 
-/** Returns the responses of a data route: 200, 304, and errors. @param digests which responses have `Medref-Digest` */
+const contentEncoding = {
+  description: 'Present if the body is compressed: bodies over 4 KiB, for clients that accept gzip.',
+  schema: { type: 'string', const: 'gzip' },
+};
+
+/** The headers of data responses besides those of all. */
+function dataHeadersOf(digests: 'all' | 'lines' | 'none'): Part {
+  return {
+    ...Object.fromEntries(dataHeaders.map((name) => [name, headerReference(name)])),
+    ...(digests === 'all' && { 'Medref-Digest': headerReference('Medref-Digest') }),
+  };
+}
+
+/** The headers of a whole list as NDJSON. */
+export const linesHeaders: Part = {
+  ...dataHeadersOf('all'),
+  'Content-Encoding': contentEncoding,
+  'X-Accel-Buffering': {
+    description: '`no`: nginx forwards the response without buffering.',
+    schema: { type: 'string', const: 'no' },
+  },
+  ...rateHeaders,
+};
+
+/**
+ * Returns the responses of a data route: 200, 304, and errors.
+ * @param digests which responses have `Medref-Digest`; `lines`: the 304 of NDJSON
+ */
 export function dataResponses(
   {
     description,
     content,
     digests,
-  }: { description: string; content: Part; digests: 'all' | 'NDJSON' | 'none' },
+  }: { description: string; content: Part; digests: 'all' | 'lines' | 'none' },
   errors: readonly ErrorStatus[],
 ): Part {
-  const headers = {
-    ...Object.fromEntries(dataHeaders.map((name) => [name, headerReference(name)])),
-    ...(digests === 'all' && { 'Medref-Digest': headerReference('Medref-Digest') }),
-    ...(digests === 'NDJSON' && {
-      'Medref-Digest': { ...headerComponents['Medref-Digest'], required: false },
-    }),
-  };
-  const contentEncoding = {
-    description:
-      'Present if the body is compressed: NDJSON and bodies over 4 KiB, for clients that accept gzip.',
-    schema: { const: 'gzip' },
-  };
-  const unbuffered = {
-    description: '`no` for NDJSON: nginx forwards it without buffering.',
-    schema: { type: 'string', const: 'no' },
-  };
+  const headers = dataHeadersOf(digests);
   return {
     200: {
       description,
-      headers: {
-        ...headers,
-        'Content-Encoding': contentEncoding,
-        ...(digests === 'NDJSON' && { 'X-Accel-Buffering': unbuffered }),
-        ...rateHeaders,
-      },
+      headers: { ...headers, 'Content-Encoding': contentEncoding, ...rateHeaders },
       content,
     },
-    304: { description: 'Your cached response is current.', headers: { ...headers, ...rateHeaders } },
+    304: {
+      description: 'Your cached response is current.',
+      headers: {
+        ...headers,
+        ...(digests === 'lines' && {
+          'Medref-Digest': { ...headerComponents['Medref-Digest'], required: false },
+        }),
+        ...rateHeaders,
+      },
+    },
     ...errorResponses([400, 401, 403, ...errors, 429, 500, 503]),
   };
 }
@@ -347,7 +441,9 @@ const errors = {
     description:
       'The key is absent, malformed, unknown, expired or revoked; the response does not say which.',
     message: 'A valid key is required. Send it as "Authorization: Bearer <key>".',
-    headers: { 'WWW-Authenticate': header('The required scheme.', { const: 'Bearer realm="medref"' }) },
+    headers: {
+      'WWW-Authenticate': header('The required scheme.', { type: 'string', const: 'Bearer realm="medref"' }),
+    },
   },
   403: {
     name: 'Forbidden',

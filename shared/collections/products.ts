@@ -34,7 +34,9 @@ export const drugs = defineCollection<Drug>({
   searchBy: {
     name: { type: 'prefix', path: ['drug', 'name'], describe: 'Only drugs whose name begins with this.' },
   },
-  schema: Joi.object<Drug, true>({ drug: named }).example({ drug: { id: 3, name: 'NÖGEMRÜN' } }),
+  schema: Joi.object<Drug, true>({ drug: named.description('The drug: its id and name.') }).example({
+    drug: { id: 3, name: 'NÖGEMRÜN' },
+  }),
 });
 
 const digits = /^[0-9]{12,13}$/;
@@ -70,11 +72,23 @@ export const products = defineCollection<Product>({
   },
   derived: [{ collection: drugs, recordOf: ({ drug }): Drug => ({ drug }) }],
   schema: Joi.object<Product, true>({
-    product: named,
-    drug: named,
-    drugform: named,
-    barcodes: arrayOf(Joi.object<Barcode, true>({ barcode, skrsStatus: textOrNull }), maxBarcodes),
-    published: Joi.boolean(),
+    product: named.description('The product. Its name is composed of drug, form and package.'),
+    drug: named.description('The drug that it is a product of.'),
+    drugform: named.description('Its strength and form, as text.'),
+    barcodes: arrayOf(
+      Joi.object<Barcode, true>({
+        barcode: barcode.description('12 or 13 digits.'),
+        skrsStatus: textOrNull.description(
+          'Status of the barcode in the national coding server: `Aktif`, `Pasif`, or another text; `null` if it is not listed there.',
+        ),
+      }).description('A current or former barcode.'),
+      maxBarcodes,
+    ).description(
+      'Current and former barcodes. A product may have several, because they change; some have none.',
+    ),
+    published: Joi.boolean().description(
+      '`false`: not actively published, because the company asked for it, because of a regulation, or because the entry is an error. Such a product is listed and found like any other.',
+    ),
   }).example({
     product: { id: 1, name: 'NÖGEMRÜN %0,05 KREM, 50 G' },
     drug: { id: 3, name: 'NÖGEMRÜN' },

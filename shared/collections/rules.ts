@@ -63,7 +63,7 @@ export function rule<Schema extends AnySchema>(
     base: Joi.any(),
     messages: { ...messages },
     validate,
-    jsonSchema: () => ({ ...json }),
+    jsonSchema: (_schema: AnySchema, its: JsonSchema) => ({ ...its, ...json }),
   };
   return Joi.extend(extension)
     [type]()
@@ -79,7 +79,10 @@ export function arrayOf(items: AnySchema, most: number): ArraySchema {
       ? { value, errors: helpers.error('array.many', { length, most }) as unknown as ErrorReport[] }
       : { value };
   };
-  const jsonSchema = () => ({ type: 'array', items: jsonSchemaOf(items), maxItems: most });
+  const jsonSchema = (_schema: AnySchema, its: JsonSchema) => ({
+    ...its,
+    ...{ type: 'array', items: jsonSchemaOf(items), maxItems: most },
+  });
   const extension = { type: 'array', base: Joi.array(), messages, validate, jsonSchema };
   const accepts = ({ length }: unknown[]) => length <= most;
   return (Joi.extend(extension).array() as ArraySchema).items(items).meta({ accepts });
@@ -97,7 +100,10 @@ export interface Named {
 }
 
 /** The schema of an id with a name. */
-export const named = Joi.object<Named, true>({ id, name });
+export const named = Joi.object<Named, true>({
+  id: id.description('Stays the same from version to version.'),
+  name: name.description('Exactly as in the source.'),
+});
 
 /** Text that may be empty. */
 export const text = Joi.string().allow('');

@@ -40,12 +40,13 @@ interface Response {
 export interface Operation {
   readonly operationId: string;
   readonly parameters?: readonly Maybe<Parameter>[];
+  readonly 'x-ndjson'?: Response;
   readonly responses: Readonly<Record<string, Maybe<Response>>>;
 }
 
 export interface OpenApi {
   readonly openapi: string;
-  readonly paths: Readonly<Record<string, { readonly get: Operation }>>;
+  readonly paths: Readonly<Record<string, { readonly get: Operation; readonly head: Operation }>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;
     readonly responses: Readonly<Record<string, Response>>;
@@ -127,8 +128,9 @@ export function expectAsDescribed(method: string, target: string, answer: HeldAn
     if (status >= 400 && method !== 'HEAD') expectError(JSON.parse(text), status, what);
     return;
   }
-  const { responses } = (openApi.paths[path] as { get: Operation }).get;
-  const found = responses[status] ?? responses[`${Math.floor(status / 100)}XX`];
+  const { responses, 'x-ndjson': lines } = (openApi.paths[path] as { get: Operation }).get;
+  const isLines = answer.headers.get('content-type')?.startsWith('application/x-ndjson');
+  const found = isLines ? lines : (responses[status] ?? responses[`${Math.floor(status / 100)}XX`]);
   expect(found, `${what} is not described`).not.to.equal(undefined);
   const response = resolved<Response>(found as Maybe<Response>);
   expectHeaders(answer, response, what);

@@ -67,6 +67,19 @@ describe('the page of the API in Chromium', function () {
     expectNoComplaint();
   });
 
+  it('fits a phone, and offers no NDJSON, which would fill the page', async () => {
+    const size = page.viewportSize() as { width: number; height: number };
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.locator('#operations-Products-listProducts .opblock-summary-control').click();
+    await page.locator('#operations-Products-listProducts .opblock-body').waitFor();
+    const beyond = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    expect(beyond).to.equal(0);
+    const types = page.locator('#operations-Products-listProducts select.content-type option');
+    expect(new Set(await types.allInnerTexts())).to.deep.equal(new Set(['application/json']));
+    await page.locator('#operations-Products-listProducts .opblock-summary-control').click();
+    await page.setViewportSize(size);
+  });
+
   it('shows a response after a key is entered, contacts no other server, and keeps no key', async () => {
     await page.locator('#operations-Products-listProducts .opblock-summary-control').click();
     await expectRefusal('listProducts');
@@ -74,7 +87,7 @@ describe('the page of the API in Chromium', function () {
     const { status, body } = await execute('listProducts');
     expect(status).to.match(/^200/);
     expect(body).to.include('DRUG 3 10 MG TABLET').and.to.include('medref-version');
-    expect(witness.requests.at(-1)).to.equal(`${api().origin}/products`);
+    expect(witness.requests.at(-1)).to.equal(`${api().origin}/products?page=1&per-page=200`);
     expectNoComplaint();
 
     const kept = await page.evaluate(
