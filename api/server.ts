@@ -110,7 +110,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, { whyUnavailable, setupWarnings }),
-          openApiRoute(collections),
+          openApiRoute(collections, baseUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`),
           ...docsRoutes(),
         ],
       },

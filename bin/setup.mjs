@@ -14,7 +14,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const leastNode = [20, 19];
@@ -24,6 +24,8 @@ const browsers = ['chromium', 'chromium-browser', 'google-chrome'];
 /** The path of Homebrew's Chromium. */
 const macChromium = '/Applications/Chromium.app/Contents/MacOS/Chromium';
 const root = fileURLToPath(new URL('..', import.meta.url));
+/** The folder of the tools of consumers, which only tests run. */
+const consumerFolder = 'test/consumer';
 
 /** Returns the first server on the PATH of a supported version, or `undefined`. */
 export function findRedisServer() {
@@ -49,8 +51,9 @@ function setUp(args) {
   const node = process.versions.node;
   if (!isAtLeast([node, ...node.split('.')], leastNode))
     stop(2, `medref needs Node ${leastNode.join('.')} or newer, not ${node}: get it from https://nodejs.org`);
-  if (!packagesAreInstalled()) installPackages();
+  installPackages(root);
   if (given === '--packages') return;
+  if (!forDemo) installPackages(join(root, consumerFolder));
   if (!(forDemo && process.env.REDIS_URL))
     install({
       find: findRedisServer,
@@ -67,30 +70,30 @@ function setUp(args) {
     });
 }
 
-/** Returns whether node_modules matches the lock file, by npm's own record. */
-function packagesAreInstalled() {
-  const wanted = readPackages('package-lock.json');
-  const installed = readPackages('node_modules/.package-lock.json');
+/** Returns whether node_modules of a folder matches its lock file, by npm's own record. */
+function packagesAreInstalled(folder) {
+  const wanted = readPackages(join(folder, 'package-lock.json'));
+  const installed = readPackages(join(folder, 'node_modules/.package-lock.json'));
   const isSame = (path) =>
     installed[path]?.version === wanted[path]?.version &&
     installed[path]?.integrity === wanted[path]?.integrity;
   return (
     Object.entries(wanted).every(
       ([path, { optional }]) => path === '' || isSame(path) || (optional && !installed[path]),
-    ) && Object.keys(installed).every((path) => isSame(path) && existsSync(join(root, path)))
+    ) && Object.keys(installed).every((path) => isSame(path) && existsSync(join(folder, path)))
   );
 }
 
 function readPackages(lockFile) {
-  const path = join(root, lockFile);
-  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {};
+  return existsSync(lockFile) ? JSON.parse(readFileSync(lockFile, 'utf8')).packages : {};
 }
 
-function installPackages() {
-  say('installing the packages of package-lock.json (npm ci)');
+function installPackages(folder) {
+  if (packagesAreInstalled(folder)) return;
+  say(`installing the packages of ${join(relative(root, folder), 'package-lock.json')} (npm ci)`);
   // With development packages even if NODE_ENV is production: the demo and the tests need them.
   const options = ['--include=dev', '--ignore-scripts', '--loglevel=error', '--no-progress'];
-  const { status } = spawnSync('npm', ['ci', ...options], { cwd: root, stdio: ['ignore', 2, 2] });
+  const { status } = spawnSync('npm', ['ci', ...options], { cwd: folder, stdio: ['ignore', 2, 2] });
   if (status !== 0)
     stop(1, 'npm ci could not install the packages: see its message above, then run this again.');
 }

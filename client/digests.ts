@@ -8,6 +8,12 @@ export interface Digest {
   readonly set: string | null;
 }
 
+/** The digests of records. */
+export interface RecordsDigest extends Digest {
+  /** Sum of the SHA-256 of the records, in any order. */
+  readonly set: string;
+}
+
 const encoder = new TextEncoder();
 
 /**
@@ -17,7 +23,7 @@ const encoder = new TextEncoder();
  * const { set } = digestOf([{ drug: { id: 3, name: 'NÖGEMRÜN' } }]);
  * console.log(set); // /vSANT/EU5dV97RFs3QjnNP1cWJwdFTw6Coa4J1NXdk=
  */
-export function digestOf(records: Iterable<object>): { readonly list: string; readonly set: string } {
+export function digestOf(records: Iterable<object>): RecordsDigest {
   const list = startSha256();
   const set = new SetDigest();
   for (const record of records) {
@@ -83,6 +89,7 @@ export function parseDigest(field: string | null): Digest | undefined {
 
 /** A digest in progress. */
 export interface Sha256 {
+  /** Adds bytes. */
   update(bytes: Uint8Array): Sha256;
   /** Returns the 32 bytes; nothing can be added afterwards. */
   digest(): Uint8Array;
@@ -121,6 +128,7 @@ export class PortableSha256 implements Sha256 {
   readonly #block = new Uint8Array(64);
   #length = 0;
 
+  /** Adds bytes. */
   update(bytes: Uint8Array): this {
     let used = this.#length % 64;
     this.#length += bytes.length;
@@ -136,6 +144,7 @@ export class PortableSha256 implements Sha256 {
     return this;
   }
 
+  /** Returns the 32 bytes. */
   digest(): Uint8Array {
     const length = this.#length;
     const end = new Uint8Array(8 + ((119 - (length % 64)) % 64) + 1);

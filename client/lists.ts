@@ -78,9 +78,11 @@ export function idOf(record: AnyRecord): number {
 
 /** A list to read page by page. */
 export interface Walked extends Patience {
+  /** Parameters of each page. */
   readonly query: Query;
   /** Receives the version of the pages after the first one. */
   readonly read: ReadVersion;
+  /** Whether pages are cached. */
   readonly isKept?: boolean;
   /** Whether each page may be of another version, as for the list of versions; otherwise all are of the first one's version. */
   readonly isOfAll?: boolean;
@@ -118,6 +120,12 @@ const lineFeed = 10;
 /** The longest line, in characters: a record has at most 256 KiB. */
 const longestLine = 1024 * 1024;
 
+/** An export to read. */
+export interface Exported extends Patience {
+  /** Receives the version. */
+  readonly read: ReadVersion;
+}
+
 /**
  * Reads the lines of an NDJSON export in bounded memory.
  * @param read the requested version, if any; receives the version of the export
@@ -126,7 +134,7 @@ const longestLine = 1024 * 1024;
 export async function* readLines(
   connection: Connection,
   collection: string,
-  { read, ...patience }: Patience & { readonly read: ReadVersion },
+  { read, ...patience }: Exported,
 ): AsyncGenerator<string> {
   const digest = startSha256();
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -166,8 +174,7 @@ export function recordIn<Item>(line: string): Item {
   }
 }
 
-interface Wanted extends Patience {
-  readonly read: ReadVersion;
+interface Wanted extends Exported {
   /** How many lines were already received. */
   readonly skip: number;
 }
@@ -249,8 +256,11 @@ export interface Page<Item> {
 
 /** The body of a list. */
 export interface ListBody<Item> {
+  /** The items of the page. */
   readonly data: readonly Item[];
+  /** Links to pages. */
   readonly _links: Links;
+  /** Counts. */
   readonly _meta: Meta;
 }
 
@@ -297,6 +307,8 @@ export interface Versioned<Item> extends AsyncIterable<Item> {
 
 /** The known facts of a read version. */
 export interface ReadVersion {
+  /** Its number; `undefined` until it is known. */
   version: number | undefined;
+  /** Its digests; `undefined` until they are known, and for searches. */
   digest: Digest | undefined;
 }

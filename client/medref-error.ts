@@ -35,7 +35,9 @@ export class MedrefError extends Error {
 export interface ErrorDetails {
   /** Seconds. */
   readonly retryAfter?: number | null;
+  /** `X-Request-Id`. */
   readonly requestId?: string | null;
+  /** The underlying error. */
   readonly cause?: unknown;
 }
 

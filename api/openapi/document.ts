@@ -34,8 +34,8 @@ const description = `Read-only reference data. Every list is a **version**: comp
 - Every error has the same body; its message is a sentence that says what is wrong.
 - Within this major version, members, routes, parameters and headers are only added.`;
 
-/** Returns the document as JSON text. */
-export function openApiText(collections: readonly Collection[]): string {
+/** Returns the document as JSON text. @param docsUrl absolute address of the page that shows it */
+export function openApiText(collections: readonly Collection[], docsUrl: string): string {
   return JSON.stringify({
     openapi: '3.1.0',
     info: {
@@ -47,7 +47,7 @@ export function openApiText(collections: readonly Collection[]): string {
       license: { name: 'MIT', identifier: 'MIT' },
       contact: { name: 'The operator who issued your key' },
     },
-    externalDocs: { description: 'This document, to read and to try', url: 'docs' },
+    externalDocs: { description: 'This document, to read and to try', url: docsUrl },
     // Relative to the document, so that it is right behind every proxy.
     servers: [{ url: '.', description: 'The server of this document' }],
     security: [{ key: [] }],
@@ -144,6 +144,7 @@ function recordOperation(collection: Collection, { one }: Noun): Part {
   return {
     operationId: `get${one}`,
     summary: `Get one ${one.toLowerCase()} by its id`,
+    description: 'Reads the live version, or the kept one that `version` names.',
     parameters: [idParameterOf(collection), ...parametersOf(pin)],
     responses: dataResponses(
       {
@@ -195,6 +196,7 @@ function versionsOperation(collection: Collection, { one }: Noun): Part {
   return {
     operationId: `list${one}Versions`,
     summary: 'List the kept versions, newest first',
+    description: 'A request with `version` can read each of them. Their digests verify copies.',
     parameters: parametersOf(paging),
     responses: dataResponses(
       {
@@ -249,12 +251,18 @@ function openPaths(collections: readonly Collection[]): Path[] {
   );
   return [
     openPath('/health/live', {
-      operation: { tags: ['Health'], operationId: 'getLive', summary: 'Check whether the process runs' },
+      operation: {
+        ...{ tags: ['Health'], operationId: 'getLive', summary: 'Check whether the process runs' },
+        description: 'For liveness probes. It does not ask Redis.',
+      },
       response: fresh('The process runs.', json(live, { data: { status: 'live' }, success: true })),
       errors: errorResponses([]),
     }),
     openPath('/health/ready', {
-      operation: { tags: ['Health'], operationId: 'getReady', summary: 'Check whether the service has data' },
+      operation: {
+        ...{ tags: ['Health'], operationId: 'getReady', summary: 'Check whether the service has data' },
+        description: 'For readiness probes: 503 without Redis, and until the first publication.',
+      },
       response: fresh(
         'Redis replies, and a collection has a live version; `null` for a collection without one.',
         json(ready, { data: { status: 'ready', versions: numbers, warnings: [] }, success: true }),
@@ -262,7 +270,10 @@ function openPaths(collections: readonly Collection[]): Path[] {
       errors: errorResponses([500, 503]),
     }),
     openPath('/openapi.json', {
-      operation: { tags: ['Description'], operationId: 'getOpenApi', summary: 'Get this document' },
+      operation: {
+        ...{ tags: ['Description'], operationId: 'getOpenApi', summary: 'Get this document' },
+        description: 'OpenAPI 3.1 as JSON.',
+      },
       response: {
         200: {
           description: 'The OpenAPI document; `/docs` shows it.',

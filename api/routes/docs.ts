@@ -37,11 +37,15 @@ export const homeRoute: ServerRoute = {
   },
 };
 
-export function openApiRoute(served: readonly ServedCollection[]): ServerRoute {
+/** @param base the public address of the service */
+export function openApiRoute(served: readonly ServedCollection[], base: string): ServerRoute {
   // Built on first request: it takes a third of the start-up time, and few clients need it.
   let respond: ReturnType<typeof fixedResponse> | undefined;
   const made = () => {
-    const text = openApiText(served.map(({ collection }) => collection));
+    const text = openApiText(
+      served.map(({ collection }) => collection),
+      `${base}/docs`,
+    );
     return fixedResponse({ type: 'application/json', bytes: Buffer.from(text) });
   };
   return {

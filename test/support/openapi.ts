@@ -62,7 +62,10 @@ export interface HeldAnswer {
 
 /** The document that the API of tests serves. */
 export const openApi = JSON.parse(
-  openApiText(servedCollections.map(({ collection }) => collection)),
+  openApiText(
+    servedCollections.map(({ collection }) => collection),
+    'https://medref.test/docs',
+  ),
 ) as OpenApi;
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });

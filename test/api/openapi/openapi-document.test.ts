@@ -63,7 +63,7 @@ describe('the OpenAPI document', () => {
       singular: 'colour',
       schema: Joi.object({ id, name }),
     };
-    const document = JSON.parse(openApiText([colours])) as typeof openApi;
+    const document = JSON.parse(openApiText([colours], 'https://medref.test/docs')) as typeof openApi;
     expect((await new Validator().validate({ ...document })).valid).to.equal(true);
     expect(Object.keys(document.paths)).to.include('/colours/{id}');
     expect(document.components.schemas['Colour']).to.have.all.keys(...['type', 'properties', 'required']);
