@@ -14,6 +14,7 @@ import {
   parseVersion,
 } from './arguments.ts';
 import { type CliContext, type CommandContext, exitCodes, LockedError, UsageError } from './context.ts';
+import { wrapped } from './output.ts';
 import { packageVersion } from './package-version.ts';
 
 /** An example for the help: a command line and its purpose. */
@@ -176,7 +177,8 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
 
   command('diff', 'show the records that differ between two kept versions', [
     ['medref diff products', 'see the changes of the live version'],
-    ['medref diff products --from 20261121030000 | less', 'compare an older version with the live one'],
+    ['medref diff products --all | less', 'see each changed record'],
+    ['medref diff products --from 20261121030000', 'compare an older version with the live one'],
   ])
     .argument('<collection>')
     .option(
@@ -185,6 +187,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       parsed(parseVersion),
     )
     .option('--to <N>', 'the later version; default: the live one', parsed(parseVersion))
+    .option('--all', 'print all differences, not ten of each kind')
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/versions.ts')).diffCommand(context, name, options),
@@ -278,7 +281,8 @@ function exitCodeOf(error: unknown, { env, stderr }: CliContext): number {
     const isHelp = error.exitCode === 0;
     return isHelp ? exitCodes.done : exitCodes.usage;
   }
-  stderr.write(`${plainReason(error as Error)}\n`);
+  const lines = plainReason(error as Error).split('\n');
+  stderr.write(`${lines.map((line) => (stderr.isTTY ? wrapped(line, '  ', '') : line)).join('\n')}\n`);
   if (error instanceof SettingsError || error instanceof UsageError) return exitCodes.usage;
   if (error instanceof LockedError) return exitCodes.locked;
   if (!(error instanceof RedisUnavailableError) && env['LOG_LEVEL'] === 'debug')

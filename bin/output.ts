@@ -33,10 +33,13 @@ function textOf([result, { json }, text]: Output): string {
   return json ? `${escapeJson(JSON.stringify(result))}\n` : `${text()}\n`;
 }
 
-/** Returns rows of text in aligned columns with a heading. */
+/** Returns rows of text in aligned columns with a heading. The last cell of a row may be wider than its column. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heading.map((title, i) =>
-    rows.reduce((width, row) => Math.max(width, (row[i] ?? '').length), title.length),
+    rows.reduce(
+      (width, row) => Math.max(width, i === row.length - 1 ? 0 : (row[i] ?? '').length),
+      title.length,
+    ),
   );
   const line = (cells: readonly string[]) =>
     cells

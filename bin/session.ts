@@ -28,6 +28,19 @@ export function createLogger({ settings, log }: Pick<CommandContext, 'settings' 
   );
 }
 
+/** Logs when a connection is lost during a command, and when it is back. */
+export function logOutages(redis: Redis, logger: Logger): void {
+  let isAway = false;
+  redis.on('reconnecting', () => {
+    if (!isAway) logger.warn('Redis is unavailable; waiting.');
+    isAway = true;
+  });
+  redis.on('ready', () => {
+    if (isAway) logger.info('Redis is available again.');
+    isAway = false;
+  });
+}
+
 /** Drops other properties of an error: those of a Redis error contain all arguments of the command. */
 function errorSummary({ name, message, stack }: Error): object {
   return { type: name, message, stack };

@@ -70,7 +70,7 @@ const kept = { responses: 50, length: 256 * 1024 };
 /** The release of the client, which `User-Agent` names. */
 export const clientVersion = '0.1.0';
 
-/** Browsers have a `User-Agent` of their own, and ask the service before they send another one. */
+/** Browsers have a `User-Agent` of their own, and ask the service before they send a different one. */
 const userAgent: Readonly<Record<string, string>> =
   (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node === undefined
     ? {}

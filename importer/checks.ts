@@ -1,5 +1,6 @@
 // The checks that a staged version must pass before it is published, in the order in which they are reported.
 
+import { rolledBackRefusal } from '../shared/import-history.ts';
 import type { LiveVersion } from '../shared/store/versions.ts';
 import { count, counted } from '../shared/text.ts';
 import type { DiffCounts } from './diff.ts';
@@ -127,10 +128,7 @@ export const checks: readonly Check[] = [
   {
     name: 'rolled-back',
     forceable: true,
-    refusal: ({ wasRolledBack }) =>
-      wasRolledBack
-        ? { sentence: 'Upstream still serves the data that you rolled back; --force publishes it.' }
-        : null,
+    refusal: ({ wasRolledBack }) => (wasRolledBack ? { sentence: `${rolledBackRefusal}.` } : null),
   },
 ];
 

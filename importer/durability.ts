@@ -83,6 +83,7 @@ export async function diskWarnings(redis: Redis): Promise<string[]> {
     mastersOf(redis).map(async (server) => {
       const ask: Ask = ([name, ...args]) => server.call(name, ...args);
       const flushes = await flushesOf(ask);
+      if (flushes === 'none') return nothingKept;
       if (flushes === 'no') return late(flushes);
       return flushes === 'everysec' && !(await knowsWaitaof(ask)) ? tooOld(flushes) : null;
     }),
@@ -125,6 +126,9 @@ async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
     throw error;
   }
 }
+
+const nothingKept =
+  'Redis has no append-only file (appendonly no): a restart loses versions and API keys since its last snapshot, or all of them. Set appendonly to yes.';
 
 function tooOld(flushes: Flushes): string {
   return (

@@ -155,7 +155,10 @@ class Attempt {
     if (!dryRun) await retainVersions(redis, this.#lease, keepVersions);
     const found = await findLive(redis, keys);
     const version = found.live?.version ?? null;
-    this.#report.note({ previousVersion: version });
+    this.#report.note({
+      previousVersion: version,
+      isLiveDamaged: found.live !== null && found.intact === null,
+    });
     this.#report.warn(...found.warnings);
     for (const warning of found.warnings) logger.warn({ collection: this.#collection.name }, warning);
 

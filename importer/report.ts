@@ -64,6 +64,7 @@ export function startReport(collection: string, startedAt: number = performance.
         warnings: leftOut === 0 ? [...odd] : [...odd, `${leftOut} further warnings were left out.`],
         causes: [],
         despite: [],
+        isLiveDamaged: false,
         ...known,
         ...facts,
       };
@@ -73,7 +74,12 @@ export function startReport(collection: string, startedAt: number = performance.
 }
 
 /** Returns the members of a result that programs get, by `--json` and the webhook. */
-export function reportOf({ causes, despite, ...report }: ImportReport & Partial<ImportResult>): ImportReport {
+export function reportOf({
+  causes,
+  despite,
+  isLiveDamaged,
+  ...report
+}: ImportReport & Partial<ImportResult>): ImportReport {
   return report;
 }
 
@@ -90,7 +96,7 @@ export interface ConclusionFacts {
 
 /** Returns the history entry of an import: its report, and its rejects after a header with their total. */
 export function conclusionOf(
-  report: ImportResult,
+  { isLiveDamaged, ...report }: ImportResult,
   { startedAt, forced, rejects, validators, upstreamVersion }: ConclusionFacts,
 ): Conclusion {
   const entry: HistoryEntry = {

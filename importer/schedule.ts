@@ -5,7 +5,7 @@ import { dueTimes } from '../shared/cron.ts';
 
 /** A schedule that runs. */
 export interface Schedule {
-  /** Returns the time of the next run. */
+  /** Returns the time of the next run, a retry included. */
   nextRun(): Date;
   /** Starts a run now, unless one is in progress. */
   runNow(): void;
@@ -117,7 +117,7 @@ export function startSchedule({
   };
   wait();
   return {
-    nextRun: () => due,
+    nextRun: () => (again ? new Date(again.at) : due),
     runNow: () => {
       if (!running && !isStopped) start({ due: new Date(), failures: 0 });
     },

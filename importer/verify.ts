@@ -200,7 +200,8 @@ async function repairContent(its: Repair, { versions }: DamagedContent): Promise
   } catch (error) {
     if (!(error instanceof UnrepairableError)) throw error;
     const reason = `${name} cannot be rebuilt: ${error.message}`;
-    if (live?.content === content) return `${reason} It is live: run "medref import ${its.collection.name}".`;
+    if (live?.content === content)
+      return `${reason} ${numbers.length === 1 ? 'It is live' : 'Their content is live'}: run "medref import ${its.collection.name}".`;
     await retain(redis, lease, { versions: numbers, contents: [content] }, graceMs);
     return `${reason} ${numbers.length === 1 ? 'It was' : 'They were'} deleted.`;
   }

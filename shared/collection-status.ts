@@ -2,7 +2,14 @@
 
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
-import { causeText, type ImportReport, type PastImport, readHistory } from './import-history.ts';
+import {
+  causeText,
+  historyCap,
+  type ImportReport,
+  type PastImport,
+  readHistory,
+  rolledBackRefusal,
+} from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
 import { damageIn } from './redis/failures.ts';
 import { countDamage } from './store/completeness.ts';
@@ -34,6 +41,8 @@ export interface CollectionState {
   readonly checkedAt: string | null;
   /** Newest first. */
   readonly lastImports: readonly PastImport[];
+  /** The checks that `--force` skipped for the live version, with their figures. */
+  readonly despite: readonly string[];
   readonly lock: LockHolder | null;
   /** Of the import that holds the lock. */
   readonly progress: StoredProgress | null;
@@ -68,7 +77,10 @@ export async function readCollectionStates({
 }
 
 interface SourceState
-  extends Pick<CollectionState, 'checkedAt' | 'lastImports' | 'lock' | 'progress' | 'pause' | 'damage'> {
+  extends Pick<
+    CollectionState,
+    'checkedAt' | 'lastImports' | 'despite' | 'lock' | 'progress' | 'pause' | 'damage'
+  > {
   readonly live: Version | null;
   readonly liveStatus: LiveStatus;
   readonly warnings: readonly string[];
@@ -90,11 +102,11 @@ async function readSource(
       return undefined;
     }
   };
-  const [live, checked = null, lastImports = [], lock = null, progress = null, pause = null, marks = {}] =
+  const [live, checked = null, history = [], lock = null, progress = null, pause = null, marks = {}] =
     await Promise.all([
       readable(readLiveVersion(redis, keys)),
       readable(redis.get(keys.checked)),
-      readable(readHistory(redis, keys, imports)),
+      readable(readHistory(redis, keys, historyCap)),
       readable(readLockHolder(redis, keys)),
       readable(readProgress(redis, keys)),
       readable(readPause(redis, keys)),
@@ -106,7 +118,8 @@ async function readSource(
     live: problem === null ? (live ?? null) : null,
     liveStatus: liveStatusOf(live, { problem, missing, marks }),
     checkedAt: knownTime(checked),
-    lastImports,
+    lastImports: history.slice(0, imports),
+    despite: history.find((it) => it.outcome === 'published' && it.version === live?.version)?.despite ?? [],
     lock,
     progress: lock && progress,
     pause,
@@ -136,6 +149,7 @@ function stateOf(served: ServedCollection, source: SourceState): CollectionState
     live: live && withAge(live),
     checkedAt: source.checkedAt,
     lastImports: source.lastImports,
+    despite: source.despite,
     lock: source.lock,
     progress: source.progress,
     pause: source.pause,
@@ -210,18 +224,41 @@ function isStale(state: CollectionState, { maxAgeSeconds, isImported }: Expectat
   return isImported || state.live !== null ? true : null;
 }
 
-function damageAdvice({ collection, damage, liveStatus }: CollectionState): Advice | null {
-  const [first, ...others] = damage;
-  if (first === undefined) return null;
-  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
-  const run =
-    liveStatus === 'incomplete'
-      ? [{ command: `medref import ${collection}`, effect: 'rebuilds the live version' }]
-      : [
-          { command: `medref verify ${collection}`, effect: 'lists all damage' },
-          { command: `medref verify ${collection} --repair`, effect: 'rebuilds or deletes damaged versions' },
-        ];
-  return { problem: `Damage found${more}: ${first}`, run };
+function damageAdvice(state: CollectionState): Advice | null {
+  const { collection, damage } = state;
+  if (damage.length === 0) return null;
+  const more = damage.length > maxDamage ? [`And ${damage.length - maxDamage} more.`] : [];
+  const details = [...damage.slice(0, maxDamage), ...more];
+  const repair = {
+    command: `medref verify ${collection} --repair`,
+    effect: 'rebuilds or deletes damaged versions',
+  };
+  const verify = { command: `medref verify ${collection}`, effect: 'lists all damage' };
+  if (!isLiveDamaged(state))
+    return { problem: 'DAMAGED data, but not of the live version.', details, run: [verify, repair] };
+  // Without its keys, an import would fail.
+  if (state.live === null)
+    return {
+      problem: `DAMAGED. ${readersText(state)}`,
+      details,
+      run: [verify, { ...repair, effect: 'repairs it' }],
+    };
+  return {
+    problem: `DAMAGED live version. ${readersText(state)}`,
+    details,
+    run: [
+      { command: `medref import ${collection}`, effect: 'rebuilds it from upstream' },
+      { ...repair, effect: 'rebuilds it from intact records' },
+      { command: `medref versions ${collection}`, effect: 'shows versions to roll back to' },
+    ],
+  };
+}
+
+/** How many sentences about damage an advice shows. */
+const maxDamage = 2;
+
+function isLiveDamaged({ liveStatus }: CollectionState): boolean {
+  return liveStatus === 'incomplete' || liveStatus === 'damaged';
 }
 
 function ageAdvice(state: CollectionState, expected: Expectations, stale: boolean | null): Advice | null {
@@ -247,7 +284,8 @@ function importAdvice(state: CollectionState): Advice | null {
   if (last === undefined) return null;
   const { outcome, reason, causes = [], rejected, read } = last;
   const details = [...(reason === null ? [] : [reason]), ...causes.slice(0, maxCauses).map(causeText)];
-  const run = nextCommands(last);
+  const isImporting = state.lock !== null;
+  const run = isImporting ? [] : nextCommands(last);
   if (outcome === 'failed' || outcome === 'refused' || outcome === 'interrupted') {
     const ended = `${outcome.toUpperCase()} ${shortTime(last.endedAt)}.`;
     return { problem: `${ended} ${readersText(state)}`, details, run };
@@ -257,7 +295,10 @@ function importAdvice(state: CollectionState): Advice | null {
   return { problem, details, run };
 }
 
-function readersText({ live }: CollectionState): string {
+function readersText(state: CollectionState): string {
+  const { live } = state;
+  if (isLiveDamaged(state))
+    return live === null ? 'Readers get 503.' : `Readers get 503 for parts of ${live.version}.`;
   if (live === null) return 'Readers get nothing: no version is live.';
   return `Readers still get ${live.version} (${counted(live.totalCount, 'record')}).`;
 }
@@ -270,10 +311,13 @@ export function nextCommands(result: Omit<ImportReport, 'warnings' | 'durationMs
   const shown = rejected > 0 ? [rejects] : [];
   if (outcome === 'failed' || outcome === 'interrupted') return [{ command: again, effect: 'tries again' }];
   if (outcome !== 'refused') return shown;
+  const isRolledBack = result.reason?.includes(rolledBackRefusal) ?? false;
   const effect =
     written === 0
       ? 'cannot help: upstream has no valid record'
-      : `skips the checks: ${counted(written, 'record')}, ${diffText(result)}`;
+      : isRolledBack
+        ? 'publishes AGAIN what you rolled back'
+        : `skips the checks: ${counted(written, 'record')}, ${diffText(result)}`;
   return [
     ...shown,
     { command: `${again} --dry-run`, effect: 'checks upstream again, publishes nothing' },
@@ -292,7 +336,7 @@ export function diffText({
 
 function pauseAdvice({ collection, pause }: CollectionState): Advice | null {
   if (pause === null) return null;
-  const problem = `Scheduled imports are paused since ${shortTime(pause.since)}, after a rollback to version ${pause.version}.`;
+  const problem = `Scheduled imports have been paused since ${shortTime(pause.since)}, after a rollback to version ${pause.version}.`;
   return { problem, run: resumeCommands(collection) };
 }
 

@@ -79,7 +79,12 @@ export interface ImportResult extends ImportReport {
   readonly causes: readonly RejectCause[];
   /** The checks that `--force` skipped, each with its figures. */
   readonly despite: readonly string[];
+  /** Whether parts of the live version were missing or damaged, so that readers get 503 for them. */
+  readonly isLiveDamaged: boolean;
 }
+
+/** Why a check refuses data that was rolled back. */
+export const rolledBackRefusal = 'Upstream still serves the data that you rolled back';
 
 /** The validators of upstream's response, for the next conditional request. */
 export interface KeptValidators {

@@ -65,6 +65,8 @@ export function nextRunOf(importers: readonly ImporterState[], collection: strin
   return due.map(({ nextRun }) => nextRun).sort()[0] ?? null;
 }
 
+const startIt = 'Start it: docs/RUNBOOK.md, "Start and stop".';
+
 /** Returns why no scheduled import will run, as a sentence; `null` if one will, or if no importer is known. */
 export function importerProblem(importers: readonly ImporterState[]): string | null {
   const [last] = importers;
@@ -72,6 +74,6 @@ export function importerProblem(importers: readonly ImporterState[]): string | n
   const seen = knownTime(last.seenAt);
   const when = seen === null ? 'in the future' : ageText((Date.now() - Date.parse(seen)) / 1_000);
   return last.stopped
-    ? `No importer runs: ${last.importer} stopped ${when}.`
-    : `No importer runs: ${last.importer} was last seen ${when}.`;
+    ? `No importer runs: ${last.importer} stopped ${when}. ${startIt}`
+    : `No importer runs: ${last.importer} was last seen ${when}. ${startIt}`;
 }

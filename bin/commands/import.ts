@@ -27,7 +27,7 @@ import { count, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { commandLines, createProgress, type OutputOptions, print, wrapped } from '../output.ts';
-import { createLogger, operator } from '../session.ts';
+import { createLogger, logOutages, operator } from '../session.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(
@@ -71,6 +71,7 @@ async function importAll(
     redis = await connectForWriting(redisUrl);
     const warnings = await serverWarnings(redis, keyPrefix);
     for (const warning of warnings) logger.warn(warning);
+    logOutages(redis, logger);
     for (const collection of chosen) {
       if (signal.aborted)
         ended(startReport(collection.name).end('interrupted', { reason: 'It was stopped before it began.' }));
@@ -150,8 +151,13 @@ const maxCauses = 5;
 /** Returns a result as text: outcome, what readers get, counts, reason, causes, warnings, and next commands. */
 function importText(result: ImportResult): string {
   const { collection, outcome, version, previousVersion, reason, causes, despite, warnings } = result;
-  const { read, rejected } = result;
-  const stays = previousVersion === null ? '' : `: readers still get ${previousVersion}`;
+  const { read, rejected, isLiveDamaged } = result;
+  const stays =
+    previousVersion === null
+      ? ''
+      : isLiveDamaged
+        ? `: readers get 503 for parts of ${previousVersion}, which is damaged`
+        : `: readers still get ${previousVersion}`;
   const title = {
     published: `published ${version}`,
     unchanged: `unchanged: version ${version} stays live`,

@@ -14,7 +14,7 @@ import {
 } from '../../shared/store/api-keys.ts';
 import { apiKeyKeys } from '../../shared/store/keys.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
-import { type OutputOptions, print, printSafely, table } from '../output.ts';
+import { type OutputOptions, print, printSafely, table, wrapped } from '../output.ts';
 import { createLogger, operator, withRedis } from '../session.ts';
 
 /** How long a rotated key works by default, in seconds. */
@@ -60,8 +60,8 @@ export async function listKeys(context: CommandContext, options: OutputOptions):
     const keys = await listApiKeys(redis, keyPrefix);
     print(context, { keys }, options, () =>
       table(
-        ['id', 'client', 'created', 'expires', 'rate', 'collections', 'last used', 'rotated'],
-        keys.map((key) => keyRow(key, defaultRate)),
+        ['id', 'created', 'expires', 'last used', 'rate', 'client'],
+        keys.flatMap((key) => keyRows(key, defaultRate)),
       ),
     );
     return exitCodes.done;
@@ -150,19 +150,16 @@ async function printKey(
   { json, title }: { readonly json: boolean; readonly title: string },
 ): Promise<void> {
   const result = { id, client, key, expiresAt, rate, ...(collections && { collections }) };
-  await printSafely(context, result, { json }, () => `${title}\n${key}`);
+  await printSafely(context, result, { json }, () => `${wrapped(title)}\n${key}`);
 }
 
-function keyRow(key: ListedApiKey, defaultRate = 'no limit'): string[] {
+/** Returns a row of a key, and one for its collections or its rotation, so that rows fit 80 columns. */
+function keyRows(key: ListedApiKey, defaultRate = 'no limit'): string[][] {
   const { id, client, createdAt, expiresAt, rate, collections, lastUsedAt, rotatedTo } = key;
-  return [
-    id,
-    client,
-    createdAt,
-    expiresAt ?? 'never',
-    rate ?? defaultRate,
-    collections?.join(',') ?? 'all',
-    lastUsedAt ?? 'never',
-    rotatedTo ? `to ${rotatedTo}, ${isStillUsed(key) ? 'still used' : 'unused since'}` : '',
+  const dates = [createdAt, expiresAt, lastUsedAt].map((it) => it?.slice(0, 10) ?? 'never');
+  const facts = [
+    ...(collections ? [`only ${collections.join(', ')}`] : []),
+    ...(rotatedTo ? [`rotated to ${rotatedTo}, ${isStillUsed(key) ? 'still used' : 'unused since'}`] : []),
   ];
+  return [[id, ...dates, rate ?? defaultRate, client], ...facts.map((it) => ['', it])];
 }

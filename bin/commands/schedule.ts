@@ -19,6 +19,7 @@ import { damageIn, plainReason, RedisUnavailableError } from '../../shared/redis
 import { readLockHolder } from '../../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { readLiveVersion } from '../../shared/store/versions.ts';
+import { shortTime } from '../../shared/text.ts';
 import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
 import { aborted, createLogger } from '../session.ts';
@@ -92,7 +93,8 @@ export async function scheduleCommand(
       context,
       { scheduled, nextRun },
       options,
-      () => `Importing ${scheduled.join(' and ')}; next at ${nextRun}.`,
+      () =>
+        `Scheduled: ${scheduled.join(' and ')}. Next import: ${nextRun === undefined ? 'never' : shortTime(nextRun)}.`,
     );
     for (const [collection, { runNow }] of settings.follow ? schedules : []) {
       const { url, token } = settings.upstreams.get(collection.name) as UpstreamSettings;

@@ -3,13 +3,20 @@
 import { settingWarnings } from '../../config/settings.ts';
 import { diskWarnings } from '../../importer/durability.ts';
 import { userWarnings } from '../../importer/server-warnings.ts';
-import { type CollectionStatus, evaluate, readCollectionStates } from '../../shared/collection-status.ts';
+import {
+  type CollectionState,
+  type CollectionStatus,
+  evaluate,
+  lastEnded,
+  readCollectionStates,
+} from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
 import { causeText, type LastRejects, type Reject, readLastRejects } from '../../shared/import-history.ts';
 import { type ImporterState, importerProblem, readImporters } from '../../shared/importer-heartbeats.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
 import type { StoredProgress } from '../../shared/store/import-locks.ts';
-import { collectionKeys } from '../../shared/store/keys.ts';
+import { apiKeyKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { age, count, counted, escapeControls, shortTime } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
@@ -28,15 +35,19 @@ export async function statusCommand(
   { maxAge = null, ...options }: OutputOptions & { readonly maxAge?: number | null },
 ): Promise<number> {
   const { keyPrefix, upstreams } = context.settings;
-  const { states, importers, ofRedis } = await withRedis(context.settings, async (redis) => ({
-    importers: await readImporters(redis, keyPrefix),
-    states: await readCollectionStates({ redis, keyPrefix, served: servedCollections }),
-    ofRedis: [
-      ...(await setupWarnings(redis, keyPrefix)),
-      ...(await userWarnings(redis)),
-      ...(await diskWarnings(redis)),
-    ],
-  }));
+  const { states, importers, ofRedis } = await withRedis(context.settings, async (redis) => {
+    const found = await readCollectionStates({ redis, keyPrefix, served: servedCollections });
+    return {
+      importers: await readImporters(redis, keyPrefix),
+      states: found,
+      ofRedis: [
+        ...(await emptyWarnings(redis, keyPrefix, found)),
+        ...(await setupWarnings(redis, keyPrefix)),
+        ...(await userWarnings(redis)),
+        ...(await diskWarnings(redis)),
+      ],
+    };
+  });
   const warnings = [...settingWarnings(context.settings), ...ofRedis];
   const collections = states.map((state) => {
     const isImported = upstreams.has(state.derivedFrom ?? state.collection);
@@ -47,6 +58,21 @@ export async function statusCommand(
     statusText({ warnings, importers, collections }, paint),
   );
   return collections.some(({ stale }) => stale) ? exitCodes.failed : exitCodes.done;
+}
+
+/** Returns a warning if Redis has nothing of medref: it may have lost its data, or be another Redis. */
+async function emptyWarnings(
+  redis: Redis,
+  keyPrefix: string,
+  states: readonly CollectionState[],
+): Promise<string[]> {
+  if (states.some(({ live, lastImports }) => live !== null || lastImports.length > 0)) return [];
+  // Some users may not read API keys.
+  const count = await redis.hlen(apiKeyKeys(keyPrefix).keys).catch(() => null);
+  if (count !== 0) return [];
+  return [
+    `This Redis has no versions and no API keys under the prefix ${keyPrefix}. If that is not a new installation, check REDIS_URL and KEY_PREFIX, or restore a backup: docs/REDIS.md.`,
+  ];
 }
 
 interface Status {
@@ -74,7 +100,7 @@ function importerText(importers: readonly ImporterState[], paint: Paint): string
     return [
       [
         paint('red', wrapped(escapeControls(problem), '  ', '')),
-        ...commandLines([{ command: 'medref schedule', effect: 'imports on the schedule' }], '    ', paint),
+        ...commandLines([{ command: 'medref import', effect: 'imports what was missed' }], '    ', paint),
       ].join('\n'),
     ];
   return importers
@@ -97,7 +123,7 @@ function overview(collections: readonly CollectionStatus[]): string {
       live ? age(live.ageSeconds) : none,
       live ? count(live.totalCount) : none,
       checkedAt === null ? none : timeSince(checkedAt),
-      derivedFrom === null ? (lastImports[0]?.outcome ?? none) : `as ${derivedFrom}`,
+      derivedFrom === null ? (lastEnded(lastImports)?.outcome ?? none) : `as ${derivedFrom}`,
     ]),
   );
 }
@@ -109,14 +135,13 @@ function timeSince(time: string): string {
 }
 
 /** Returns facts that are no problem. */
-function notes({ collection, derivedFrom, live, lock, progress, lastImports }: CollectionStatus): string[] {
+function notes({ collection, derivedFrom, live, lock, progress, despite }: CollectionStatus): string[] {
   if (derivedFrom !== null) return [];
-  const { despite = [] } = lastImports.find(({ version }) => version === live?.version) ?? {};
   const skipped = despite.length > 0 ? ` despite: ${despite.join(', ')}` : '';
   return [
     ...(lock
       ? [
-          `${collection}: ${lock.holder} has imported since ${shortTime(lock.since)}${progressText(progress)}.`,
+          `${collection}: ${lock.holder} is importing, since ${shortTime(lock.since)}${progressText(progress)}.`,
         ]
       : []),
     ...(live?.forced
@@ -148,7 +173,7 @@ function imports({ collection, derivedFrom, lastImports }: CollectionStatus): st
     table(
       [`imports of ${collection}`, 'outcome', 'version', 'read', 'rejected', ''],
       lastImports.map(({ endedAt, outcome, version, read, rejected, forced }) => [
-        endedAt.replace('T', ' ').replace(/\.\d+Z$/, 'Z'),
+        shortTime(endedAt),
         outcome,
         String(version ?? none),
         count(read),

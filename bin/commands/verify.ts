@@ -111,6 +111,7 @@ function damageIn(found: Verification, isRepaired: (it: Found) => boolean): Dama
 }
 
 function describe({ collection, versions, records, damaged, done }: VerifiedCollection): string {
+  if (versions.length === 0 && damaged.length === 0) return `${collection}: nothing is stored`;
   const what = `${counted(versions.length, 'version')} with ${counted(records, 'record')}`;
   const left = damaged.filter(({ repaired }) => !repaired);
   const verdict = left.length > 0 ? 'damaged' : damaged.length > 0 ? 'repaired' : 'intact';

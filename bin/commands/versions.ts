@@ -1,7 +1,7 @@
 // The commands versions, rollback and diff.
 
 import { once } from 'node:events';
-import { diffVersions, type VersionDiff } from '../../importer/diff.ts';
+import { type ChangedRecord, diffVersions, type VersionDiff } from '../../importer/diff.ts';
 import { liftHold, type RolledBack, rollBack, VersionRequiredError } from '../../importer/rollback.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import type { ServedCollection } from '../../shared/collections/define.ts';
@@ -41,17 +41,19 @@ export async function versionsCommand(
     live: version === live?.version,
   }));
   print(context, { versions }, options, () =>
-    table(
-      ['version', 'content of', 'published', 'records', 'checksum', ''],
-      versions.map((it) => [
-        String(it.version),
-        String(it.contentOf),
-        it.publishedAt,
-        count(it.totalCount),
-        it.checksum.slice(0, 12),
-        it.live ? 'live' : '',
-      ]),
-    ),
+    versions.length === 0
+      ? `${name} has no versions.`
+      : table(
+          ['version', 'content of', 'published (UTC)', 'records', 'checksum', ''],
+          versions.map((it) => [
+            String(it.version),
+            String(it.contentOf),
+            it.publishedAt.slice(0, 16).replace('T', ' '),
+            count(it.totalCount),
+            it.checksum.slice(0, 12),
+            it.live ? 'live' : '',
+          ]),
+        ),
   );
   return exitCodes.done;
 }
@@ -80,11 +82,8 @@ export async function rollbackCommand(
   if (result.outcome === 'unchanged') {
     const { version } = result;
     logger.info({ outcome, version }, 'The rollback has ended.');
-    print(
-      context,
-      { collection: name, outcome, version },
-      options,
-      () => `${name}: version ${version} is live and already has that content; nothing was done`,
+    print(context, { collection: name, outcome, version }, options, () =>
+      wrapped(`${name}: version ${version} is live and already has that content; nothing was done`, '  ', ''),
     );
     return exitCodes.done;
   }
@@ -142,7 +141,7 @@ export async function resumeCommand(
 export async function diffCommand(
   context: CommandContext,
   name: string,
-  options: OutputOptions & { from?: number; to?: number },
+  { all = false, ...options }: OutputOptions & { from?: number; to?: number; all?: boolean },
 ): Promise<number> {
   const served = collectionNamed(name);
   const { keys, part } = servedKeys(context.settings.keyPrefix, served);
@@ -150,7 +149,8 @@ export async function diffCommand(
     const { from, to } = await chooseVersions(redis, keys, { name, served, ...options });
     const diff = diffVersions(redis, part, from, to);
     if (options.json) await printJson(writer(context), diff, { from, to });
-    else await printText(writer(context), diff, { from, to });
+    else if (all) await printAll(writer(context), diff, { from, to });
+    else await printSummary(writer(context), diff, { from, to }, columnsOf(context));
   });
   return exitCodes.done;
 }
@@ -199,30 +199,62 @@ async function printJson(write: Write, diff: VersionDiff, { from, to }: Compared
   await write('}\n');
 }
 
-async function printText(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
+/** How many differences of each kind are printed without --all. */
+const shownOfEach = 10;
+
+/** Prints counts and changed members, then some differences of each kind. @param columns the width of the terminal, if it is one */
+async function printSummary(
+  write: Write,
+  diff: VersionDiff,
+  { from, to }: Compared,
+  columns = Infinity,
+): Promise<void> {
+  const lines: string[] = [];
+  const fields = new Map<string, number>();
+  const show = (total: number, ...its: string[]) => {
+    if (total <= shownOfEach) lines.push(...its);
+  };
+  let [added, changed, removed] = [0, 0, 0];
+  for await (const record of diff.added()) show(++added, `+ ${JSON.stringify(record)}`);
+  for await (const it of diff.changed()) {
+    show(++changed, ...changeLines(it));
+    for (const field of it.fields) fields.set(field, (fields.get(field) ?? 0) + 1);
+  }
+  for await (const record of diff.removed()) show(++removed, `- ${JSON.stringify(record)}`);
+  const isAll = Math.max(added, changed, removed) <= shownOfEach;
+  const members = [...fields].sort(([, a], [, b]) => b - a);
+  const text = [
+    `From version ${from.version} to version ${to.version}`,
+    `${count(added)} added, ${count(changed)} changed, ${count(removed)} removed`,
+    ...members.map(([field, times]) => `  ${count(times)} × ${field}`),
+    ...(isAll ? [] : [`The first ${shownOfEach} of each kind; --all prints all:`]),
+    ...lines,
+  ];
+  for (const line of text) {
+    const its = escapeControls(line);
+    await write(`${its.length > columns ? `${its.slice(0, columns - 1)}…` : its}\n`);
+  }
+}
+
+/** Prints all differences as they are found. */
+async function printAll(write: Write, diff: VersionDiff, { from, to }: Compared): Promise<void> {
   const writeLine = (line: string) => write(`${escapeControls(line)}\n`);
   await write(`From version ${from.version} to version ${to.version}\n`);
-  const counts = { added: 0, changed: 0, removed: 0 };
-  for await (const record of diff.added()) {
-    counts.added += 1;
-    await writeLine(`+ ${JSON.stringify(record)}`);
-  }
-  for await (const { id, fields, before, after } of diff.changed()) {
-    counts.changed += 1;
-    await writeLine(`~ ${id} (${fields.join(', ')})`);
-    await writeLine(`  - ${JSON.stringify(before)}`);
-    await writeLine(`  + ${JSON.stringify(after)}`);
-  }
-  for await (const record of diff.removed()) {
-    counts.removed += 1;
-    await writeLine(`- ${JSON.stringify(record)}`);
-  }
-  await write(
-    `${count(counts.added)} added, ${count(counts.changed)} changed, ${count(counts.removed)} removed\n`,
-  );
+  for await (const record of diff.added()) await writeLine(`+ ${JSON.stringify(record)}`);
+  for await (const it of diff.changed()) for (const line of changeLines(it)) await writeLine(line);
+  for await (const record of diff.removed()) await writeLine(`- ${JSON.stringify(record)}`);
+}
+
+function changeLines({ id, fields, before, after }: ChangedRecord): string[] {
+  return [`~ ${id} (${fields.join(', ')})`, `  - ${JSON.stringify(before)}`, `  + ${JSON.stringify(after)}`];
 }
 
 type Write = (text: string) => Promise<void>;
+
+/** Returns the width of the terminal on stdout, if it is one. */
+function columnsOf({ stdout }: CommandContext): number | undefined {
+  return stdout.isTTY ? stdout.columns : undefined;
+}
 
 /** Writes to stdout, and waits for a slow reader, so that a large output is not buffered in memory. */
 function writer({ stdout }: CommandContext): Write {

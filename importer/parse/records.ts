@@ -202,7 +202,11 @@ class DocumentParser implements RecordParser {
     if (start === '') return;
     this.isEmpty = false;
     if (!/^[[{"\-\dtfn]/.test(start)) {
-      throw new UnreadableJson(`is not JSON: it begins with ${JSON.stringify(start.slice(0, 20))}.`);
+      const isHtml = /^\s*<(?:!doctype|html)/i.test(start);
+      const hint = isHtml
+        ? ' This is an HTML page, such as a login or an error: check the URL, or ask upstream.'
+        : '';
+      throw new UnreadableJson(`is not JSON: it begins with ${JSON.stringify(start.slice(0, 20))}.${hint}`);
     }
   }
 

@@ -152,7 +152,7 @@ async function open(url: URL, validators: Validators | null, attempt: Attempt): 
   const lines = hasLinesExtension(url) || hasLinesExtension(found.url) || isLinesType(header('content-type'));
   let raw: Readable;
   try {
-    checkStatus(found);
+    checkStatus(found, token !== undefined);
     raw = bodyOf(found, lines);
   } catch (error) {
     drain(response.body);
@@ -318,14 +318,22 @@ function linkLocal(name: string): UpstreamError {
   );
 }
 
-function checkStatus({ url, response: { statusCode: status }, header }: Answered): void {
+const sentToken =
+  'medref sent the token of its setting, which may have expired: ask the operator of upstream, change it, and restart the importer.';
+const noToken = 'medref sent no token: set UPSTREAM_TOKEN or the _TOKEN setting of the collection.';
+
+/** @param isAuthorized whether the request had a token */
+function checkStatus(
+  { url, response: { statusCode: status }, header }: Answered,
+  isAuthorized: boolean,
+): void {
   if (status === 200) return;
   const what = `${urlText(url)} responded with ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
   if (status >= 500 || status === 429 || status === 408) {
     throw new TemporaryError(what, slowAdvice, retryAfterMs(header('retry-after')));
   }
   if (status === 401 || status === 403) {
-    throw new UpstreamError(`${what}. Check its token.`);
+    throw new UpstreamError(`${what}. ${isAuthorized ? sentToken : noToken}`);
   }
   if (status >= 400) throw new UpstreamError(`${what}. Check the URL.`);
   throw new UpstreamError(`${what}, but only 200 OK carries a list. Check the URL.`);

@@ -46,7 +46,7 @@ export function refusalKind(error: unknown): RefusalKind | null {
 
 /** Messages by the first word of Redis' reply. */
 const refusals: Readonly<Record<string, string>> = {
-  OOM: 'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again.',
+  OOM: 'Redis has reached its maxmemory. Give it more, or lower KEEP_VERSIONS, and try again after a minute.',
   MISCONF: 'Redis cannot write to its disk. See its log, fix the cause, and try again.',
   READONLY: 'This Redis is a read-only replica. Set REDIS_URL to its primary.',
   MASTERDOWN: 'This Redis is a replica that has lost its primary. Set REDIS_URL to its primary.',

@@ -22,7 +22,7 @@ export interface StagingSession extends Lock {
 export class LockLostError extends Error {
   constructor() {
     super(
-      'The import lost its lock, so its writes are refused; another import may have started. Run it again.',
+      'The import lost its lock of 30 s, because Redis was unreachable or this process was suspended for longer. Run it again.',
     );
   }
 }

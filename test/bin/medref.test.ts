@@ -462,7 +462,7 @@ describe('the command line', function () {
       const settings = { PRODUCTS_URL: upstream.url().href, IMPORT_CRON: '0 3 1 1 *', LOG_LEVEL: 'info' };
       for (const requests of [1, 1]) {
         const command = beginMedref(['schedule'], settings);
-        await command.line(/^Importing products; next at \d{4}-01-01T03:00:00\.000Z\.\n/);
+        await command.line(/^Scheduled: products\. Next import: \d{4}-01-01 03:00 UTC\.\n/);
         while (!(await redis.exists(keys.live)) || (await redis.exists(keys.lock))) {
           await new Promise((resolve) => setTimeout(resolve, 20));
         }

@@ -8,6 +8,7 @@ import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';
 import { product, products } from '../support/records.ts';
 import { useRedis } from '../support/redis-server.ts';
+import { withUser } from '../support/redis-users.ts';
 import { sending, upstreamServers } from '../support/upstream-server.ts';
 
 interface Status {
@@ -27,7 +28,7 @@ interface Status {
 
 describe('medref status', function () {
   this.timeout(60_000);
-  const server = useRedis();
+  const server = useRedis({ appendOnly: true, settings: { appendfsync: 'always' } });
   const startUpstream = upstreamServers();
   let redis: Redis;
   let list: readonly unknown[];
@@ -93,6 +94,7 @@ describe('medref status', function () {
         lastImports: [],
         lock: null,
         progress: null,
+        despite: [],
         pause: null,
         damage: [],
         warnings: [],
@@ -113,9 +115,9 @@ describe('medref status', function () {
       `drugs       ${version}  3 d  3        2 h ago   as products`,
       'companies   none live       -    -        -         -',
     ]);
-    expect(noted).to.equal('products: process 7 on host has imported since 2026-01-01 00:00 UTC.');
+    expect(noted).to.equal('products: process 7 on host is importing, since 2026-01-01 00:00 UTC.');
     expect(imports).to.match(
-      /^imports of products {3}outcome {4}version {9}read {2}rejected\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}published {2}\d{14} {2}3 {5}0$/,
+      /^imports of products {3}outcome {4}version {9}read {2}rejected\n\d{4}-\d\d-\d\d \d\d:\d\d UTC {2}published {2}\d{14} {2}3 {5}0$/,
     );
     expect(rest).to.deep.equal([]);
   });
@@ -194,7 +196,10 @@ describe('medref status', function () {
     expect(before?.[0]?.run).to.deep.equal([{ command: 'medref import products', effect: 'tries again' }]);
     await redis.set(keys.lock, '{"holder":"another","since":"now"}');
     await importList();
+    expect((await adviceNow())?.[0]?.run, 'while an import runs').to.deep.equal([]);
+    await redis.del(keys.lock);
     expect(await adviceNow()).to.deep.equal(before);
+    expect(await text()).to.match(/\nproducts +none live .* failed\n/);
   });
 
   it('shows an importer that was not seen for a minute as gone, with its process and host', async () => {
@@ -204,7 +209,7 @@ describe('medref status', function () {
     };
     await writeHeartbeat(redis, 'medref', beat);
     expect(await text()).to.match(
-      /\n\nNo importer runs: process 7 on there was last seen 3 h ago\.\n {4}medref schedule {3}imports on the schedule\n?/,
+      /\n\nNo importer runs: process 7 on there was last seen 3 h ago\. Start it:\n {2}docs\/RUNBOOK\.md, "Start and stop"\.\n {4}medref import {3}imports what was missed\n?/,
     );
     const { importers } = (await medref(['status', '--json'])).json<{ importers: unknown[] }>();
     expect(importers).to.deep.equal([{ ...beat, isAlive: false }]);
@@ -224,7 +229,7 @@ describe('medref status', function () {
     while ((await redis.exists(keys.progress)) === 0) await sleep(20);
     const stdout = (await text()).replace(/\n {2}/g, ' ');
     expect(stdout).to.match(
-      /products: process \d+ on \S+ has imported since \S+ \S+ UTC; [\d,]+ records read, \d+ %\./,
+      /products: process \d+ on \S+ is importing, since \S+ \S+ UTC; [\d,]+ records read, \d+ %\./,
     );
     more();
     expect((await ended).code).to.equal(0);
@@ -238,7 +243,7 @@ describe('medref status', function () {
     const [advice, ...others] = (await adviceOf()) ?? [];
     expect(others).to.deep.equal([]);
     expect(advice?.problem).to.match(
-      /^Scheduled imports are paused since .*, after a rollback to version \d+\.$/,
+      /^Scheduled imports have been paused since .*, after a rollback to version \d+\.$/,
     );
     expect(advice?.run).to.deep.equal(['medref import products --dry-run', 'medref resume products']);
     expect(await text()).to.include(`rolled-back  ${version}`);
@@ -251,11 +256,48 @@ describe('medref status', function () {
     expect(collections[0]?.damage).to.deep.equal(['Block 1 is damaged.', 'Block 2 is damaged.']);
     expect(await adviceOf()).to.deep.equal([
       {
-        problem: 'Damage found (and 1 more): Block 1 is damaged.',
+        problem: 'DAMAGED data, but not of the live version.',
         run: ['medref verify products', 'medref verify products --repair'],
       },
     ]);
     expect(collections[1]?.advice, 'drugs come and go with products').to.deep.equal([]);
+  });
+
+  it('warns of a Redis that has nothing of medref', async () => {
+    const empty = /This Redis has no versions and no API keys under the prefix medref\. .* restore a backup/;
+    await redis.flushall();
+    const operator = { REDIS_URL: withUser(server().url, 'operator') };
+    expect((await statusOf([], operator)).warnings.join()).to.match(empty);
+    await medref(['keys', 'create', '--client', 'a']);
+    expect((await statusOf([], operator)).warnings.join()).not.to.match(empty);
+  });
+
+  it('keeps the checks that --force skipped with the live version, until another one is live', async () => {
+    await importList(products(10));
+    await importList(products(5), '--force');
+    for (let n = 0; n < 6; n += 1) await importList(products(5));
+    expect(await unwrapped()).to.include(
+      'products: Published with --force despite: shrink (50.0 % > 20 %), elements ($.barcodes 50.0 % > 20 %). Undo: medref rollback products',
+    );
+  });
+
+  it('does not say that readers get a damaged version, and offers no --force for data that was rolled back', async () => {
+    await importList(products(10));
+    const { version } = (await importList(products(11))) ?? expect.fail();
+    await medref(['rollback', 'products']);
+    await importList(products(11));
+    const [advice] = (await statusOf()).collections[0]?.advice ?? [];
+    expect(advice?.run.at(-1)).to.deep.equal({
+      ...{ command: 'medref import products --force', effect: 'publishes AGAIN what you rolled back' },
+    });
+    const live = parseVersion(keys.live, (await redis.get(keys.live)) ?? '');
+    await redis.del(keys.content(live.content).blocks);
+    list = products(2);
+    const { stdout } = await medref(['import'], { PRODUCTS_URL: url });
+    expect(stdout.replace(/\s+/g, ' ')).to.include(
+      `REFUSED: readers get 503 for parts of ${live.version}, which is damaged`,
+    );
+    expect(live.version).to.be.above(version);
   });
 
   it('reports a live version with lost keys', async () => {
@@ -266,8 +308,8 @@ describe('medref status', function () {
     expect([products?.liveStatus, drugs?.liveStatus]).to.deep.equal(['incomplete', 'incomplete']);
     expect(await adviceOf()).to.deep.equal([
       {
-        problem: `Damage found: The Redis key ${records} has 2 elements, not 3.`,
-        run: ['medref import products'],
+        problem: `DAMAGED live version. Readers get 503 for parts of ${version}.`,
+        run: ['medref import products', 'medref verify products --repair', 'medref versions products'],
       },
     ]);
   });

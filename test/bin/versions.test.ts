@@ -291,6 +291,24 @@ describe('versions on the command line', function () {
         .and.to.match(/^1 added, 1 changed, 1 removed$/m);
     });
 
+    it('prints counts and changed members first, then ten of each kind, or all', async () => {
+      await importList(products(40));
+      const renamed = products(40).map((it) => ({ ...it, drug: { ...it.drug, name: `${it.drug.name}!` } }));
+      await importList([...renamed.slice(0, 30), ...products(60).slice(40)], '--force');
+      const { stdout } = await medref('diff', 'products');
+      const lines = stdout.trimEnd().split('\n');
+      expect(lines.slice(0, 4)).to.deep.equal([
+        `From version ${nth(1)} to version ${nth(2)}`,
+        '20 added, 30 changed, 10 removed',
+        '  30 × drug.name',
+        'The first 10 of each kind; --all prints all:',
+      ]);
+      expect(lines.filter((it) => it.startsWith('+ '))).to.have.length(10);
+      expect(lines.filter((it) => it.startsWith('~ '))).to.have.length(10);
+      const all = (await medref('diff', 'products', '--all')).stdout;
+      expect(all.match(/^[-+~] /gm)).to.have.length(60);
+    });
+
     it('names nested fields, and finds nothing between versions of one content', async () => {
       await importList(products(4));
       await importList([product(1, { drug: { id: 1, name: 'OTHER' } }), ...products(4).slice(1)]);

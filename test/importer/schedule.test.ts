@@ -205,6 +205,7 @@ describe('the schedule', () => {
       for (const [n, minutes] of [1, 2, 4, 8, 16, 32, 60, 60, 60].entries()) {
         const next = now + minutes * minuteMs;
         expect(retries.at(-1)).to.deep.equal({ at: next, tryNumber: n + 2 });
+        expect(schedule.nextRun().getTime(), 'as the heartbeat shows it').to.equal(next);
         expect(await at(next - 1), `before ${minutes} minutes`).to.equal(0);
         expect(await at(next), `after ${minutes} minutes`).to.equal(1);
         now = next;

@@ -82,7 +82,7 @@ describe('warnings about the settings of Redis', () => {
     await medref(['import'], { REDIS_URL: url, PRODUCTS_URL: upstream.url().href });
     await upstream.close();
     const { json } = await medref(['status', '--json'], { REDIS_URL: url });
-    expect(json<{ warnings: string[] }>().warnings).to.deep.equal([warning]);
+    expect(json<{ warnings: string[] }>().warnings).to.include(warning);
     const api = beginMedref(['serve', '--json'], { REDIS_URL: withUser(server().url, 'api'), API_PORT: '0' });
     const [, address] = await api.line(/"address":"([^"]+)"/);
     while (!api.stderr.text.includes(warning)) await sleep(20);

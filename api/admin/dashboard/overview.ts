@@ -15,6 +15,7 @@ import {
   nextRunOf,
   readImporters,
 } from '../../../shared/importer-heartbeats.ts';
+import { setupWarnings } from '../../../shared/redis/server-setup.ts';
 import { isStillUsed, type ListedApiKey, listApiKeys } from '../../../shared/store/api-keys.ts';
 import type { StoredProgress } from '../../../shared/store/import-locks.ts';
 import {
@@ -45,16 +46,21 @@ export const overviewPage = definePage({
   collections: 'none',
   parameters: refreshParameter,
   async render({ sources: { redis, keyPrefix, served, isImported }, query }) {
-    const [states, importers] = await Promise.all([
+    const [states, importers, warnings] = await Promise.all([
       readCollectionStates({ redis, keyPrefix, served }),
       readImporters(redis, keyPrefix),
+      setupWarnings(redis, keyPrefix),
     ]);
     const [last] = importers;
     const maxAgeSeconds = last ? (longestGapMs(last.cron, last.timezone) + graceMs) / 1_000 : null;
     const all = states.map((state) =>
       evaluate(state, { maxAgeSeconds, maxAgeOf: 'the schedule', isImported: isImported(state.collection) }),
     );
-    const problems = [...importerProblems(importers), ...all.flatMap(problemsOf)];
+    const problems = [
+      ...importerProblems(importers),
+      ...all.flatMap(problemsOf),
+      ...warnings.map((warning) => html`<li><p>${shownText(warning, sentenceLength)}</p></li>`),
+    ];
     const isImporting = states.some(({ lock }) => lock !== null);
     const body = html`<section aria-labelledby="problems">
 <h2 id="problems">${problems.length === 0 ? 'No problems' : 'Problems'}</h2>
@@ -82,7 +88,7 @@ function importerProblems(importers: readonly ImporterState[]): Html[] {
   if (problem === null) return [];
   return [
     html`<li><p>${shownText(problem, sentenceLength)} No scheduled import will run.</p>
-<p class="next">Run next:</p>${commands([{ command: 'medref schedule', effect: 'imports on the schedule' }])}</li>`,
+<p class="next">Run next:</p>${commands([{ command: 'medref import', effect: 'imports what was missed' }])}</li>`,
   ];
 }
 
@@ -105,7 +111,8 @@ function importerTable(importers: readonly ImporterState[]): Html {
   );
 }
 
-function problemsOf({ collection, advice }: CollectionStatus): Html[] {
+function problemsOf({ collection, advice, lastImports }: CollectionStatus): Html[] {
+  const hasRejects = (lastEnded(lastImports)?.rejected ?? 0) > 0;
   return advice.map(
     ({
       problem,
@@ -114,8 +121,9 @@ function problemsOf({ collection, advice }: CollectionStatus): Html[] {
     }) => html`<li><p><strong>${collection}</strong>: ${shownText(problem, sentenceLength)}</p>
 ${details.map((line) => html`<p>${shownText(line, sentenceLength)}</p>`)}
 ${run.length > 0 ? html`<p class="next">Run next:</p>` : ''}${commands(run)}
-<p class="next">See <a href="${pageLink('imports', { collection })}">imports of ${collection}</a>,
-<a href="${pageLink('rejects', { collection })}">rejects of ${collection}</a></p></li>`,
+<p class="next">See <a href="${pageLink('imports', { collection })}">imports of ${collection}</a>${
+      hasRejects ? html`, <a href="${pageLink('rejects', { collection })}">rejects of ${collection}</a>` : ''
+    }</p></li>`,
   );
 }
 
@@ -166,12 +174,14 @@ function nextImport({ collection, pause }: CollectionStatus, importers: readonly
 }
 
 function importFacts(
-  { checkedAt, lastImports: [last], lock, progress, pause, damage }: CollectionStatus,
+  { checkedAt, lastImports, despite, lock, progress, pause, damage }: CollectionStatus,
   next: unknown,
 ): (readonly [string, unknown])[] {
+  const last = lastEnded(lastImports);
   return [
     ['Last upstream check', checkedAt === null ? none : shownTime(checkedAt)],
     ['Last import', last ? html`${outcomeBadge(last.outcome)} ${shownTime(last.endedAt)}` : none],
+    ...(despite.length === 0 ? [] : [['Published despite', despite.join(', ')] as const]),
     ['Next import', next],
     ['Lock', lock === null ? 'free' : html`${shownText(lock.holder)} since ${shownTime(lock.since)}`],
     ...(progress === null ? [] : [['In progress', progressText(progress)] as const]),

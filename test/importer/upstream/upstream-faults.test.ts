@@ -211,7 +211,7 @@ const faults: Record<string, Fault> = {
   ),
   HTML: failing(
     sending('<!doctype html><title>Maintenance</title>'),
-    /is not JSON: it begins with "<!doctype/,
+    /is not JSON: it begins with "<!doctype.*\. This is an HTML page, such as a login or an error: check the URL/,
   ),
   'nothing at all': failing(sending(''), /is empty/),
   'an object without data': failing(sending({ items: live }), /without a "data" member/),
@@ -228,7 +228,7 @@ const faults: Record<string, Fault> = {
     reason: /no valid record: 3 read, 3 rejected/,
   },
   'half of the list': { respond: sending(part(0, 50)), outcome: 'refused', reason: /50 of the 100 live ids/ },
-  'answering 401': failing(refusing(401), /responded with 401 Unauthorized. Check its token/, {
+  'answering 401': failing(refusing(401), /responded with 401 Unauthorized. medref sent no token/, {
     requests: 1,
   }),
   'answering 404': failing(refusing(404), /responded with 404 Not Found/, { requests: 1 }),

@@ -187,9 +187,16 @@ describe('upstream', () => {
   });
 
   describe('fails at once', () => {
+    it('on status 403, and says whether it sent a token', async () => {
+      const server = await start(refusing(403));
+      expect(await reasonOf(server.url(), { token: 'old' })).to.contain(
+        '403 Forbidden. medref sent the token of its setting, which may have expired: ask the operator of upstream',
+      );
+    });
+
     for (const [status, name] of [
       [400, '400 Bad Request'],
-      [401, '401 Unauthorized. Check its token'],
+      [401, '401 Unauthorized. medref sent no token'],
       [403, '403 Forbidden'],
       [404, '404 Not Found'],
       [410, '410 Gone'],

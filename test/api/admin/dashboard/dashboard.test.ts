@@ -139,13 +139,14 @@ describe('the dashboard', function () {
     await writeHeartbeat(redis, 'medref', beat);
     const dead = await read('/');
     expect(dead).to.match(
-      /Problems No importer runs: process 7 on there was last seen [^.]+ ago\. .*medref schedule/,
+      /Problems No importer runs: process 7 on there was last seen [^.]+ ago\. .*medref import/,
     );
     expect(dead).to.match(
       /process 7 on there not seen 2026-01-01 00:00:00 UTC .* – 5 4 \* \* \* UTC products/,
     );
     await writeHeartbeat(redis, 'medref', { ...beat, seenAt: now });
     const alive = await read('/');
+    await redis.del('medref:{importers}:heartbeats');
     expect(alive).not.to.include('No importer runs').and.not.include('not seen');
     expect(alive).to.include('Next import 2099-01-01 03:00:00 UTC').and.include('Next import not scheduled');
     await redis.del('medref:{importers}:heartbeats');
@@ -328,7 +329,7 @@ describe('the dashboard', function () {
     expect(await read(`${diff}9`)).to.include('Page 9 of 2');
     await rollBack(productCollection, { redis, keyPrefix: 'medref', to: data.second, maxNumberWaitMs: 0 });
     expect(await read('/')).to.match(
-      /Scheduled imports are paused since .* medref resume products .*Next import paused/,
+      /Scheduled imports have been paused since .* medref resume products .*Next import paused/,
     );
   });
 
@@ -338,7 +339,7 @@ describe('the dashboard', function () {
     try {
       const text = await read('/');
       expect(text).to.match(
-        /Problems products : Damage found: The Redis key medref:\{products\}:live holds .* medref verify products/,
+        /Problems products : DAMAGED\. Readers get 503\. The Redis key medref:\{products\}:live holds .* medref verify products/,
       );
       expect(text).to.match(/products damaged .*drugs damaged .*companies live Live version \d+/);
       const browse = await ask('/browse?collection=products');
