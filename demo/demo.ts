@@ -15,6 +15,8 @@ import { startSampleUpstream } from './sample-upstream.ts';
 
 const SAMPLE = { seed: 868_869, products: 5_000, companies: 300 };
 const CLIENT = 'demo';
+/** The rate of the second key. */
+const RATE = '5/s';
 /** The exit code of an import that a check refused. */
 const REFUSED = 3;
 const FIRST_PORT = 3_000;
@@ -56,8 +58,8 @@ async function demo(): Promise<never> {
     KEY_PREFIX: 'medref-demo',
   };
   await importSample(environment);
-  const key = await makeKey(environment);
-  process.stdout.write(welcome(await startApi(environment), key));
+  const keys = await makeKeys(environment);
+  process.stdout.write(welcome(await startApi(environment), keys));
   return untilEnding();
 }
 
@@ -110,14 +112,30 @@ async function nothingIsLive(environment: Environment): Promise<boolean> {
   return collections.every(({ live }) => live === null);
 }
 
-/** Creates a key, and revokes the keys of earlier demos, which were shown only once. */
-async function makeKey(environment: Environment): Promise<string> {
+/** The keys of the demo: one without a rate, and one with it. */
+interface DemoKeys {
+  readonly free: { readonly id: string; readonly key: string };
+  readonly limited: { readonly id: string; readonly key: string };
+}
+
+/** Returns the keys of an earlier demo if they are still valid. Otherwise creates both, and revokes the earlier ones. */
+async function makeKeys(environment: Environment): Promise<DemoKeys> {
+  const file = join(folder, 'keys.json');
   const { keys } = (await medref(['keys', 'list'], environment)) as {
     keys: { id: string; client: string }[];
   };
-  for (const { id, client } of keys) if (client === CLIENT) await medref(['keys', 'revoke', id], environment);
-  const { key } = (await medref(['keys', 'create', '--client', CLIENT], environment)) as { key: string };
-  return key;
+  const earlier = keys.filter(({ client }) => client === CLIENT).map(({ id }) => id);
+  const stored = await readFile(file, 'utf8').then(JSON.parse, () => null);
+  if (earlier.length === 2 && earlier.includes(stored?.free?.id) && earlier.includes(stored?.limited?.id))
+    return stored;
+  for (const id of earlier) await medref(['keys', 'revoke', id], environment);
+  const create = async (...options: string[]) =>
+    (await medref(['keys', 'create', '--client', CLIENT, ...options], environment)) as DemoKeys['free'];
+  const { id, key } = await create();
+  const limited = await create('--rate', RATE);
+  const made = { free: { id, key }, limited: { id: limited.id, key: limited.key } };
+  await writeFile(file, JSON.stringify(made), { mode: 0o600 });
+  return made;
 }
 
 /** The addresses of the API and the admin listener. */
@@ -240,7 +258,7 @@ async function untilEnding(): Promise<never> {
   throw ending.signal.reason;
 }
 
-function welcome({ address, admin }: Addresses, key: string): string {
+function welcome({ address, admin }: Addresses, { free: { key }, limited }: DemoKeys): string {
   const curl = (path: string) => `  curl -s -H 'Authorization: Bearer ${key}' '${address}${path}'`;
   const [first] = sampleProducts({ ...SAMPLE, count: 1 });
   return `
@@ -248,6 +266,7 @@ medref serves ${SAMPLE.products} invented products and ${SAMPLE.companies} inven
 
   address    ${address}
   key        ${key}
+  with rate  ${limited.key} (${RATE})
   read, try  ${address}/docs
   dashboard  ${admin ?? 'none: its port is taken'}
 
@@ -257,7 +276,7 @@ ${curl('/products')}
 ${curl(`/products/${first?.product.id}`)}
 ${curl('/companies?page=2&per-page=5')}
 
-Ctrl-C stops everything that was started here.
+API_PORT and ADMIN_PORT choose other ports. Ctrl-C stops everything that was started here.
 `;
 }
 

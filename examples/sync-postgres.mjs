@@ -1,7 +1,7 @@
 // sync-postgres.mjs: keeps a copy of the products in the table product, with its version and digest. Run it once a day.
 // It needs pg. Settings: MEDREF_URL, MEDREF_KEY, and PGHOST and the others of libpq.
 
-import { createClient, SetDigest } from 'medref/client';
+import { createClient, SetDigest } from 'medref-client';
 import pg from 'pg';
 
 const { products } = createClient({ baseUrl: process.env.MEDREF_URL, key: process.env.MEDREF_KEY });

@@ -40,7 +40,7 @@ export class Lease implements Lock {
   #name: ContentName = '';
   #renewedAt = Date.now();
   /** By `performance.now()`. */
-  #reportedAt = 0;
+  #reportedAt = -Infinity;
 
   private constructor(redis: Redis, lock: Lock, times: Lifetimes) {
     this.#redis = redis;

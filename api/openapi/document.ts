@@ -111,7 +111,7 @@ function listOperation(collection: Collection, { one, many }: Noun): Part {
     operationId: `list${many}`,
     summary: `List ${many.toLowerCase()}: all, by search, or by ids`,
     description:
-      `Sorted as in the source; with \`name\`, by name; with \`ids\`, as you listed them. ` +
+      `Sorted as in the source; with \`name\` or \`words\`, by name; with \`ids\`, as you listed them. ` +
       `Search by ${enumeration.format(searches)}${searches.length > 1 ? '; several are combined with AND' : ''}. ` +
       'With `Accept: application/x-ndjson` the response is the whole list, one record per line, all of one version; ' +
       'then only `version` is accepted.',

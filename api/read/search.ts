@@ -13,14 +13,7 @@ import {
 import { hasWords } from '../../shared/store/word-index.ts';
 import type { ContentCache, HmgetBatcher, Span } from './records.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
-import { WordIndex } from './words.ts';
-
-/** The result of a search. */
-export interface Found {
-  readonly totalCount: number;
-  /** Decimal digits, in the order of the results. */
-  readonly ids: readonly string[];
-}
+import { type Found, WordIndex } from './words.ts';
 
 /** One prefix search of a request: its name, and the prefix. */
 type Prefix = readonly [search: string, text: string];

@@ -3,8 +3,14 @@
 import { rangeIds, unpackId } from '../../shared/store/block.ts';
 import { firstWordsField, markRanks, namesField, piece, piecesWith } from '../../shared/store/word-index.ts';
 import type { ContentCache, HmgetBatcher, Span } from './records.ts';
-import type { Found } from './search.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
+
+/** The result of a search. */
+export interface Found {
+  readonly totalCount: number;
+  /** Decimal digits, in the order of the results. */
+  readonly ids: readonly string[];
+}
 
 /** The ranks of some names: a bit for each name of the content. */
 type Marks = Uint32Array;

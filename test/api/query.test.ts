@@ -142,7 +142,7 @@ describe('parameters', () => {
   for (const query of ['=1', '&', '&&', 'page=1&', '&page=1', 'page=1&&per-page=1', 'page=1&=', '=']) {
     it(`rejects ?${query}: a parameter has no name`, async () => {
       expect(await refusal(`/companies?${query}`)).to.equal(
-        'The parameter "" is unknown; this route accepts name, ids, version, page and per-page.',
+        'The parameter "" is unknown; this route accepts name, words, ids, version, page and per-page.',
       );
     });
   }

@@ -272,7 +272,7 @@ describe('medref status', function () {
     expect((await statusOf([], operator)).warnings.join()).not.to.match(empty);
   });
 
-  it('keeps the checks that --force skipped with the live version, until another one is live', async () => {
+  it('keeps the checks that --force skipped with the live version, until a different version is live', async () => {
     await importList(products(10));
     await importList(products(5), '--force');
     for (let n = 0; n < 6; n += 1) await importList(products(5));

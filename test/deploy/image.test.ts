@@ -56,7 +56,14 @@ describe('the image', function () {
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
     const { stdout } = await run(
       'grep',
-      ['-rhoE', "from '[^.][^']*'", ...copied.filter((it) => !it.includes('.')), '--exclude-dir=demo'],
+      [
+        '-rhoE',
+        "from '[^.][^']*'",
+        ...copied.filter((it) => !it.includes('.')),
+        '--include=*.ts',
+        '--include=*.mjs',
+        '--exclude-dir=demo',
+      ],
       { cwd: root },
     );
     const packages = new Set(

@@ -1,7 +1,6 @@
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { startSampleUpstream } from '../../demo/sample-upstream.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
@@ -15,6 +14,7 @@ import {
   strayCommands,
 } from '../support/examples.ts';
 import { importFrom } from '../support/importing.ts';
+import { installPackages } from '../support/installed-packages.ts';
 import { useRedis } from '../support/redis-server.ts';
 
 /** The data that `npm run demo` serves: the pages show results from it. */
@@ -27,8 +27,7 @@ describe('the examples', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'medref-test-examples-'));
     // Provides the package as a consumer has installed it.
-    await mkdir(join(folder, 'node_modules'));
-    await symlink(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules/medref'));
+    await installPackages(folder);
     const upstream = await startSampleUpstream(demo);
     for (const collection of importedCollections) {
       const url = new URL(`/${collection.name}`, upstream.productsUrl);

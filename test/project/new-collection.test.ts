@@ -169,7 +169,7 @@ describe('a new collection', function () {
       expect(((await get(path)) as { data: unknown }).data, path).to.deep.equal(records);
     }
     const errors: Readonly<Record<string, string>> = {
-      '/substances?barcode=8690000000001': 'is unknown; this route accepts name, code, group, ids',
+      '/substances?barcode=8690000000001': 'is unknown; this route accepts name, code, words, group, ids',
       '/substances?group=x': 'The parameter group is "x"; it accepts a whole number',
       '/substances?code=%20': 'The parameter code is blank; it accepts a prefix of a code',
       '/substances?ids=3&group=5': 'cannot be combined with group',
@@ -186,8 +186,8 @@ describe('a new collection', function () {
     expect(openApi.components.schemas).to.include.keys('Substance', 'SubstanceList', 'SubstanceChange');
     const parameters = openApi.paths['/substances']?.get.parameters ?? [];
     const described = parameters.flatMap(({ name = [] }) => name);
-    expect(described).to.deep.equal(['name', 'code', 'group']);
-    expect(parameters[2]?.description).to.equal('Only substances of the group with this id.');
+    expect(described).to.deep.equal(['name', 'code', 'words', 'group']);
+    expect(parameters[3]?.description).to.equal('Only substances of the group with this id.');
 
     const page = await (
       await fetch(`http://127.0.0.1:${adminPort}/browse?collection=substances&group=5`)

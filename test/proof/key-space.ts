@@ -105,7 +105,7 @@ export async function checkNothingUnderWay(
   const kept = new Set((await readKeptVersions(redis, keys)).map(({ content }) => content));
   const changeSets = new Set((await redis.zrange(keys.changeSets, 0, '-1')).map(Number));
   for (const key of expiring.keys()) {
-    const [, digits, what] = /:(\d+):(records|order|blocks|by-[a-z]+|changes)$/.exec(key) ?? [];
+    const [, digits, what] = /:(\d+):(records|order|blocks|words|by-[a-z]+|changes)$/.exec(key) ?? [];
     const number = Number(digits);
     expect(what, `${key} is of a content, or a change set`).not.to.equal(undefined);
     expect(number, 'what expires is older than what is live').to.be.below(live?.version ?? 0);

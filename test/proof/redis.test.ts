@@ -368,7 +368,7 @@ describe('a Redis that fails', function () {
         }),
       );
       expect(report.outcome, `struck at command ${nth}`).to.equal('failed');
-      expect(report.reason).to.match(/^Redis has reached its maxmemory\. .*try again\.$/);
+      expect(report.reason).to.match(/^Redis has reached its maxmemory\. .*try again after a minute\.$/);
       await readers.more(50);
       const refused = await importNext(products);
       expect([refused.outcome, refused.reason]).to.deep.equal(['failed', report.reason]);

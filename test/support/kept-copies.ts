@@ -41,22 +41,27 @@ export interface CopyingProgram {
 const python = onPath('python3') ?? 'python3';
 const noPython = onPath('python3') ? undefined : 'Python 3';
 
-/** Reads a copy in SQLite, through Python, because not every supported Node has SQLite. */
-function inSqlite(folder: string): KeptCopy {
+/**
+ * Reads a copy in SQLite, through Python, because not every supported Node has SQLite.
+ * @param isInMemory whether the program writes the file at its end
+ */
+function inSqlite(folder: string, { isInMemory = false } = {}): KeptCopy {
   const ask = (sql: string) => {
     const program = `import json, sqlite3
-with sqlite3.connect('products.db') as database:
+with sqlite3.connect('medref.db') as database:
     print(json.dumps(database.execute(${JSON.stringify(sql)}).fetchall()))`;
     return JSON.parse(execFileSync(python, ['-c', program], { cwd: folder, encoding: 'utf8' }));
   };
   return {
     read: () => {
-      const rows: string[][] = ask('SELECT record FROM product UNION ALL SELECT digest FROM copy');
+      const rows: string[][] = ask(
+        "SELECT record FROM products UNION ALL SELECT digest FROM copies WHERE collection = 'products'",
+      );
       const [digest = '', ...records] = rows.flat().reverse();
       return { records: records.map((record) => JSON.parse(record)), digest };
     },
-    tamper: (id) => ask(`UPDATE product SET record = json_set(record, '$.drug.name', 'X') WHERE id = ${id}`),
-    isUnderWay: () => existsSync(join(folder, 'products.db-journal')),
+    tamper: (id) => ask(`UPDATE products SET record = json_set(record, '$.drug.name', 'X') WHERE id = ${id}`),
+    isUnderWay: () => isInMemory || existsSync(join(folder, 'medref.db-journal')),
   };
 }
 
@@ -73,16 +78,6 @@ function inFile(folder: string): KeptCopy {
     isUnderWay: () => true,
   };
 }
-
-/** A Node with SQLite: this one, or the one in MEDREF_NODE_22. */
-const nodeWithSqlite = [process.env['MEDREF_NODE_22'], process.execPath].find((node) => {
-  try {
-    if (node) execFileSync(node, ['--eval', "require('node:sqlite')"], { stdio: 'ignore' });
-    return node;
-  } catch {
-    return false;
-  }
-});
 
 const postgres = postgresPrograms();
 
@@ -123,16 +118,15 @@ export function useCopyingPrograms(): CopyingProgram[] {
   const { settings, copy } = usePostgres();
   return [
     {
-      ...{ name: 'sync-sqlite.mjs', command: nodeWithSqlite ?? process.execPath, copyIn: inSqlite },
-      args: ['--disable-warning=ExperimentalWarning', inExamples('sync-sqlite.mjs')],
-      missing: nodeWithSqlite ? noPython : 'Node of 22.13 or newer, by MEDREF_NODE_22 or else,',
+      ...{ name: 'sync-sqlite.mjs', command: process.execPath, args: ['sync-sqlite.mjs'], missing: noPython },
+      copyIn: (folder) => inSqlite(folder, { isInMemory: true }),
     },
     {
       ...{ name: 'sync_sqlite.py', command: python, args: [inExamples('sync_sqlite.py')] },
       ...{ missing: noPython, copyIn: inSqlite },
     },
     {
-      ...{ name: 'sync-postgres.mjs', command: process.execPath, args: [inExamples('sync-postgres.mjs')] },
+      ...{ name: 'sync-postgres.mjs', command: process.execPath, args: ['sync-postgres.mjs'] },
       ...{ missing: postgres ? undefined : 'PostgreSQL', settings, copyIn: () => copy },
     },
     {

@@ -46,6 +46,7 @@ export interface Operation {
 
 export interface OpenApi {
   readonly openapi: string;
+  readonly externalDocs: { readonly description: string; readonly url: string };
   readonly paths: Readonly<Record<string, { readonly get: Operation; readonly head: Operation }>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;

@@ -208,7 +208,7 @@ describe('the OpenAPI document under the tools of consumers', function () {
       origin = `http://127.0.0.1:${port}`;
       const args = ['proxy', document, api().origin, '--errors', '--port', String(port)];
       prism = spawn(join(tools, '.bin/prism'), args, { cwd: folder, env, stdio: 'ignore' });
-      for (const deadline = Date.now() + 60_000; ; await sleep(200)) {
+      for (const deadline = Date.now() + 30_000; ; await sleep(200)) {
         if (
           await fetch(`${origin}/health/live`).then(
             ({ ok }) => ok,
