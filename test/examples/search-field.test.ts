@@ -75,8 +75,15 @@ describe('the page with a search field, from another origin', function () {
     await type('1');
     await expectSaid('1 of 1');
     await type('9');
-    await expectSaid('No product has a name that begins with drug 119.');
+    await expectSaid('No product has a name with drug 119.');
     expect(await shown()).to.deep.equal([]);
+  });
+
+  it('finds words of a name in any order', async () => {
+    await open();
+    await type('tablet drug 11');
+    await expectSaid('1 of 1');
+    expect(searches().at(-1)).to.equal('words=tablet drug 11&per-page=10');
   });
 
   it('is operated by keys: down, up, Escape and Enter', async () => {
