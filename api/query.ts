@@ -139,7 +139,7 @@ function parseIds(text: string): string[] {
 export const maxNameLength = 200;
 
 /** Returns the parameters by which a collection is searched. */
-export function searchParameters({ prefixSearches, exactSearches }: Collection): Parameters {
+export function searchParameters({ prefixSearches, exactSearches, flagSearches }: Collection): Parameters {
   const prefix = Object.keys(prefixSearches).map((name) => [
     name,
     parameter(
@@ -151,8 +151,14 @@ export function searchParameters({ prefixSearches, exactSearches }: Collection):
     const { accepts, parse } = exactTypes[type];
     return [name, parameter(accepts, (text) => parse(text) ?? isWrong(text))];
   });
-  return Object.fromEntries([...prefix, ['words', words], ...exact]);
+  const flags = Object.keys(flagSearches).map((name) => [name, flag]);
+  return Object.fromEntries([...prefix, ['words', words], ...exact, ...flags]);
 }
+
+/** The parameter of a search by a flag. */
+const flag = parameter('true or false', (text) =>
+  text === 'true' || text === 'false' ? text === 'true' : isWrong(text),
+);
 
 /** The most words of a search. */
 const maxWords = 8;
@@ -189,19 +195,20 @@ function parsePrefix(text: string): string {
 
 /** Returns the search that the values ask for; `null` if there is none. @throws Boom 400 for words with a prefix */
 export function searchOf(
-  { prefixSearches, exactSearches }: Collection,
+  { prefixSearches, exactSearches, flagSearches }: Collection,
   values: Readonly<Record<string, unknown>>,
 ): Search | null {
   const part = (searches: Readonly<Record<string, unknown>>) => {
     const names = Object.keys(searches).filter((name) => values[name] !== undefined);
-    return Object.fromEntries(names.map((name) => [name, values[name] as string]));
+    return Object.fromEntries(names.map((name) => [name, values[name]]));
   };
-  const [prefix, exact] = [part(prefixSearches), part(exactSearches)];
-  const [first] = Object.keys(prefix);
+  const [prefix, exact] = [part(prefixSearches), part(exactSearches)] as Record<string, string>[];
+  const flags = part(flagSearches) as Record<string, boolean>;
+  const [first] = Object.keys(prefix as object);
   const its = values['words'] as readonly string[] | undefined;
   if (its && first) throw badParameter('words', `cannot be combined with ${first}`, acceptsOf(words));
-  if (!its && !first && Object.keys(exact).length === 0) return null;
-  return { prefix, exact, words: its ?? [] };
+  if (!its && !first && Object.keys({ ...exact, ...flags }).length === 0) return null;
+  return { prefix: prefix ?? {}, exact: exact ?? {}, words: its ?? [], flags };
 }
 
 /**

@@ -93,6 +93,8 @@ export interface ProductSearch extends NameSearch {
   readonly barcode?: string;
   /** The id of a drug. */
   readonly drug?: number;
+  /** Only products with this flag. */
+  readonly published?: boolean;
 }
 
 /** A page to read. */
@@ -248,7 +250,7 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
 }
 
 /** The names of search criteria. */
-const searchCriteria = ['name', 'words', 'barcode', 'drug'];
+const searchCriteria = ['name', 'words', 'barcode', 'drug', 'published'];
 
 /** @throws TypeError for an unknown criterion, and for a criterion without a value */
 function requireCriteria(criteria: object, known: readonly string[]): void {

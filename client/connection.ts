@@ -77,7 +77,7 @@ const userAgent: Readonly<Record<string, string>> =
     : { 'user-agent': `medref-client/${clientVersion}` };
 
 /** Parameters of a request; absent ones are `undefined`. */
-export type Query = Readonly<Record<string, string | number | undefined>>;
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** How persistently to retry. */
 export interface Patience {

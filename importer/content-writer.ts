@@ -1,13 +1,13 @@
 // Stages the content of one collection in Redis by plain commands: records, order, blocks, search index and digests.
 
 import { createHash, hash } from 'node:crypto';
-import type { Collection } from '../shared/collections/define.ts';
+import type { Collection, FlagSearch } from '../shared/collections/define.ts';
 import { execute, type Redis } from '../shared/redis/connections.ts';
 import { blockRecords, maxBlockLength, packBlock, packIds } from '../shared/store/block.ts';
 import type { ContentKeys } from '../shared/store/keys.ts';
 import { exactValues, memberOf, prefixTexts } from '../shared/store/search-index.ts';
 import type { ContentFacts } from '../shared/store/versions.ts';
-import { readWordIndex } from '../shared/store/word-index.ts';
+import { FlagBits, readWordIndex } from '../shared/store/word-index.ts';
 
 /** The place of a staged content. */
 export interface Staging {
@@ -53,6 +53,7 @@ export class ContentWriter {
   #bytes = 0;
   /** The ids of each value, by exact search, separated by spaces. */
   readonly #exact = new Map<string, Map<string, string>>();
+  readonly #flags = new Map<string, FlagBits>();
   /** The block that is not full yet. Its texts are `null` if its records are too large for a block. */
   #ids: number[] = [];
   #texts: string[] | null = [];
@@ -66,6 +67,7 @@ export class ContentWriter {
     this.#collection = collection;
     for (const search of Object.keys(keys.prefix)) this.#prefix.set(search, { members: [], count: 0 });
     for (const search of Object.keys(keys.exact)) this.#exact.set(search, new Map());
+    for (const search of Object.keys(collection.flagSearches)) this.#flags.set(search, new FlagBits());
   }
 
   /** Whether enough records are collected to send them, see {@link flush}. */
@@ -94,6 +96,8 @@ export class ContentWriter {
         else known.set(value, `${ids} ${id}`);
       }
     }
+    for (const [search, bits] of this.#flags)
+      bits.add(id, (this.#collection.flagSearches[search] as FlagSearch).valueOf(record));
     this.#addToBlock(id, json);
   }
 
@@ -173,7 +177,7 @@ export class ContentWriter {
       [args, length] = [[], 0];
       return this.#send(() => batch);
     };
-    const index = await readWordIndex(redis, this.#keys.prefix['name'] as string);
+    const index = await readWordIndex(redis, this.#keys.prefix['name'] as string, this.#flags);
     for (const [field, value] of index.fields()) {
       fields += 1;
       args.push(field, value);

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Collection } from '../shared/collections/define.ts';
+import type { Collection, FlagSearch } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { isWrongType } from '../shared/redis/failures.ts';
 import { blockText, isBlockOf, openBlock, rangeIds, unpackIds } from '../shared/store/block.ts';
@@ -18,7 +18,7 @@ import {
   type StoredContent,
   type Version,
 } from '../shared/store/versions.ts';
-import { readWordIndex } from '../shared/store/word-index.ts';
+import { FlagBits, readWordIndex } from '../shared/store/word-index.ts';
 import { futureVersionWarning } from '../shared/time.ts';
 
 /** How many ranges of a list, or names or values of an index, are read at once. */
@@ -136,14 +136,18 @@ async function* partDamage(part: ReadPart): AsyncGenerator<string, void> {
       isIntact = false;
       yield damage;
     }
-    if (isIntact && !(await hasWords(redis, keys)))
+    if (isIntact && !(await hasWords(redis, keys, index.flags)))
       yield `The index ${keys.words} does not have the words of its records.`;
   }
 }
 
 /** Returns whether the index of words is the one of the stored names. */
-async function hasWords(redis: Redis, keys: ContentKeys): Promise<boolean> {
-  const index = await readWordIndex(redis, keys.prefix['name'] as string);
+async function hasWords(
+  redis: Redis,
+  keys: ContentKeys,
+  flags: ReadonlyMap<string, FlagBits>,
+): Promise<boolean> {
+  const index = await readWordIndex(redis, keys.prefix['name'] as string, flags);
   for (const [field, value] of index.fields())
     if (!(await redis.hgetBuffer(keys.words, field))?.equals(value)) return false;
   return true;
@@ -193,8 +197,11 @@ class ExpectedIndex {
   readonly #prefix = new Map<string, number>();
   readonly #exact = new Map<string, Map<string, string>>();
 
+  readonly flags = new Map<string, FlagBits>();
+
   constructor(collection: Collection) {
     this.#collection = collection;
+    for (const search of Object.keys(collection.flagSearches)) this.flags.set(search, new FlagBits());
   }
 
   /** Adds records in list order. @returns whether all of them are JSON texts of records */
@@ -203,6 +210,8 @@ class ExpectedIndex {
       for (const text of texts) {
         const record: unknown = JSON.parse(text.toString());
         const id = this.#collection.idOf(record);
+        for (const [search, bits] of this.flags)
+          bits.add(id, (this.#collection.flagSearches[search] as FlagSearch).valueOf(record));
         for (const [search, its] of prefixTexts(this.#collection, record))
           this.#prefix.set(search, added(this.#prefix.get(search) ?? 0, memberOf(its, id)));
         for (const [search, values] of exactValues(this.#collection, record)) {

@@ -239,7 +239,7 @@ const conditionalHeaders: Readonly<Record<string, Part>> = {
 
 /** Returns the parameters by which a collection is searched. */
 export function searchParametersOf(collection: Collection): Part[] {
-  const { prefixSearches, exactSearches } = collection;
+  const { prefixSearches, exactSearches, flagSearches } = collection;
   const record = recordExample(collection);
   const [example] = record === undefined ? [] : collection.nameOf(record).split(' ');
   const prefixes = Object.entries(prefixSearches).map(([name, { describe }]) => ({
@@ -264,7 +264,13 @@ export function searchParametersOf(collection: Collection): Part[] {
       ...examplesOf(record === undefined ? undefined : valuesOf(record)[0]),
     },
   }));
-  return [...prefixes, words, ...exact];
+  const flags = Object.entries(flagSearches).map(([name, { describe }]) => ({
+    name,
+    in: 'query',
+    description: describe,
+    schema: { type: 'boolean' },
+  }));
+  return [...prefixes, words, ...exact, ...flags];
 }
 
 function examplesOf(value: string | number | undefined): Part {

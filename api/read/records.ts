@@ -8,6 +8,7 @@ import {
   blockRecords,
   idBytes,
   openBlock,
+  unpackId,
   unpackIds,
 } from '../../shared/store/block.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
@@ -45,17 +46,9 @@ export class Records {
 
   /** Returns the records of a span, which lies within the list. */
   async at(target: ReadTarget, span: Span): Promise<Buffer[]> {
-    const { content, contentName, version } = target;
     const numbers = blockNumbers(span);
     const orders = await Promise.all(
-      numbers.map((number) =>
-        this.#cache.get(`${contentName} order ${number}`, async () => {
-          const [packed] = await this.#hashes.get(content.order, [String(number)]);
-          const count = Math.min(blockRecords, version.totalCount - number * blockRecords);
-          if (packed?.length !== count * idBytes) throw new MissingPartError(content.order);
-          return { value: ownCopy(packed), size: packed.length };
-        }),
-      ),
+      numbers.map((number) => orderOf(this.#hashes, this.#cache, target, number)),
     );
     const from = span.from % blockRecords;
     return this.byIds(target, orders.flatMap(unpackIds).slice(from, from + span.count));
@@ -82,6 +75,32 @@ export class Records {
   find({ content }: ReadTarget, ids: readonly string[]): Promise<(Buffer | null)[]> {
     return this.#hashes.get(content.records, ids);
   }
+}
+
+/** Returns the packed ids of a block. */
+async function orderOf(
+  hashes: HmgetBatcher,
+  cache: ContentCache,
+  { content, contentName, version }: ReadTarget,
+  number: number,
+): Promise<Buffer> {
+  return cache.get(`${contentName} order ${number}`, async () => {
+    const [packed] = await hashes.get(content.order, [String(number)]);
+    const count = Math.min(blockRecords, version.totalCount - number * blockRecords);
+    if (packed?.length !== count * idBytes) throw new MissingPartError(content.order);
+    return { value: ownCopy(packed), size: packed.length };
+  });
+}
+
+/** Returns the id at a position of the list, from 0. */
+export async function idAt(
+  hashes: HmgetBatcher,
+  cache: ContentCache,
+  target: ReadTarget,
+  position: number,
+): Promise<string> {
+  const packed = await orderOf(hashes, cache, target, Math.floor(position / blockRecords));
+  return unpackId(packed, position % blockRecords);
 }
 
 function blockNumbers({ from, count }: Span): number[] {

@@ -50,17 +50,21 @@ export class SearchIndex {
     });
   }
 
-  async #find(target: ReadTarget, { prefix, exact, words }: Search, span: Span): Promise<Found> {
+  async #find(target: ReadTarget, { prefix, exact, words, flags }: Search, span: Span): Promise<Found> {
     const prefixes = Object.entries(prefix);
     const values = Object.entries(exact);
+    const flagged = Object.entries(flags);
     const [first] = prefixes;
-    if (first && prefixes.length === 1 && values.length === 0) return this.#pageByPrefix(target, first, span);
-    if (words.length > 0 && values.length === 0) return this.#words.find(target, words, span);
+    if (values.length === 0 && prefixes.length <= 1) {
+      if (first && flagged.length === 0) return this.#pageByPrefix(target, first, span);
+      const range = first && (await this.#rangeOf(target, first));
+      return this.#words.find(target, { words, flags: flagged, range }, span);
+    }
     let ids = values.length > 0 ? await this.#idsByValues(target, values) : null;
     if (words.length > 0)
       ids = await this.#sortByText(target, 'name', ids ?? [], (text) => hasWords(text, words));
     for (const one of prefixes.reverse()) ids = await this.#idsByPrefix(target, one, ids);
-    const found = ids ?? [];
+    const found = flagged.length > 0 ? await this.#withFlags(target, ids ?? [], flagged) : (ids ?? []);
     return { totalCount: found.length, ids: found.slice(span.from, span.from + span.count) };
   }
 
@@ -119,6 +123,26 @@ export class SearchIndex {
     for (let from = first; from < first + count; from += readAtOnce) {
       const some = await this.#idsBetween(key, from, Math.min(from + readAtOnce, first + count));
       found.push(...some.filter((id) => wanted?.has(id) ?? true));
+    }
+    return found;
+  }
+
+  /** Returns the ids of the records with some flags. Reads the records. */
+  async #withFlags(
+    { content, served }: ReadTarget,
+    ids: readonly string[],
+    flags: readonly [search: string, value: boolean][],
+  ): Promise<string[]> {
+    const { flagSearches } = served.collection;
+    const found: string[] = [];
+    for (let from = 0; from < ids.length; from += readAtOnce) {
+      const some = ids.slice(from, from + readAtOnce);
+      for (const [n, text] of (await this.#hashes.get(content.records, some)).entries()) {
+        if (!text) throw new MissingPartError(content.records);
+        const record: unknown = JSON.parse(text.toString());
+        if (flags.every(([search, value]) => flagSearches[search]?.valueOf(record) === value))
+          found.push(some[n] as string);
+      }
     }
     return found;
   }

@@ -1,8 +1,16 @@
-// Searches the index of words of a content. A search marks the ranks of the matching names, so any page costs the same.
+// Searches the index of words and flags of a content. A search marks the matching records, so any page costs the same.
 
 import { rangeIds, unpackId } from '../../shared/store/block.ts';
-import { firstWordsField, markRanks, namesField, piece, piecesWith } from '../../shared/store/word-index.ts';
-import type { ContentCache, HmgetBatcher, Span } from './records.ts';
+import {
+  firstWordsField,
+  flagField,
+  markRanks,
+  marksOf,
+  namesField,
+  piece,
+  piecesWith,
+} from '../../shared/store/word-index.ts';
+import { type ContentCache, type HmgetBatcher, idAt, type Span } from './records.ts';
 import { MissingPartError, type ReadTarget } from './versions.ts';
 
 /** The result of a search. */
@@ -12,10 +20,19 @@ export interface Found {
   readonly ids: readonly string[];
 }
 
+/** What to find. */
+interface Asked {
+  /** Folded. */
+  readonly words: readonly string[];
+  readonly flags: readonly (readonly [search: string, value: boolean])[];
+  /** Only these ranks of names. */
+  readonly range: { readonly first: number; readonly count: number } | undefined;
+}
+
 /** The ranks of some names: a bit for each name of the content. */
 type Marks = Uint32Array;
 
-/** Finds names by their words. Methods throw MissingPartError if a part of the index is missing. */
+/** Finds records by words of their names, and by flags. Methods throw MissingPartError if a part of the index is missing. */
 export class WordIndex {
   readonly #hashes: HmgetBatcher;
   readonly #cache: ContentCache;
@@ -25,14 +42,40 @@ export class WordIndex {
     this.#cache = cache;
   }
 
-  /** Returns a page of the records whose names have all words, in the order of names. @param words folded */
-  async find(target: ReadTarget, words: readonly string[], span: Span): Promise<Found> {
-    const [first, ...others] = await Promise.all(words.map((word) => this.#marksOf(target, word)));
+  /**
+   * Returns a page of the records whose names have all words and lie in a range of ranks, and which have all flags: in the order of
+   * names or, by flags alone, of the list.
+   */
+  async find(target: ReadTarget, { words, flags, range }: Asked, span: Span): Promise<Found> {
+    const isByRank = words.length > 0 || range !== undefined;
+    const by = isByRank ? 'rank' : 'position';
+    const [first, ...others] = await Promise.all([
+      ...words.map((word) => this.#marksOf(target, word)),
+      ...flags.map((flag) => this.#flagged(target, flag, by)),
+    ]);
     const all = Uint32Array.from(first as Marks);
     for (const marks of others)
       for (let n = 0; n < all.length; n += 1) all[n] = (all[n] as number) & (marks[n] as number);
+    if (range) keepRange(all, range);
     const { ranks, totalCount } = markedRanks(all, span);
-    return { totalCount, ids: await Promise.all(ranks.map((rank) => this.#idOf(target, rank))) };
+    const idOf = isByRank
+      ? (rank: number) => this.#idOf(target, rank)
+      : (position: number) => idAt(this.#hashes, this.#cache, target, position);
+    return { totalCount, ids: await Promise.all(ranks.map(idOf)) };
+  }
+
+  /** Returns the records with a flag. @param by the numbers to mark */
+  async #flagged(
+    target: ReadTarget,
+    [search, value]: readonly [search: string, value: boolean],
+    by: 'position' | 'rank',
+  ): Promise<Marks> {
+    const { totalCount } = target.version;
+    const marks = marksOf(await this.#read(target, flagField(search, by)), totalCount);
+    if (value) return marks;
+    const inverted = marks.map((it) => ~it);
+    keepRange(inverted, { first: 0, count: totalCount });
+    return inverted;
   }
 
   /** Returns the ranks of the names that have a word with this beginning. */
@@ -66,6 +109,19 @@ export class WordIndex {
       if (!stored) throw new MissingPartError(content.words);
       return { value: Buffer.from(stored), size: stored.length + 100 };
     });
+  }
+}
+
+/** Removes the marks outside of a range. */
+function keepRange(marks: Marks, { first, count }: { readonly first: number; readonly count: number }): void {
+  const end = first + count;
+  for (let n = 0; n < marks.length; n += 1) {
+    const [from, to] = [first - 32 * n, end - 32 * n];
+    if (from >= 32 || to <= 0) marks[n] = 0;
+    else {
+      if (from > 0) marks[n] = (marks[n] as number) & (-1 << from);
+      if (to < 32) marks[n] = (marks[n] as number) & ~(-1 << to);
+    }
   }
 }
 

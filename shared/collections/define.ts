@@ -24,6 +24,14 @@ export interface ExactSearch<R = unknown> {
   readonly describe: string;
 }
 
+/** Finds records by a flag: `true` or `false`. */
+export interface FlagSearch<R = unknown> {
+  readonly type: 'flag';
+  valueOf(record: R): boolean;
+  /** A sentence for consumers. */
+  readonly describe: string;
+}
+
 /** The values of an exact search's parameter. */
 export interface ExactType {
   /** Continues a sentence: "the parameter drug accepts …". */
@@ -68,7 +76,7 @@ export interface CollectionDefinition<R> {
   readonly id: Path;
   /** Searches by query parameter; every collection has `name`. */
   readonly searchBy: { readonly name: PrefixSearch } & Readonly<
-    Record<string, PrefixSearch | ExactSearch<R>>
+    Record<string, PrefixSearch | ExactSearch<R> | FlagSearch<R>>
   >;
   /** Converts members that may come in another JSON type; called before validation. */
   accept?(value: unknown): unknown;
@@ -88,6 +96,7 @@ export interface Collection<R = unknown> extends Omit<CollectionDefinition<R>, '
   readonly schema: Joi.ObjectSchema;
   readonly prefixSearches: Readonly<Record<string, PrefixSearch>>;
   readonly exactSearches: Readonly<Record<string, ExactSearch<R>>>;
+  readonly flagSearches: Readonly<Record<string, FlagSearch<R>>>;
   readonly derived: readonly DerivedCollection<R>[];
   /** A digest of everything that determines an import: if it changes, an unmodified list is read again. */
   readonly revision: string;
@@ -107,8 +116,10 @@ export function defineCollection<R>(definition: CollectionDefinition<R>): Collec
   const { searchBy, id, derived = [], schema, accept } = definition;
   const prefixSearches: Record<string, PrefixSearch> = {};
   const exactSearches: Record<string, ExactSearch<R>> = {};
-  for (const [name, search] of Object.entries<PrefixSearch | ExactSearch<R>>(searchBy)) {
+  const flagSearches: Record<string, FlagSearch<R>> = {};
+  for (const [name, search] of Object.entries<PrefixSearch | ExactSearch<R> | FlagSearch<R>>(searchBy)) {
     if (search.type === 'prefix') prefixSearches[name] = search;
+    else if (search.type === 'flag') flagSearches[name] = search;
     else exactSearches[name] = search;
   }
   const derivedRules = derived.map(({ collection, recordOf }) => [collection.revision, recordOf]);
@@ -119,6 +130,7 @@ export function defineCollection<R>(definition: CollectionDefinition<R>): Collec
     derived,
     prefixSearches,
     exactSearches,
+    flagSearches,
     revision: createHash('sha256').update(text).digest('hex'),
     idOf: (record) => valueAt(record, id) as number,
     nameOf: (record) => valueAt(record, searchBy.name.path) as string,

@@ -69,6 +69,11 @@ export const products = defineCollection<Product>({
       valuesOf: ({ drug }) => [drug.id],
       describe: 'Only products of the drug with this id.',
     },
+    published: {
+      type: 'flag',
+      valueOf: ({ published }) => published,
+      describe: 'Only products with this flag.',
+    },
   },
   derived: [{ collection: drugs, recordOf: ({ drug }): Drug => ({ drug }) }],
   schema: Joi.object<Product, true>({

@@ -8,6 +8,8 @@ export interface Search {
   readonly exact: Readonly<Record<string, string>>;
   /** Folded words; each must be the beginning of a word of the name. */
   readonly words: readonly string[];
+  /** By name of the search. */
+  readonly flags: Readonly<Record<string, boolean>>;
 }
 
 /** Ends the text in a member of a sorted set. No folded text contains it: {@link escaped} replaces it. */

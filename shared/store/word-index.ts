@@ -1,6 +1,6 @@
-// The index of words of a content: which words each name has, by the ranks of the names in the sorted set of names.
-// It is one hash. Fields `w0`, `w1`, … have words in their order, each with the ranks of its names. The field `first` has the first
-// word of each of them. Fields `n0`, `n1`, … have the ids of names by rank, as the order of the list has its ids.
+// The index of words and flags of a content, one hash: `w0`, `w1`, … have words in their order, each with the ranks of its names in the
+// sorted set of names; `first` has the first word of each. `n0`, `n1`, … have the ids of names by rank. Two fields of each flag have a
+// bit for each record: by its position in the list, and by the rank of its name.
 
 import type { Redis } from '../redis/connections.ts';
 import { packIds, rangeIds } from './block.ts';
@@ -35,6 +35,50 @@ export function namesField(range: number): string {
   return `n${range}`;
 }
 
+/** Returns the field with the bits of a flag. @param by the position in the list, or the rank of the name */
+export function flagField(search: string, by: 'position' | 'rank'): string {
+  return `${by} ${search}`;
+}
+
+/** A flag of all records of a content. */
+export class FlagBits {
+  /** The ids of the records whose flag is true. */
+  readonly #ids = new Set<number>();
+  #byPosition = Buffer.alloc(1_024);
+  #count = 0;
+
+  /** Adds the next record of the list. */
+  add(id: number, flag: boolean): void {
+    if (this.#count === 8 * this.#byPosition.length)
+      this.#byPosition = Buffer.concat([this.#byPosition, Buffer.alloc(this.#byPosition.length)]);
+    if (flag) {
+      this.#ids.add(id);
+      setBit(this.#byPosition, this.#count);
+    }
+    this.#count += 1;
+  }
+
+  /** Returns the fields of the hash. @param ids by rank */
+  *fields(search: string, ids: readonly number[]): Generator<readonly [field: string, value: Buffer], void> {
+    const byRank = Buffer.alloc(Math.ceil(ids.length / 8));
+    for (const [rank, id] of ids.entries()) if (this.#ids.has(id)) setBit(byRank, rank);
+    yield [flagField(search, 'position'), this.#byPosition.subarray(0, Math.ceil(this.#count / 8))];
+    yield [flagField(search, 'rank'), byRank];
+  }
+}
+
+function setBit(bits: Buffer, at: number): void {
+  bits[at >>> 3] = (bits[at >>> 3] as number) | (1 << (at & 7));
+}
+
+/** Returns the bits of a field as numbers of 32 bits. @param count how many bits */
+export function marksOf(bits: Buffer, count: number): Uint32Array {
+  const marks = new Uint32Array(Math.ceil(count / 32));
+  for (const [n, byte] of bits.entries())
+    marks[n >>> 2] = (marks[n >>> 2] as number) | (byte << (8 * (n & 3)));
+  return marks;
+}
+
 /** A piece ends when it has this many bytes. */
 const pieceBytes = 16_384;
 
@@ -42,6 +86,11 @@ const pieceBytes = 16_384;
 export class WordIndexBuilder {
   readonly #ranks = new Map<string, RankList>();
   readonly #ids: number[] = [];
+  readonly #flags: ReadonlyMap<string, FlagBits>;
+
+  constructor(flags: ReadonlyMap<string, FlagBits>) {
+    this.#flags = flags;
+  }
 
   /** Adds the next member. */
   add(member: string): void {
@@ -74,15 +123,20 @@ export class WordIndexBuilder {
     yield [firstWordsField, Buffer.from(first.join(' '))];
     for (let range = 0; range * rangeIds < this.#ids.length; range += 1)
       yield [namesField(range), packIds(this.#ids.slice(range * rangeIds, (range + 1) * rangeIds))];
+    for (const [search, bits] of this.#flags) yield* bits.fields(search, this.#ids);
   }
 }
 
 /** How many names one command reads. */
 const namesAtOnce = 1_000;
 
-/** Builds the index of words from a sorted set of names. @param key of the set */
-export async function readWordIndex(redis: Redis, key: string): Promise<WordIndexBuilder> {
-  const index = new WordIndexBuilder();
+/** Builds the index of words from a sorted set of names. @param key of the set @param flags of the same records */
+export async function readWordIndex(
+  redis: Redis,
+  key: string,
+  flags: ReadonlyMap<string, FlagBits>,
+): Promise<WordIndexBuilder> {
+  const index = new WordIndexBuilder(flags);
   const read = (from: number) => redis.zrange(key, from, String(from + namesAtOnce - 1));
   let next = read(0);
   for (let from = namesAtOnce; ; from += namesAtOnce) {

@@ -505,7 +505,7 @@ describe('the client library', function () {
       [
         'without a criterion',
         {},
-        /^search needs one of name, words, barcode, drug; all\(\) reads the whole list\.$/,
+        /^search needs one of name, words, barcode, drug, published; all\(\) reads the whole list\.$/,
       ],
       ['without options', undefined, /^search needs one of /],
       ['by a version alone', { version: 20261122030000 }, /^search needs one of /],

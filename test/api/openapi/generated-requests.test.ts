@@ -44,6 +44,7 @@ function rightValues({
     const [least, most] = [minimum as number, (maximum as number | undefined) ?? 2 ** 53 - 1];
     return oneof(integer({ min: least, max: 12 }), integer({ min: least, max: most })).map(String);
   }
+  if (type === 'boolean') return constantFrom('true', 'false');
   if (typeof pattern === 'string') return stringMatching(new RegExp(pattern));
   // Names and words have more rules than their schemas can express.
   if (maxLength === undefined) return stringMatching(/^[A-Za-zÇĞİÖŞÜçğıöşü]{2,9}( [a-z0-9]{2,9}){0,7}$/);
@@ -68,6 +69,7 @@ function wrongValues({ type, maximum, pattern, maxLength, maxItems }: Schema): A
       constantFrom('', '0', '-1', '1.5', '1e3', ' 1', '0x1', '１', ...beyond(maximum)),
       string({ minLength: 1 }).filter((it) => !/^[0-9]+$/.test(it)),
     );
+  if (type === 'boolean') return constantFrom('', '1', 'True', 'yes');
   if (typeof pattern === 'string') return string().filter((it) => !new RegExp(pattern).test(it));
   return constantFrom(
     '',
@@ -84,7 +86,7 @@ type Query = Readonly<Record<string, string | undefined>>;
 
 /** Removes ids from a search, and words from a search by name: no schema can express that a request may not have both. */
 function withoutConflicts(query: Query): Query {
-  const isSearch = ['name', 'words', 'barcode', 'drug'].some((name) => query[name] !== undefined);
+  const isSearch = ['name', 'words', 'barcode', 'drug', 'published'].some((name) => query[name] !== undefined);
   const words = query['name'] === undefined ? query['words'] : undefined;
   return { ...query, words, ...(isSearch && { ids: undefined }) };
 }

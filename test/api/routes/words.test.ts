@@ -146,8 +146,8 @@ describe('GET /{collection}?words=…', () => {
     const { version } = (await get('/products/versions')).data[0] as unknown as { version: number };
     const key = productKeys.content(version).words;
     const fields = await redis.hgetallBuffer(key);
-    expect(Object.keys(fields).sort()).to.deep.equal(['first', 'n0', 'w0']);
-    for (const [field, value] of Object.entries(fields)) {
+    for (const field of ['first', 'n0', 'w0']) {
+      const value = fields[field] as Buffer;
       await redis.hdel(key, field);
       expect((await api().get('/products?words=aspirin')).status, field).to.equal(503);
       await redis.hset(key, field, value);
