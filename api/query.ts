@@ -100,9 +100,26 @@ export const pin = { version: count } as const;
 /** The longest wait for a publication, in seconds. */
 export const maxWait = 60;
 
+const sinceAccepts = `${acceptsOf(count)}, or a date and time such as 2026-11-22T03:00:00Z (RFC 3339)`;
+
+/** RFC 3339, section 5.6. */
+const dateTime =
+  /^(\d{4})-(\d\d)-(\d\d)[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+
+/** Returns a version number, or a time. */
+function parseSince(text: string): number | Date {
+  if (/^[0-9]+$/.test(text)) return integerUpTo(MAX_SAFE_INTEGER)(text);
+  const [, year, month, day] = dateTime.exec(text) ?? isWrong(text);
+  const isDay =
+    Number(day) >= 1 && Number(day) <= new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
+  // JavaScript has no leap seconds: the second before is the same version.
+  const time = new Date(text.toUpperCase().replace(/:60/, ':59'));
+  return isDay && !Number.isNaN(time.getTime()) ? time : isWrong(text);
+}
+
 /** The parameters of a list of changes. */
 export const changeParameters = {
-  since: required(count),
+  since: required(parameter(sinceAccepts, parseSince)),
   wait: parameter(`seconds as a whole number from 1 to ${maxWait}`, integerUpTo(maxWait)),
   ...pin,
   ...paging,

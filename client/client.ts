@@ -109,8 +109,8 @@ export interface PageOptions {
 
 /** The changes to read. */
 export interface ChangesOptions extends ReadOptions {
-  /** The version that you have. */
-  readonly since: number;
+  /** The version that you have; or a date and time (RFC 3339): the last version that was published until then. */
+  readonly since: number | string;
   /** Seconds, from 1 to 60, for which the service waits for a publication if nothing has changed. */
   readonly wait?: number | undefined;
 }

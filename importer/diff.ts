@@ -120,9 +120,9 @@ export function emptyChangeSets(
 
 function factsOf(
   { added, changed, removed, sum }: DiffCounts & { sum: number },
-  { version: previous }: Version,
+  { version: previous, publishedAt }: Version,
 ): ChangeSetFacts {
-  return { size: added + changed + removed, sum, previous };
+  return { size: added + changed + removed, sum, previous, previousMs: Date.parse(publishedAt) };
 }
 
 /** Writes the change set between two contents of a part. @throws IncompleteContentError */

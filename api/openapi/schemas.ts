@@ -200,9 +200,10 @@ const queryParameters: Readonly<Record<string, Part>> = {
     schema: count,
   },
   since: {
-    description: 'Your version: `Medref-Version` of an earlier response.',
+    description:
+      'Your version: `Medref-Version` of an earlier response. Or a date and time (RFC 3339): the last version that was published until then.',
     required: true,
-    schema: count,
+    schema: { oneOf: [count, { type: 'string', format: 'date-time' }] },
     example: 20261122030000,
   },
   wait: {

@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { readChangeSet } from '../../shared/store/change-sets.ts';
+import { factsField, parseFacts, readChangeSet } from '../../shared/store/change-sets.ts';
 import type { CollectionKeys, PartKeys } from '../../shared/store/keys.ts';
 import type { ContentCache } from './records.ts';
 import { type ReadTarget, VersionGoneError } from './versions.ts';
@@ -60,6 +60,25 @@ export class Changes {
     throw new VersionGoneError(
       `Changes of ${served.collection.name} since version ${since} are not kept, or this version was never published; ` +
         `the oldest version with kept changes is ${oldest}. Read the whole list again.`,
+    );
+  }
+
+  /** Returns the last version that was published at a time, or before it. @throws VersionGoneError if it is not known any more */
+  async versionAt({ served, keys, part, version, contentName }: ReadTarget, time: Date): Promise<number> {
+    if (Date.parse(version.publishedAt) <= time.getTime()) return version.version;
+    const earlier = await this.#cache.get(`${contentName} before ${version.version}`, async () => {
+      const numbers = await this.#redis.zrevrangebyscore(keys.changeSets, version.version, '-inf');
+      const texts = await Promise.all(
+        numbers.map((it) => this.#redis.hget(part.changeSet(Number(it)), factsField)),
+      );
+      return { value: texts.map(parseFacts), size: 100 * numbers.length + 100 };
+    });
+    for (const facts of earlier) {
+      if (facts === null) break;
+      if (facts.previousMs <= time.getTime()) return facts.previous;
+    }
+    throw new VersionGoneError(
+      `No version of ${served.collection.name} with kept changes was published at ${time.toISOString()} or before. Read the whole list again.`,
     );
   }
 

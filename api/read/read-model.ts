@@ -225,6 +225,12 @@ export class ReadModel {
     return this.#versions.target(target.served, undefined);
   }
 
+  /** Returns the last version that was published at a time, or before it. @throws VersionGoneError */
+  async versionAt(served: ServedCollection, time: Date): Promise<number> {
+    const target = await this.target(served, undefined);
+    return this.#versions.read(target, (it) => this.#changes.versionAt(it, time));
+  }
+
   /** Returns whether nothing was published since the version `since`. */
   async isLatest(served: ServedCollection, since: number): Promise<boolean> {
     const { version } = await this.#latestFor(await this.target(served, undefined), since);

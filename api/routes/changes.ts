@@ -27,6 +27,8 @@ interface ChangesAsked extends PageRequest {
   /** The route's address in links. */
   readonly address: string;
   readonly since: number;
+  /** `since` in links: the number, or the date and time as the request has it. */
+  readonly given: string | number;
 }
 
 /** The options of the route. */
@@ -45,8 +47,8 @@ export function changesRoute(
   const shared = new SharedWork<Reply>();
   /** Computed once for identical requests at the same time: thousands follow a publication. */
   const make = (asked: ChangesAsked, target: ReadTarget): Promise<Reply> => {
-    const { address, since, page, perPage } = asked;
-    const name = JSON.stringify([target.version.version, target.pin, address, since, page, perPage]);
+    const { address, since, given, page, perPage } = asked;
+    const name = JSON.stringify([target.version.version, target.pin, address, since, given, page, perPage]);
     return shared.get(name, async () => {
       const found = await readModel.changes(target, spanOf(asked), () => false);
       if ('fresh' in found) throw new Error('changes() returned a cached response, but no client has one.');
@@ -98,11 +100,21 @@ export function changesRoute(
     // hapi's timeout includes the wait.
     options: { timeout: { server: maxWait * 1_000 + 2 * respondWithinMs } },
     handler: async (request, h) => {
-      const { values } = readQuery(request.raw.req.url ?? '');
-      const { since, wait, version: pin } = values;
+      const { values, given } = readQuery(request.raw.req.url ?? '');
+      const { wait, version: pin } = values;
+      const since =
+        typeof values.since === 'number'
+          ? values.since
+          : await withTimeout(readModel.versionAt(served, values.since), respondWithinMs);
       if (pin !== undefined && since > pin)
         throw Boom.badRequest(`since=${since} is later than version=${pin}; the changes end at "version".`);
-      const asked = { address: addressOf(request, name, baseUrl), since, ...pageOf(values) };
+      const address = addressOf(request, name, baseUrl);
+      const asked = {
+        address,
+        since,
+        given: typeof values.since === 'number' ? since : (given['since'] as string),
+        ...pageOf(values),
+      };
       if (await isToWait(since, { wait, pin })) {
         if (!(await waitFor(request, since, Number(wait)))) return h.abandon;
         if (!keyOf(request, apiKeys)) throw unauthorized(); // The key may have been revoked meanwhile.
@@ -120,8 +132,8 @@ function spanOf({ since, page, perPage }: ChangesAsked) {
   return { since, from: (page - 1) * perPage, count: perPage };
 }
 
-function validatorsAt(version: Version, { address, since, page, perPage }: ChangesAsked) {
-  return validatorsOf(version, ['changes', address, since, version.version, page, perPage]);
+function validatorsAt(version: Version, { address, since, given, page, perPage }: ChangesAsked) {
+  return validatorsOf(version, ['changes', address, since, given, version.version, page, perPage]);
 }
 
 function headOf(asked: ChangesAsked, version: Version): VersionedResponse {
@@ -129,10 +141,10 @@ function headOf(asked: ChangesAsked, version: Version): VersionedResponse {
 }
 
 function replyOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): Reply {
-  const { address, since } = asked;
+  const { address, given } = asked;
   const meta = pageMeta(totalCount, asked);
   // Links carry the version at which this response ends, so all pages belong to one list and do not wait.
-  const links = pageLinks(address, meta, { since, version: version.version });
+  const links = pageLinks(address, meta, { since: given, version: version.version });
   return {
     ...headOf(asked, version),
     body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),

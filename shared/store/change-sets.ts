@@ -18,11 +18,13 @@ export interface ChangeSetFacts {
   readonly sum: number;
   /** The previous version, against which it was computed. */
   readonly previous: number;
+  /** When that version was published, in ms since 1970. */
+  readonly previousMs: number;
 }
 
 /** Returns the facts in stored form. */
-export function changeSetText({ size, sum, previous }: ChangeSetFacts): string {
-  return [size, sum, previous].join(' ');
+export function changeSetText({ size, sum, previous, previousMs }: ChangeSetFacts): string {
+  return [size, sum, previous, previousMs].join(' ');
 }
 
 /**
@@ -58,9 +60,11 @@ export async function readChangeSet(
   }
 }
 
-function parseFacts(text: string | null): ChangeSetFacts | null {
-  const [, size, sum, previous] = /^(\d+) (\d+) (\d+)$/.exec(text ?? '') ?? [];
-  return size === undefined ? null : { size: Number(size), sum: Number(sum), previous: Number(previous) };
+/** Parses the facts of a change set; `null` if they are missing or damaged. */
+export function parseFacts(text: string | null): ChangeSetFacts | null {
+  const numbers = /^\d+ \d+ \d+ \d+$/.test(text ?? '') ? (text as string).split(' ').map(Number) : [];
+  const [size, sum = 0, previous = 0, previousMs = 0] = numbers;
+  return size === undefined ? null : { size, sum, previous, previousMs };
 }
 
 /** Returns the first 32 bits of the SHA-1 of an id and its digests, with a space between. */

@@ -342,7 +342,7 @@ describe('stored data under verify and repair', () => {
       'it says something else of itself': (key) => redis.hset(key, '#', '1 2'),
       'it is against another version': async (key) => {
         const [size, sum] = ((await redis.hget(key, '#')) as string).split(' ');
-        await redis.hset(key, '#', `${size} ${sum} 7`);
+        await redis.hset(key, '#', `${size} ${sum} 7 0`);
       },
       'it is of another type': async (key) => {
         await redis.del(key);
@@ -376,7 +376,7 @@ describe('stored data under verify and repair', () => {
             .zrem(keys.changeSets, number - kept);
           for (const part of keys.parts)
             step
-              .hset(part.changeSet(number), '#', `0 0 ${number - 1}`)
+              .hset(part.changeSet(number), '#', `0 0 ${number - 1} 0`)
               .unlink(part.changeSet(number - kept + 1));
           await step.exec();
         }

@@ -525,6 +525,66 @@ describe('GET /{collection}/changes', () => {
     });
   });
 
+  describe('since a date and time', () => {
+    const encoded = (time: string) => encodeURIComponent(time);
+    /** Returns when versions were published, by number. */
+    const published = async () => {
+      const { data } = parsed<{ data: { version: number; publishedAt: string }[] }>(
+        await get('/products/versions'),
+      );
+      return new Map(data.map((it) => [it.version, Date.parse(it.publishedAt)]));
+    };
+
+    it('returns the changes since the last version until then, also if that version is not kept', async () => {
+      const versions: number[] = [];
+      const times = new Map<number, number>();
+      for (let n = 1; n <= 6; n += 1) {
+        versions.push(await publish(products(10 + n)));
+        for (const [version, ms] of await published()) times.set(version, ms);
+      }
+      for (const [n, version] of versions.slice(1).entries()) {
+        const ms = times.get(version) as number;
+        for (const [time, since] of [
+          [new Date(ms).toISOString(), version],
+          [new Date(ms - 1).toISOString(), versions[n] as number],
+          [new Date(ms + 3 * 3_600_000).toISOString().replace('Z', '+03:00'), version],
+        ] as const) {
+          const { data, _links } = await getList(`/products/changes?since=${encoded(time)}`);
+          expect(data, time).to.deep.equal(await changesSince(since));
+          expect(_links['self']?.href).to.include(`since=${encoded(time)}&version=${versions.at(-1)}`);
+        }
+      }
+      expect((await getList('/products/changes?since=2999-01-01T00:00:00Z')).data).to.deep.equal([]);
+      expect((await get('/products/changes?since=2001-01-01T00:00:00Z')).status).to.equal(410);
+    });
+
+    it('returns 400 if the version is later than version', async () => {
+      const first = await publish(products(3));
+      await publish(products(4));
+      expect((await get(`/products/changes?since=2999-01-01T00:00:00Z&version=${first}`)).status).to.equal(
+        400,
+      );
+    });
+
+    for (const wrong of [
+      ...[
+        '2026-11-22',
+        '2026-11-22T03:00:00',
+        '2026-02-30T03:00:00Z',
+        '2026-13-01T03:00:00Z',
+        '2026-11-22T24:00:00Z',
+      ],
+      ...['2026-11-22 03:00:00Z', 'yesterday', '2026-11-22T03:00:00+3', '2026-11-22T03:00Z'],
+    ])
+      it(`returns 400 for ${wrong}`, async () => {
+        const response = await get(`/products/changes?since=${encoded(wrong)}`);
+        expect(response.status).to.equal(400);
+        expect(messageOf(response)).to.match(
+          /^The parameter since is "[^"]*"; it accepts a whole number .*, or a date and time such as 2026-11-22T03:00:00Z \(RFC 3339\)\.$/,
+        );
+      });
+  });
+
   describe('with data lost in Redis', () => {
     it('is 503 if records of the version at which it ends are gone', async () => {
       const since = await publish([product(1)]);

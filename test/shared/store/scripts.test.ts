@@ -271,9 +271,9 @@ describe('publish', () => {
     await stage(redis(), 1);
     for (const { changeSet } of keys.parts) await redis().hset(changeSet(1), '1', '- x');
     for (const { changeSet } of keys.parts) await redis().pexpire(changeSet(1), 1_000);
-    const changes = keys.parts.map(() => ({ size: 1, sum: 7, previous: 3 }));
+    const changes = keys.parts.map(() => ({ size: 1, sum: 7, previous: 3, previousMs: 0 }));
     await publishOne(redis(), 1, { changes, validators: '{"etag":"x"}' }, ['{"total":2}', 'first', 'second']);
-    expect(await redis().hgetall(keys.changeSet(1))).to.deep.equal({ 1: '- x', '#': '1 7 3' });
+    expect(await redis().hgetall(keys.changeSet(1))).to.deep.equal({ 1: '- x', '#': '1 7 3 0' });
     expect(await redis().get(keys.live)).to.equal(document(1));
     expect(await redis().zrange(keys.versions, 0, '-1')).to.deep.equal(['1']);
     expect(await redis().zrange(keys.changeSets, 0, '-1')).to.deep.equal(['1']);
@@ -397,7 +397,7 @@ describe('publish', () => {
       for (const { changeSet } of keys.parts) await redis().hset(changeSet(2), { 1: '- x', 2: '- y' });
       await happens();
       const before = await readKeySpace(redis());
-      const changes = keys.parts.map(() => ({ size: 2, sum: 7, previous: 1 }));
+      const changes = keys.parts.map(() => ({ size: 2, sum: 7, previous: 1, previousMs: 0 }));
       await expectError(publishOne(redis(), 2, { expectedLive: document(1), changes }), Error);
       expect(await readKeySpace(redis())).to.deep.equal(before);
     });
