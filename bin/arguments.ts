@@ -77,6 +77,13 @@ export function parseCollections(text: string): string[] {
   return collectionNames.filter((name) => given.includes(name));
 }
 
+/** Parses the reason of an operator: 1 to 500 characters without control characters. */
+export function parseReason(text: string): string {
+  const { length } = [...text.trim()];
+  if (length > 0 && length <= 500 && !/\p{Cc}/u.test(text)) return text.trim();
+  throw new Error('It accepts 1 to 500 characters without control characters.');
+}
+
 /** Parses a duration, such as `36h`. @returns seconds */
 export function parseDuration(text: string): number {
   const seconds = secondsOf(text);

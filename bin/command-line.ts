@@ -11,6 +11,7 @@ import {
   parseExpiry,
   parseOverlap,
   parseRate,
+  parseReason,
   parseVersion,
 } from './arguments.ts';
 import { type CliContext, type CommandContext, exitCodes, LockedError, UsageError } from './context.ts';
@@ -159,6 +160,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       parsed(parseVersion),
     )
     .option('--dry-run', 'print what would change, and change nothing')
+    .option('--reason <TEXT>', 'why, for the history: 1 to 500 characters', parsed(parseReason))
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/versions.ts')).rollbackCommand(context, name, options),

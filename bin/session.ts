@@ -55,6 +55,12 @@ export function operator(): { readonly user: string; readonly host: string } {
   }
 }
 
+/** Returns the operator as the history names it: `root@vm`. */
+export function operatorName(): string {
+  const { user, host } = operator();
+  return `${user}@${host}`;
+}
+
 /** Waits until a signal is aborted. */
 export async function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;

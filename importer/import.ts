@@ -47,6 +47,8 @@ export interface ImportOptions {
   readonly dryRun: boolean;
   /** Whether the schedule started it. Scheduled imports skip a paused collection. */
   readonly scheduled: boolean;
+  /** Who started it, for the history: user and host, or `schedule`. */
+  readonly by?: string | undefined;
   readonly logger: Logger;
   /** Ends the import early, as failed. */
   readonly signal?: AbortSignal | undefined;
@@ -140,6 +142,7 @@ class Attempt {
     this.#lease = lease;
     this.#startedAt = start.date;
     this.#report = startReport(collection.name, start.time);
+    this.#report.note({ by: options.by ?? null });
   }
 
   /** Stages the records of upstream, checks them against the live version, and publishes. */
@@ -378,12 +381,13 @@ class Attempt {
  */
 async function reportLocked(
   collection: Collection,
-  { redis, dryRun, force, scheduled }: ImportOptions,
+  { redis, dryRun, force, scheduled, by }: ImportOptions,
   { keys, lease: { holder, since } }: { keys: CollectionKeys; lease: LockHolder },
 ): Promise<ImportResult> {
   const live = await readLiveVersion(redis, keys);
   const reason = `The lock is held by ${holder} since ${since}.`;
   const report = startReport(collection.name).end('locked', {
+    by: by ?? null,
     previousVersion: live?.version ?? null,
     reason,
   });

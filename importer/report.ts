@@ -64,6 +64,8 @@ export function startReport(collection: string, startedAt: number = performance.
         warnings: leftOut === 0 ? [...odd] : [...odd, `${leftOut} further warnings were left out.`],
         causes: [],
         despite: [],
+        by: null,
+        why: null,
         isLiveDamaged: false,
         ...known,
         ...facts,
@@ -77,6 +79,8 @@ export function startReport(collection: string, startedAt: number = performance.
 export function reportOf({
   causes,
   despite,
+  by,
+  why,
   isLiveDamaged,
   ...report
 }: ImportReport & Partial<ImportResult>): ImportReport {

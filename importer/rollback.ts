@@ -23,6 +23,10 @@ export interface RollbackContext {
   readonly to: number | null;
   /** Compares and reports, and changes nothing. */
   readonly dryRun?: boolean | undefined;
+  /** Who rolls back, for the history: user and host. */
+  readonly by?: string | undefined;
+  /** The reason that the operator gives. */
+  readonly why?: string | undefined;
   /** How long a publication waits for the second of its number to end; 0 in tests. */
   readonly maxNumberWaitMs?: number | undefined;
 }
@@ -77,6 +81,8 @@ async function publishAgain(
   const { keys } = lease;
   const startedAt = new Date();
   const draft = startReport(collection.name);
+  const [by, why] = [context.by ?? null, context.why ?? null];
+  draft.note({ by, why });
   const live = await versions.readLiveVersion(redis, keys);
   if (!live) throw new RollbackError(`${collection.name} has no live version to roll back.`);
   const kept = await versions.readKeptVersions(redis, keys);
@@ -123,7 +129,7 @@ async function publishAgain(
       forced: false,
       live,
       changeSets,
-      pause: { since: startedAt.toISOString(), version: target.version },
+      pause: { since: startedAt.toISOString(), version: target.version, by, why },
       rolledBack: live.checksum,
       validators: null,
       maxNumberWaitMs: context.maxNumberWaitMs ?? maxNumberWaitMs,

@@ -3,7 +3,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type ImportOutcome, type ImportReport, reportOf } from './report.ts';
+import { type ImportOutcome, type ImportReport, type ImportResult, reportOf } from './report.ts';
 
 /** The events of a webhook; a rollback is a publication. */
 export type NoticeEvent = 'published' | 'refused' | 'failed';
@@ -19,6 +19,10 @@ export interface Notice {
   /** The time of the event, ISO 8601. */
   readonly time: string;
   readonly report: ImportReport;
+  /** Who did it: user and host, or `schedule`; `null` if unknown. */
+  readonly by: string | null;
+  /** The `--reason` of the operator; `null` without one. */
+  readonly why: string | null;
 }
 
 const events: Partial<Record<ImportOutcome, NoticeEvent>> = {
@@ -59,7 +63,7 @@ export const webhookLimits: WebhookLimits = Object.freeze({
 /** Notifies a webhook. */
 export interface Webhook {
   /** Starts to send a publication, refusal or failure; ignores other outcomes. Never throws and never waits. */
-  notify(report: ImportReport): void;
+  notify(report: ImportReport & Partial<Pick<ImportResult, 'by' | 'why'>>): void;
   /** Waits briefly for notices in progress, then drops the rest. Call it at the end of a command. */
   finish(): Promise<void>;
 }
@@ -79,7 +83,8 @@ export function createWebhook(
       if (!url || !event) return;
       const { collection, version } = report;
       const facts = { id: randomUUID(), event, collection, version };
-      const notice: Notice = { ...facts, time: new Date().toISOString(), report };
+      const { by = null, why = null } = result;
+      const notice: Notice = { ...facts, time: new Date().toISOString(), report, by, why };
       const log = logger.child({ webhook: url.origin, notice: facts });
       if (sending.size >= limits.inProgress) {
         log.error('A notice to the webhook was dropped: too many notices are in progress.');

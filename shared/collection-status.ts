@@ -3,6 +3,7 @@
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
 import {
+  byText,
   causeText,
   historyCap,
   type ImportReport,
@@ -43,6 +44,9 @@ export interface CollectionState {
   readonly lastImports: readonly PastImport[];
   /** The checks that `--force` skipped for the live version, with their figures. */
   readonly despite: readonly string[];
+  /** Who published the live version, and the reason; `null` if unknown. */
+  readonly publishedBy: string | null;
+  readonly publishedWhy: string | null;
   readonly lock: LockHolder | null;
   /** Of the import that holds the lock. */
   readonly progress: StoredProgress | null;
@@ -79,7 +83,15 @@ export async function readCollectionStates({
 interface SourceState
   extends Pick<
     CollectionState,
-    'checkedAt' | 'lastImports' | 'despite' | 'lock' | 'progress' | 'pause' | 'damage'
+    | 'checkedAt'
+    | 'lastImports'
+    | 'despite'
+    | 'publishedBy'
+    | 'publishedWhy'
+    | 'lock'
+    | 'progress'
+    | 'pause'
+    | 'damage'
   > {
   readonly live: Version | null;
   readonly liveStatus: LiveStatus;
@@ -112,6 +124,10 @@ async function readSource(
       readable(readPause(redis, keys)),
       readable(redis.hgetall(keys.damaged)),
     ]);
+  const publication = history.find(
+    ({ outcome, version }) =>
+      version === live?.version && (outcome === 'published' || outcome === 'rolled-back'),
+  );
   const problem = live ? formatProblem(source.name, live) : null;
   const missing = live && problem === null ? ((await readable(countDamage(redis, keys, live))) ?? []) : [];
   return {
@@ -119,7 +135,9 @@ async function readSource(
     liveStatus: liveStatusOf(live, { problem, missing, marks }),
     checkedAt: knownTime(checked),
     lastImports: history.slice(0, imports),
-    despite: history.find((it) => it.outcome === 'published' && it.version === live?.version)?.despite ?? [],
+    despite: publication?.despite ?? [],
+    publishedBy: publication?.by ?? null,
+    publishedWhy: publication?.why ?? null,
     lock,
     progress: lock && progress,
     pause,
@@ -150,6 +168,8 @@ function stateOf(served: ServedCollection, source: SourceState): CollectionState
     checkedAt: source.checkedAt,
     lastImports: source.lastImports,
     despite: source.despite,
+    publishedBy: source.publishedBy,
+    publishedWhy: source.publishedWhy,
     lock: source.lock,
     progress: source.progress,
     pause: source.pause,
@@ -336,7 +356,8 @@ export function diffText({
 
 function pauseAdvice({ collection, pause }: CollectionState): Advice | null {
   if (pause === null) return null;
-  const problem = `Scheduled imports have been paused since ${shortTime(pause.since)}, after a rollback to version ${pause.version}.`;
+  const who = byText(pause);
+  const problem = `Scheduled imports have been paused since ${shortTime(pause.since)}, after a rollback to version ${pause.version}${who && ` ${who}`}.`;
   return { problem, run: resumeCommands(collection) };
 }
 

@@ -79,8 +79,18 @@ export interface ImportResult extends ImportReport {
   readonly causes: readonly RejectCause[];
   /** The checks that `--force` skipped, each with its figures. */
   readonly despite: readonly string[];
+  /** Who did it: user and host, such as `root@vm`, or `schedule`; `null` if unknown. */
+  readonly by: string | null;
+  /** The `--reason` of the operator; `null` without one. */
+  readonly why: string | null;
   /** Whether parts of the live version were missing or damaged, so that readers get 503 for them. */
   readonly isLiveDamaged: boolean;
+}
+
+/** Returns who did something and why, as text: `by root@vm: "wrong list"`; `''` if unknown. */
+export function byText({ by = null, why = null }: Partial<Pick<ImportResult, 'by' | 'why'>>): string {
+  if (by === null) return '';
+  return why === null ? `by ${by}` : `by ${by}: ${JSON.stringify(why)}`;
 }
 
 /** Why a check refuses data that was rolled back. */
@@ -93,7 +103,9 @@ export interface KeptValidators {
 }
 
 /** An import in the history. */
-export interface HistoryEntry extends ImportReport, Partial<Pick<ImportResult, 'causes' | 'despite'>> {
+export interface HistoryEntry
+  extends ImportReport,
+    Partial<Pick<ImportResult, 'causes' | 'despite' | 'by' | 'why'>> {
   readonly startedAt: string;
   readonly endedAt: string;
   readonly forced: boolean;

@@ -27,7 +27,7 @@ import { count, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { commandLines, createProgress, type OutputOptions, print, wrapped } from '../output.ts';
-import { createLogger, logOutages, operator } from '../session.ts';
+import { createLogger, logOutages, operator, operatorName } from '../session.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(
@@ -110,11 +110,17 @@ export async function importOne(
   lowerPriority();
   const upstream = settings.upstreams.get(collection.name) as UpstreamSettings;
   const progress = createProgress(collection.name, { stderr, logger: options.logger });
-  const how = { upstream, force, dryRun, scheduled, onProgress: progress.show };
+  const by = scheduled ? 'schedule' : operatorName();
+  const how = { upstream, force, dryRun, scheduled, by, onProgress: progress.show };
   const report = await importCollection(collection, { ...settings, ...options, ...how });
   progress.clear();
   const isGood = ['published', 'unchanged', 'dry-run'].includes(report.outcome);
-  options.logger[isGood ? 'info' : 'warn'](report, `Import of ${collection.name}: ${report.outcome}.`);
+  // The lines of a manual import have `by` as an object.
+  const { by: _, ...facts } = report;
+  options.logger[isGood ? 'info' : 'warn'](
+    scheduled ? report : facts,
+    `Import of ${collection.name}: ${report.outcome}.`,
+  );
   return report;
 }
 

@@ -11,7 +11,13 @@ import {
   readCollectionStates,
 } from '../../shared/collection-status.ts';
 import { servedCollections } from '../../shared/collections/collections.ts';
-import { causeText, type LastRejects, type Reject, readLastRejects } from '../../shared/import-history.ts';
+import {
+  byText,
+  causeText,
+  type LastRejects,
+  type Reject,
+  readLastRejects,
+} from '../../shared/import-history.ts';
 import { type ImporterState, importerProblem, readImporters } from '../../shared/importer-heartbeats.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { setupWarnings } from '../../shared/redis/server-setup.ts';
@@ -135,8 +141,19 @@ function timeSince(time: string): string {
 }
 
 /** Returns facts that are no problem. */
-function notes({ collection, derivedFrom, live, lock, progress, despite }: CollectionStatus): string[] {
+function notes(status: CollectionStatus): string[] {
+  const {
+    collection,
+    derivedFrom,
+    live,
+    lock,
+    progress,
+    despite,
+    publishedBy: by,
+    publishedWhy: why,
+  } = status;
   if (derivedFrom !== null) return [];
+  const who = byText({ by, why });
   const skipped = despite.length > 0 ? ` despite: ${despite.join(', ')}` : '';
   return [
     ...(lock
@@ -145,7 +162,9 @@ function notes({ collection, derivedFrom, live, lock, progress, despite }: Colle
         ]
       : []),
     ...(live?.forced
-      ? [`${collection}: Published with --force${skipped}. Undo: medref rollback ${collection}`]
+      ? [
+          `${collection}: Published with --force${who && ` ${who}`}${skipped}. Undo: medref rollback ${collection}`,
+        ]
       : []),
   ].map((sentence) => wrapped(escapeControls(sentence), '  ', ''));
 }

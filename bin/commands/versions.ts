@@ -5,6 +5,7 @@ import { type ChangedRecord, diffVersions, type VersionDiff } from '../../import
 import { liftHold, type RolledBack, rollBack, VersionRequiredError } from '../../importer/rollback.ts';
 import { createWebhook } from '../../importer/webhook.ts';
 import type { ServedCollection } from '../../shared/collections/define.ts';
+import { byText, historyCap, type PastImport, readHistory } from '../../shared/import-history.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type CollectionKeys, collectionKeys, servedKeys } from '../../shared/store/keys.ts';
 import {
@@ -18,7 +19,7 @@ import { count, escapeControls, escapeJson } from '../../shared/text.ts';
 import { collectionNamed, importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, LockedError, UsageError } from '../context.ts';
 import { type OutputOptions, print, table, wrapped } from '../output.ts';
-import { createLogger, operator, withRedis } from '../session.ts';
+import { createLogger, operator, operatorName, withRedis } from '../session.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */
 export async function versionsCommand(
@@ -28,9 +29,17 @@ export async function versionsCommand(
 ): Promise<number> {
   const served = collectionNamed(name);
   const { keys } = servedKeys(context.settings.keyPrefix, served);
-  const [kept, live] = await withRedis(context.settings, (redis) =>
-    Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]),
+  const [kept, live, history] = await withRedis(context.settings, (redis) =>
+    Promise.all([
+      readKeptVersions(redis, keys),
+      readLiveVersion(redis, keys),
+      readHistory(redis, keys, historyCap),
+    ]),
   );
+  const publicationOf = (number: number) =>
+    history.find(
+      ({ outcome, version }) => version === number && (outcome === 'published' || outcome === 'rolled-back'),
+    );
   const its = kept.map((version) => versionOf(served, version)).filter((version) => version !== null);
   const versions = its.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
     version,
@@ -45,31 +54,49 @@ export async function versionsCommand(
       ? `${name} has no versions.`
       : table(
           ['version', 'content of', 'published (UTC)', 'records', 'checksum', ''],
-          versions.map((it) => [
-            String(it.version),
-            String(it.contentOf),
-            it.publishedAt.slice(0, 16).replace('T', ' '),
-            count(it.totalCount),
-            it.checksum.slice(0, 12),
-            it.live ? 'live' : '',
+          versions.flatMap((it) => [
+            [
+              String(it.version),
+              String(it.contentOf),
+              it.publishedAt.slice(0, 16).replace('T', ' '),
+              count(it.totalCount),
+              it.checksum.slice(0, 12),
+              it.live ? 'live' : '',
+            ],
+            ...whoLine(publicationOf(it.version)),
           ]),
         ),
   );
   return exitCodes.done;
 }
 
+/** Returns a row that says who rolled back to a version or forced it, and why, if that is known. */
+function whoLine(publication: PastImport | undefined): string[][] {
+  const isUnusual = publication?.outcome === 'rolled-back' || publication?.forced;
+  const who = isUnusual && publication ? byText(publication) : '';
+  return who === '' ? [] : [['', escapeControls(who)]];
+}
+
 /** Publishes the content of an earlier version again. @returns the exit code */
 export async function rollbackCommand(
   context: CommandContext,
   name: string,
-  { to, dryRun = false, ...options }: OutputOptions & { to?: number; dryRun?: boolean },
+  {
+    to,
+    dryRun = false,
+    reason: why,
+    ...options
+  }: OutputOptions & { to?: number; dryRun?: boolean; reason?: string },
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
   const { settings } = context;
   const logger = createLogger(context).child({ by: operator(), collection: name });
-  logger.info({ to: to ?? null, dryRun }, 'A rollback begins.');
+  logger.info({ to: to ?? null, dryRun, why }, 'A rollback begins.');
   const result = await withRedis(settings, (redis) =>
-    rollBack(collection, { redis, keyPrefix: settings.keyPrefix, to: to ?? null, dryRun }),
+    rollBack(collection, {
+      ...{ redis, keyPrefix: settings.keyPrefix, to: to ?? null, dryRun },
+      ...{ by: operatorName(), why },
+    }),
   ).catch((error: Error) => {
     throw error instanceof VersionRequiredError ? new UsageError(error.message) : error;
   });

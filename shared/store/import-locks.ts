@@ -40,6 +40,9 @@ export function holderOf(token: string, key: string): LockHolder {
 export interface Pause {
   readonly since: string;
   readonly version: number;
+  /** Who rolled back, and the reason; absent if an earlier build stored the pause. */
+  readonly by?: string | null;
+  readonly why?: string | null;
 }
 
 /** Returns the pause of a collection; `null` if there is none. @throws DamagedKeyError */

@@ -95,6 +95,8 @@ describe('medref status', function () {
         lock: null,
         progress: null,
         despite: [],
+        publishedBy: null,
+        publishedWhy: null,
         pause: null,
         damage: [],
         warnings: [],
@@ -243,7 +245,7 @@ describe('medref status', function () {
     const [advice, ...others] = (await adviceOf()) ?? [];
     expect(others).to.deep.equal([]);
     expect(advice?.problem).to.match(
-      /^Scheduled imports have been paused since .*, after a rollback to version \d+\.$/,
+      /^Scheduled imports have been paused since .*, after a rollback to version \d+ by \S+@\S+\.$/,
     );
     expect(advice?.run).to.deep.equal(['medref import products --dry-run', 'medref resume products']);
     expect(await text()).to.include(`rolled-back  ${version}`);
@@ -277,7 +279,7 @@ describe('medref status', function () {
     await importList(products(5), '--force');
     for (let n = 0; n < 6; n += 1) await importList(products(5));
     expect(await unwrapped()).to.include(
-      'products: Published with --force despite: shrink (50.0 % > 20 %), elements ($.barcodes 50.0 % > 20 %). Undo: medref rollback products',
+      'despite: shrink (50.0 % > 20 %), elements ($.barcodes 50.0 % > 20 %). Undo: medref rollback products',
     );
   });
 
@@ -335,12 +337,14 @@ describe('medref status', function () {
 
   it('shows that the live version was forced', async () => {
     await importList(products(3), '--force');
-    expect(await text()).to.match(/^products: Published with --force\. Undo: medref rollback products$/m);
+    expect(await text()).to.match(
+      /^products: Published with --force by \S+@\S+\. Undo: medref rollback products$/m,
+    );
     expect(await text()).to.match(/ published {2}\d{14} {2}3 {5}0 {9}forced$/m);
     await importList(products(30), '--force');
     await importList(products(10), '--force');
     expect(await unwrapped()).to.include(
-      'products: Published with --force despite: shrink (66.7 % > 20 %), elements ($.barcodes 66.7 % > 20 %). Undo:',
+      'despite: shrink (66.7 % > 20 %), elements ($.barcodes 66.7 % > 20 %). Undo:',
     );
   });
 

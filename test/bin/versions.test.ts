@@ -1,4 +1,6 @@
+import { hostname, userInfo } from 'node:os';
 import { expect } from 'chai';
+import { readHistory } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { contentKeys } from '../../shared/store/keys.ts';
 import { aheadOfClock } from '../support/importing.ts';
@@ -116,6 +118,36 @@ describe('versions on the command line', function () {
       '',
     ]);
   });
+
+  it('records who rolled back and why: in the history, versions, status and the pause', async () => {
+    await importList(products(2));
+    await importList(products(3));
+    const rolled = await medref('rollback', 'products', '--reason', 'Wrong list: "A"');
+    expect(rolled.code, rolled.stderr).to.equal(0);
+    const me = `${userInfo().username}@${hostname()}`;
+    const [last] = await readHistory(redis, keys, 1);
+    expect(last).to.include({ outcome: 'rolled-back', by: me, why: 'Wrong list: "A"' });
+    expect((await medref('versions', 'products')).stdout).to.include(`by ${me}: "Wrong list: \\"A\\""\n`);
+    const status = (await medref('status')).stdout.replace(/\n {2}(?! )/g, ' ');
+    expect(status).to.include(`by ${me}: "Wrong list: \\"A\\"".`);
+    const { collections } = (await medref('status', '--json')).json<{
+      collections: Record<string, unknown>[];
+    }>();
+    expect(collections[0]).to.include({ publishedBy: me, publishedWhy: 'Wrong list: "A"' });
+  });
+
+  for (const [what, reason] of [
+    ['of over 500 characters', 'x'.repeat(501)],
+    ['with a control character', 'a\u0007'],
+    ['that is blank', ' '],
+  ] as const)
+    it(`exits with 2 for a reason ${what}`, async () => {
+      const { code, stderr } = await medref('rollback', 'products', '--reason', reason);
+      expect([
+        code,
+        stderr.includes('It accepts 1 to 500 characters without control characters.'),
+      ]).to.deep.equal([2, true]);
+    });
 
   it('changes nothing when repeated: while paused, it requires --to and lists the kept versions', async () => {
     for (const count of [10, 11, 12]) await importList(products(count));

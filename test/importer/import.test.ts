@@ -78,6 +78,7 @@ describe('an import', () => {
       ...{ collection: 'products', outcome: 'published', version, previousVersion: null },
       ...{ read: 3, written: 3, rejected: 0, added: 3, changed: 0, removed: 0 },
       ...{ durationMs: report.durationMs, reason: null, causes: [], despite: [], warnings: [] },
+      ...{ by: null, why: null },
       isLiveDamaged: false,
     });
     expect(report.durationMs).to.be.a('number').within(0, 30_000);

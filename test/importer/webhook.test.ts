@@ -46,7 +46,9 @@ describe('the webhook', () => {
     expect(method).to.equal('POST');
     expect(headers['content-type']).to.equal('application/json');
     expect(headers['medref-signature']).to.equal(expectedSignature(body, secret));
-    expect(Object.keys(notice)).to.deep.equal(['id', 'event', 'collection', 'version', 'time', 'report']);
+    expect(Object.keys(notice)).to.deep.equal([
+      ...['id', 'event', 'collection', 'version', 'time', 'report', 'by', 'why'],
+    ]);
     expect(notice).to.deep.include({
       event: 'published',
       collection: 'products',

@@ -4,6 +4,7 @@ import Boom from '@hapi/boom';
 import { html } from 'hono/html';
 import { lastEnded, nextCommands, resumeCommands } from '../../../shared/collection-status.ts';
 import {
+  byText,
   causeText,
   type HistoryEntry,
   historyCap,
@@ -101,6 +102,7 @@ function reportBody(report: HistoryEntry, isLast: boolean): Html {
     ['Outcome', html`${outcomeBadge(report.outcome)}${report.forced ? ' with --force' : ''}`],
     ['Reason', reason === null ? none : shownText(reason, sentenceLength)],
     ...(despite.length > 0 ? [['Published despite', despite.join(', ')] as const] : []),
+    ['By', report.by ? shownText(byText(report).slice('by '.length), sentenceLength) : none],
     ['Started', shownTime(report.startedAt)],
     ['Ended', shownTime(report.endedAt)],
     ['Duration', shownDuration(report.durationMs)],
