@@ -141,7 +141,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
   command('versions', 'list the kept versions and their contents', [
     ['medref versions products', 'see what you can roll back to'],
   ])
-    .argument('<collection>')
+    .argument('<collection>', 'products, drugs or companies')
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/versions.ts')).versionsCommand(context, name, options),
@@ -153,7 +153,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     ['medref rollback products', 'go back to the content before the current one'],
     ['medref rollback products --to 20261122030000', 'go back to a version'],
   ])
-    .argument('<collection>')
+    .argument('<collection>', 'products or companies')
     .option(
       '--to <N>',
       'the version; default: the content before the current one; required while a rollback has paused imports',
@@ -170,7 +170,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
   command('resume', 'resume scheduled imports after a rollback', [
     ['medref resume products', 'resume scheduled imports'],
   ])
-    .argument('<collection>')
+    .argument('<collection>', 'products or companies')
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/versions.ts')).resumeCommand(context, name, options),
@@ -182,7 +182,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     ['medref diff products --all | less', 'see each changed record'],
     ['medref diff products --from 20261121030000', 'compare an older version with the live one'],
   ])
-    .argument('<collection>')
+    .argument('<collection>', 'products, drugs or companies')
     .option(
       '--from <N>',
       'the earlier version; default: the one before the later version',
@@ -201,7 +201,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
     ['medref rejects products --all', 'see all rejected records that are kept'],
     ['medref rejects products --json > rejects.json', 'send it to the operator of upstream'],
   ])
-    .argument('<collection>')
+    .argument('<collection>', 'products or companies')
     .option('--all', 'print all rejected records that are kept, not ten')
     .action((name: string, options) =>
       perform(async (context) =>

@@ -111,7 +111,7 @@ export const definitions = {
     name: 'IMPORT_CRON',
     default: '0 3 * * *',
     help: 'When `medref schedule` imports; see "The schedule" for its form.',
-    accepts: 'five cron fields: minute, hour, day of month, month, day of week',
+    accepts: 'five cron fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12, day of week 0-7',
     parse(text: string): string {
       if (!isCronLine(text)) throw new Error('not a schedule');
       return text.trim().split(/\s+/).join(' ');
@@ -158,7 +158,7 @@ export const definitions = {
   keepVersions: {
     name: 'KEEP_VERSIONS',
     default: '3',
-    help: 'Contents kept per collection, including the live one. Versions with the same content count once.',
+    help: 'Contents kept per collection, including the live one. A rollback shares the content of an older version, so it adds none.',
     accepts: 'an integer from 2 to 1000',
     parse: integer(2, 1000),
   },
