@@ -148,7 +148,9 @@ describe('the built client library', function () {
           const again = [await products.get(1), await products.get(1)].map(({ product }) => product.name);
           const refused = createClient({ baseUrl: location.origin, key: 'wrong' }).products.get(1);
           const error = await refused.catch((thrown) => thrown);
-          return {
+          const foreign = createClient({ baseUrl: '${api().origin}', key: '${api().key}', retries: 0 });
+          const blocked = await foreign.products.get(1).catch((thrown) => thrown.message);
+          return { blocked,
             proven, count: all.length, again, gtin: gtinOf('08687873012778'),
             mirrored: digestOf(step.records).set === step.digest.set,
             error: error instanceof MedrefError && error.status,
@@ -158,6 +160,7 @@ describe('the built client library', function () {
         expect(found).to.deep.equal({
           ...{ proven: true, count: 5_000, again: [name, name], gtin: '8687873012778' },
           ...{ mirrored: true, error: 401 },
+          blocked: `${api().origin}/products/1 could not be requested: Failed to fetch. Check that the service runs at ${api().origin}, and that this machine reaches it. Check that CORS_ORIGINS of the service names ${origin}.`,
         });
       } finally {
         await page.close();
