@@ -1,8 +1,15 @@
 // Reads and checks all settings at once, and reports each wrong one in one line.
 
 import { BlockList, isIP } from 'node:net';
+import { closestMatch } from 'leven';
 import { parseServers } from '../shared/redis/server-url.ts';
-import { definitions, type SettingDefinition, upstreamDefinitions, upstreamToken } from './definitions.ts';
+import {
+  definitions,
+  type SettingDefinition,
+  settingDefinitions,
+  upstreamDefinitions,
+  upstreamToken,
+} from './definitions.ts';
 
 type Definitions = typeof definitions;
 
@@ -22,6 +29,8 @@ export interface UpstreamSettings {
 export type Settings = { readonly [Name in keyof Definitions]: ValueOf<Definitions[Name]> } & {
   /** By collection name; collections without a URL are absent. */
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
+  /** Variables that are no settings, but have nearly the name of one, as sentences. */
+  readonly misspelt: readonly string[];
 };
 
 /** Wrong settings. The message has one line for each: its name, value, and accepted values. */
@@ -52,10 +61,24 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     if (url) upstreams.set(definition.collection, { url, token });
   }
   const values = Object.entries(definitions).map(([name, definition]) => [name, read<unknown>(definition)]);
-  const settings: Settings = Object.freeze({ ...Object.fromEntries(values), upstreams });
+  const misspelt = misspeltNames(Object.keys(environment));
+  const settings: Settings = Object.freeze({ ...Object.fromEntries(values), upstreams, misspelt });
   wrong.push(...contradictions(settings));
   if (wrong.length > 0) throw new SettingsError(wrong.join('\n'));
   return settings;
+}
+
+/** How many letters of a name may differ from a setting, so that it counts as misspelt. */
+const maxDifferent = 2;
+
+function misspeltNames(names: readonly string[]): string[] {
+  const known = settingDefinitions.map(({ name }) => name);
+  return names.flatMap((name) => {
+    // Short names, such as USER, are near to too many.
+    if (known.includes(name) || name.length < 6) return [];
+    const meant = closestMatch(name, known, { maxDistance: maxDifferent });
+    return meant === undefined ? [] : [`${name} is not a setting, and is ignored. Did you mean ${meant}?`];
+  });
 }
 
 /** Returns contradictions between settings, as sentences. Settings that are wrong themselves are skipped. */
@@ -83,9 +106,9 @@ loopback.addAddress('::1', 'ipv6');
 
 /** Returns warnings about valid settings, as sentences. */
 export function settingWarnings(
-  settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies' | 'readFrom' | 'redisUrl'>,
+  settings: Pick<Settings, 'apiHost' | 'baseUrl' | 'trustedProxies' | 'readFrom' | 'redisUrl' | 'misspelt'>,
 ): string[] {
-  return [...linkWarnings(settings), ...replicaWarnings(settings)];
+  return [...settings.misspelt, ...linkWarnings(settings), ...replicaWarnings(settings)];
 }
 
 function replicaWarnings({ readFrom, redisUrl }: Pick<Settings, 'readFrom' | 'redisUrl'>): string[] {

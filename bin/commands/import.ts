@@ -69,7 +69,7 @@ async function importAll(
   let redis: Redis | undefined;
   try {
     redis = await connectForWriting(redisUrl);
-    const warnings = await serverWarnings(redis, keyPrefix);
+    const warnings = [...context.settings.misspelt, ...(await serverWarnings(redis, keyPrefix))];
     for (const warning of warnings) logger.warn(warning);
     logOutages(redis, logger);
     for (const collection of chosen) {

@@ -84,7 +84,8 @@ export async function scheduleCommand(
   try {
     const redis = await connecting;
     if (!redis) return exitCodes.done;
-    for (const warning of await serverWarnings(redis, keyPrefix)) logger.warn(warning);
+    for (const warning of [...settings.misspelt, ...(await serverWarnings(redis, keyPrefix))])
+      logger.warn(warning);
     const scheduled = collections.map(({ name }) => name);
     const nextRun = [...schedules.values()][0]?.nextRun().toISOString();
     inRedis = await beatInRedis(redis, [...schedules.values()], { settings, collections: scheduled, logger });

@@ -265,6 +265,15 @@ describe('medref status', function () {
     expect(collections[1]?.advice, 'drugs come and go with products').to.deep.equal([]);
   });
 
+  it('warns of variables with nearly the name of a setting', async () => {
+    const { warnings } = await statusOf([], { KEEP_VERSION: '9', IMPORT_CRN: 'x', COLORTERM: 'truecolor' });
+    expect(warnings).to.include.members([
+      'KEEP_VERSION is not a setting, and is ignored. Did you mean KEEP_VERSIONS?',
+      'IMPORT_CRN is not a setting, and is ignored. Did you mean IMPORT_CRON?',
+    ]);
+    expect(warnings.join()).not.to.include('COLORTERM');
+  });
+
   it('warns of a Redis that has nothing of medref', async () => {
     const empty = /This Redis has no versions and no API keys under the prefix medref\. .* restore a backup/;
     await redis.flushall();

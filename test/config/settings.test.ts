@@ -26,6 +26,7 @@ describe('settings', () => {
       baseUrl: undefined,
       trustedProxies: undefined,
       upstreams: new Map(),
+      misspelt: [],
       importCron: '0 3 * * *',
       importTimezone: 'UTC',
       follow: false,
