@@ -643,7 +643,7 @@ describe('the client library', function () {
       expect(server.requests).to.have.length(2);
     });
 
-    it('a list at once, also what was already received', async () => {
+    it('a list at once, even if records have already been received', async () => {
       const ending = new AbortController();
       const reason = new Error('enough');
       const read: number[] = [];

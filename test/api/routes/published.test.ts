@@ -60,7 +60,7 @@ describe(`GET /products?published=… in ${whichLists}`, function () {
   ];
 
   for (const [query, source, matches] of searches)
-    it(`finds what a filter finds${query && `, with ${query.slice(1)}`}`, async () => {
+    it(`returns the records that a filter of the list returns${query && `, with ${query.slice(1)}`}`, async () => {
       for (const published of [true, false]) {
         const all = source.filter((it) => it.published === published && matches(it));
         for (const page of new Set([1, 2, Math.max(1, Math.ceil(all.length / 100))])) {
