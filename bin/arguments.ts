@@ -37,6 +37,16 @@ export function parseVersion(text: string): number {
   throw new Error('It accepts a version number.');
 }
 
+/** Parses the number of a version, or `candidate`. */
+export function parseVersionOrCandidate(text: string): number | 'candidate' {
+  if (text === 'candidate') return text;
+  try {
+    return parseVersion(text);
+  } catch {
+    throw new Error('It accepts a version number, or "candidate".');
+  }
+}
+
 /** Parses the name of a client. */
 export function parseClient(text: string): string {
   if (text.trim() === '' || text.length > 200 || /\p{Cc}/u.test(text))

@@ -13,6 +13,7 @@ import {
   parseRate,
   parseReason,
   parseVersion,
+  parseVersionOrCandidate,
 } from './arguments.ts';
 import { type CliContext, type CommandContext, exitCodes, LockedError, UsageError } from './context.ts';
 import { wrapped } from './output.ts';
@@ -112,6 +113,34 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
+  const reason = () =>
+    new Option('--reason <TEXT>', 'why, for the history: 1 to 500 characters').argParser(parsed(parseReason));
+
+  command('publish', 'publish the candidate of a collection as it is, without asking upstream', [
+    ['medref diff products --to candidate', 'see what it would change'],
+    ['medref publish products --reason "checked with the ministry"', 'make it live'],
+    ['medref publish products --candidate 20261122030000', 'publish only the candidate that you have seen'],
+  ])
+    .argument('<collection>', 'products or companies')
+    .option('--candidate <N>', 'its number; publish no other one', parsed(parseVersion))
+    .addOption(reason())
+    .action((name: string, options) =>
+      perform(async (context) =>
+        (await import('./commands/candidates.ts')).publishCommand(context, name, options),
+      ),
+    );
+
+  command('discard', 'delete the candidate of a collection', [
+    ['medref discard products --reason "upstream sends a new list"', 'delete it'],
+  ])
+    .argument('<collection>', 'products or companies')
+    .addOption(reason())
+    .action((name: string, options) =>
+      perform(async (context) =>
+        (await import('./commands/candidates.ts')).discardCommand(context, name, options),
+      ),
+    );
+
   command('status', 'show live versions, their age, the last imports, and what to do next', [
     ['medref status', 'see live versions, problems and next steps'],
     ['medref status --max-age 36h', 'exit 1 if a list is too old, for monitoring'],
@@ -160,7 +189,7 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       parsed(parseVersion),
     )
     .option('--dry-run', 'print what would change, and change nothing')
-    .option('--reason <TEXT>', 'why, for the history: 1 to 500 characters', parsed(parseReason))
+    .addOption(reason())
     .action((name: string, options) =>
       perform(async (context) =>
         (await import('./commands/versions.ts')).rollbackCommand(context, name, options),
@@ -177,18 +206,23 @@ function createProgram(perform: Perform, { env, stdout, stderr, stayUp }: CliCon
       ),
     );
 
-  command('diff', 'show the records that differ between two kept versions', [
+  command('diff', 'show the records that differ between two kept versions, or in the candidate', [
     ['medref diff products', 'see the changes of the live version'],
     ['medref diff products --all | less', 'see each changed record'],
+    ['medref diff products --to candidate', 'compare the live version with the candidate'],
     ['medref diff products --from 20261121030000', 'compare an older version with the live one'],
   ])
     .argument('<collection>', 'products, drugs or companies')
     .option(
       '--from <N>',
-      'the earlier version; default: the one before the later version',
+      'the earlier version; default: the one before the later version; the live one for the candidate',
       parsed(parseVersion),
     )
-    .option('--to <N>', 'the later version; default: the live one', parsed(parseVersion))
+    .option(
+      '--to <N>',
+      'the later version, or "candidate"; default: the live one',
+      parsed(parseVersionOrCandidate),
+    )
     .option('--all', 'print all differences, not ten of each kind')
     .action((name: string, options) =>
       perform(async (context) =>

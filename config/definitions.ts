@@ -127,6 +127,13 @@ export const definitions = {
       return text;
     },
   },
+  publish: {
+    name: 'PUBLISH',
+    default: 'auto',
+    help: '`manual`: an import that passes the checks waits as a candidate for `medref publish`; see "Candidates".',
+    accepts: 'one of auto, manual',
+    parse: oneOf('auto', 'manual'),
+  },
   follow: {
     name: 'FOLLOW',
     default: 'false',
@@ -197,7 +204,7 @@ export const definitions = {
   },
   webhookUrl: {
     name: 'WEBHOOK_URL',
-    help: 'URL that receives each publication, refusal and failure; see "The webhook". Never logged: its path may be a secret.',
+    help: 'URL that receives each publication, candidate, refusal and failure; see "The webhook". Never logged: its path may be a secret.',
     accepts: 'an http: or https: URL without credentials or fragment',
     parse: (text: string): URL => urlOf(text, ['http:', 'https:']),
     secret: true,

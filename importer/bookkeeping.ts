@@ -1,5 +1,6 @@
 // The keys that record which versions a collection has: whether they are intact, and how they are repaired.
 
+import { parseCandidate } from '../shared/candidates.ts';
 import { execute, type Redis } from '../shared/redis/connections.ts';
 import { DamagedKeyError, isWrongType, parseStored } from '../shared/redis/failures.ts';
 import type { CollectionKeys } from '../shared/store/keys.ts';
@@ -14,6 +15,7 @@ const types = {
   versions: 'zset',
   versionDocuments: 'hash',
   staged: 'set',
+  candidate: 'string',
   imports: 'stream',
   rejects: 'list',
   pause: 'string',
@@ -97,6 +99,7 @@ export async function readKeyDamage(redis: Redis, keys: CollectionKeys): Promise
   };
   const textOf = async (name: TypedKey) => (dropped.has(keys[name]) ? null : redis.get(keys[name]));
   for (const name of ['pause', 'validators'] as const) readable(name, await textOf(name));
+  readable('candidate', await textOf('candidate'), parseCandidate);
   if (!/^\d*$/.test((await textOf('next')) ?? '')) drop(keys.next, 'holds something that is no number');
   const { pointer, stored, numbers } = await readTogether(redis, keys);
   const named = readable('live', pointer, parseVersion) ? parseVersion(keys.live, pointer) : null;

@@ -7,7 +7,7 @@ import type { DiffCounts } from './diff.ts';
 import type { StagedVersion } from './stage.ts';
 
 /** The input of the checks. */
-export interface Candidate {
+export interface Checked {
   readonly staged: StagedVersion;
   readonly live: LiveVersion | null;
   readonly diff: DiffCounts;
@@ -23,11 +23,11 @@ interface Check {
   readonly name: string;
   /** Whether `--force` skips it. */
   readonly forceable: boolean;
-  /** Returns why the candidate is refused; `null` if it passes. */
-  readonly refusal: (candidate: Candidate) => Refusal | null;
+  /** Returns why the version is refused; `null` if it passes. */
+  readonly refusal: (checked: Checked) => Refusal | null;
 }
 
-/** Why a check refuses a candidate. */
+/** Why a check refuses a version. */
 interface Refusal {
   /** A sentence with the numbers. */
   readonly sentence: string;
@@ -132,20 +132,24 @@ export const checks: readonly Check[] = [
   },
 ];
 
-/** Runs every check. An empty list of refusals allows the publication. */
+/**
+ * Runs every check.
+ * @returns the sentences of the checks that refuse the version, none if it may be published; and the names of the checks that an
+ *   operator may overrule, with their figures
+ */
 export function runChecks(
-  candidate: Candidate,
+  checked: Checked,
   { force }: { force: boolean },
 ): { readonly refusals: readonly string[]; readonly despite: readonly string[] } {
   const refusals: string[] = [];
   const despite: string[] = [];
   for (const { name, forceable, refusal } of checks) {
-    const found = refusal(candidate);
+    const found = refusal(checked);
     if (!found) continue;
-    if (force && forceable) despite.push(found.figures === undefined ? name : `${name} (${found.figures})`);
-    else refusals.push(found.sentence);
+    if (forceable) despite.push(found.figures === undefined ? name : `${name} (${found.figures})`);
+    if (!force || !forceable) refusals.push(found.sentence);
     // A list without a valid record fails the other checks, too; they would hide the cause.
-    if (refusals.length > 0 && !forceable) break;
+    if (!forceable) break;
   }
   return { refusals, despite };
 }

@@ -2,13 +2,16 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
+import { type Candidate, candidateLifetimeMs, readCandidate } from '../shared/candidates.ts';
 import type { Collection } from '../shared/collections/define.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { plainReason } from '../shared/redis/failures.ts';
+import { countDamage } from '../shared/store/completeness.ts';
 import { type LockHolder, readPause } from '../shared/store/import-locks.ts';
 import { type CollectionKeys, collectionKeys } from '../shared/store/keys.ts';
-import type { Conclusion } from '../shared/store/scripts.ts';
 import {
+  type CandidateEnd,
+  type Conclusion,
   conclude,
   discard,
   discardAll,
@@ -41,6 +44,8 @@ export interface ImportOptions {
   readonly maxRejectPercent: number;
   readonly maxChangePercent: number;
   readonly keepVersions: number;
+  /** `manual`: a version that passes the checks becomes a candidate, unless it only rebuilds the live one. */
+  readonly publish: 'auto' | 'manual';
   /** Skips the checks and ignores a rollback. A version without a valid record is still refused. */
   readonly force: boolean;
   /** Does everything except publishing, and stores nothing. */
@@ -119,6 +124,18 @@ function percentOf(arrival: Arrival | null): number | null {
   return arrival?.of ? Math.floor((arrival.bytes / arrival.of) * 100) : null;
 }
 
+/** The differences of a staged version to the live one, and what the checks say. */
+interface Evaluation extends Pick<VersionDiffCounts, 'changeSets'> {
+  /** The reasons to refuse the version; `null` if it may be published. */
+  readonly refusal: string | null;
+  /** The checks that an operator overrules, with their figures. */
+  readonly despite: readonly string[];
+}
+
+/** What a publication or a candidate needs besides the staged version. */
+type NextVersion = Pick<FoundLive, 'live' | 'intact'> &
+  Pick<Evaluation, 'changeSets' | 'despite'> & { readonly validators: string | null };
+
 /** One attempt of an import, from upstream to the live version, under a lease. A restart is a new attempt. */
 class Attempt {
   readonly #collection: Collection;
@@ -147,7 +164,7 @@ class Attempt {
 
   /** Stages the records of upstream, checks them against the live version, and publishes. */
   async run(): Promise<ImportResult> {
-    const { redis, keepVersions, dryRun, scheduled, upstream, logger } = this.#options;
+    const { redis, keepVersions, dryRun, publish, scheduled, upstream, logger } = this.#options;
     const { keys } = this.#lease;
     await requireIntactKeys(redis, this.#collection.name, keys);
     const pause = scheduled ? await readPause(redis, keys) : null;
@@ -168,14 +185,24 @@ class Attempt {
     await discardAll(redis, this.#lease);
     const staged = await this.#stage(found);
     if (!staged) return this.#conclude('unchanged', { version }, { kind: 'keep' });
-    const { isLive, changeSets, refusal, despite } = await this.#evaluate(staged, found);
+    const { changeSets, refusal, despite } = await this.#evaluate(staged, found);
     if (dryRun) return this.#endDryRun(refusal);
-    if (refusal) return this.#conclude('refused', { reason: refusal }, { kind: 'delete' });
-    const text = storedValidators(this.#validators, { url: upstream.url, collection: this.#collection });
-    if (isLive)
-      return this.#conclude('unchanged', { version }, text ? { kind: 'set', text } : { kind: 'delete' });
+    if (staged.written === 0) return this.#conclude('refused', { reason: refusal }, { kind: 'delete' });
+    const validators = storedValidators(this.#validators, {
+      url: upstream.url,
+      collection: this.#collection,
+    });
+    const next = { ...found, changeSets, validators, despite };
+    if (refusal) return this.#leaveCandidate('refused', staged, { ...next, reason: refusal });
+    const isLive = found.live !== null && isSame(found.live, this.#contentOf(staged));
+    if (isLive && found.intact) {
+      const kept: KeptValidators = validators ? { kind: 'set', text: validators } : { kind: 'delete' };
+      return this.#conclude('unchanged', { version }, kept);
+    }
+    if (publish === 'manual' && !isLive)
+      return this.#leaveCandidate('candidate', staged, { ...next, reason: null });
     this.#report.note({ despite });
-    return this.#publish(staged, { ...found, changeSets, validators: text });
+    return this.#publish(staged, next);
   }
 
   /** Stages all records of upstream. @returns `null` if upstream reports that its list is unchanged */
@@ -224,7 +251,7 @@ class Attempt {
   }
 
   /** Compares the staged version with the live one, and runs the checks. */
-  async #evaluate(staged: StagedVersion, { live, intact }: FoundLive) {
+  async #evaluate(staged: StagedVersion, { live, intact }: FoundLive): Promise<Evaluation> {
     const { redis } = this.#options;
     const { read, written, rejected } = staged;
     const after = this.#contentOf(staged);
@@ -234,10 +261,9 @@ class Attempt {
     const { checksum } = after;
     const wasRolledBack =
       checksum !== live?.checksum && (await redis.sismember(this.#lease.keys.rolledBack, checksum)) === 1;
-    const candidate = { ...this.#options, staged, live, diff, wasRolledBack };
-    const { refusals, despite } = runChecks(candidate, this.#options);
-    const isLive = intact !== null && isSame(intact, after);
-    return { isLive, changeSets, refusal: refusals.join(' ') || null, despite };
+    const checked = { ...this.#options, staged, live, diff, wasRolledBack };
+    const { refusals, despite } = runChecks(checked, this.#options);
+    return { changeSets, refusal: refusals.join(' ') || null, despite };
   }
 
   /**
@@ -256,14 +282,45 @@ class Attempt {
     return { ...counts, added: Math.max(0, more), removed: Math.max(0, -more) };
   }
 
+  /**
+   * Ends an import whose version waits for an operator. A candidate with the same records, live version and reasons stays: its
+   * number may be known to an operator who inspects it.
+   */
+  async #leaveCandidate(
+    outcome: 'refused' | 'candidate',
+    staged: StagedVersion,
+    { live, changeSets, despite, validators, reason }: NextVersion & { readonly reason: string | null },
+  ): Promise<ImportResult> {
+    const { redis, force } = this.#options;
+    const { keys } = this.#lease;
+    const number = Number(this.#staging.name);
+    const before = await readCandidate(redis, keys);
+    const comparedWith = live?.document ?? '';
+    const stays =
+      before?.comparedWith === comparedWith &&
+      before.entry.reason === reason &&
+      isSame(before.version, this.#contentOf(staged)) &&
+      (await countDamage(redis, keys, before.version)).length === 0;
+    const its = stays ? before.version.version : number;
+    const version = outcome === 'refused' ? null : its;
+    const content = { ...this.#contentOf(staged), profile: staged.profile };
+    const candidate = {
+      version: {
+        version: number,
+        ...content,
+        publishedAt: new Date().toISOString(),
+        forced: force || !!reason,
+      },
+      ...{ comparedWith, changeSets, despite, validators },
+    };
+    const replaced = before && String(before.version.version);
+    const left = stays ? undefined : { candidate, replaced };
+    return this.#conclude(outcome, { version, candidate: its, reason }, { kind: 'delete' }, left);
+  }
+
   async #publish(
     staged: StagedVersion,
-    {
-      live,
-      intact,
-      ...next
-    }: Pick<FoundLive, 'live' | 'intact'> &
-      Pick<VersionDiffCounts, 'changeSets'> & { validators: string | null },
+    { live, intact, despite: _, ...next }: NextVersion,
   ): Promise<ImportResult> {
     const { redis, logger, force, keepVersions } = this.#options;
     const { keys } = this.#lease;
@@ -305,16 +362,22 @@ class Attempt {
     outcome: ImportOutcome,
     facts: Partial<ImportResult>,
     validators: KeptValidators,
+    left?: { readonly candidate: Omit<Candidate, 'entry'>; readonly replaced: string | null },
   ): Promise<ImportResult> {
     const report = this.#report.end(outcome, facts);
     const name = this.#begun?.name ?? '';
     const checkedAt = outcome === 'unchanged' ? new Date().toISOString() : '';
-    const end = { name, checkedAt, validators };
+    const entry = this.#conclusion(report);
+    const candidate: CandidateEnd | undefined = left && {
+      ...{ kind: 'set', replaced: left.replaced, lifetimeMs: candidateLifetimeMs },
+      text: JSON.stringify({ ...left.candidate, entry: JSON.parse(entry.report) }),
+    };
+    const end = { name, checkedAt, validators, candidate };
     const { redis } = this.#options;
-    const ended = await conclude(redis, this.#lease, end, this.#conclusion(report)).catch((error) => {
+    const ended = await conclude(redis, this.#lease, end, entry).catch((error) => {
       const hasFailed = outcome === 'failed' || outcome === 'interrupted';
       if (!hasFailed || !(error instanceof LockLostError)) throw error;
-      return conclude(redis, { keys: this.#lease.keys, token: '' }, end, this.#conclusion(report));
+      return conclude(redis, { keys: this.#lease.keys, token: '' }, end, entry);
     });
     if (ended === 'dropped') return report;
     return this.#report.end('published', { ...this.#writer?.counts, version: Number(name) });

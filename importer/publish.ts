@@ -1,6 +1,7 @@
 // Publishes a version: assigns a date and a document, removes old versions, and moves the live pointer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readCandidate } from '../shared/candidates.ts';
 import { type Redis, sendToServerOf } from '../shared/redis/connections.ts';
 import type { ChangeSetFacts } from '../shared/store/change-sets.ts';
 import { sizesOf } from '../shared/store/completeness.ts';
@@ -41,6 +42,8 @@ export interface NextVersion extends Omit<Version, 'version' | 'publishedAt'> {
   readonly rolledBack: string | null;
   /** JSON text of the upstream's validators. */
   readonly validators: string | null;
+  /** When upstream had this data, ISO 8601; now by default. */
+  readonly checkedAt?: string;
   /** The longest wait for the second of the version's number to end. */
   readonly maxNumberWaitMs: number;
 }
@@ -58,7 +61,10 @@ export async function publishVersion(
   const { number, content, live, checksum } = next;
   await untilPast(redis, lock.keys.live, { number, maxMs: next.maxNumberWaitMs });
   const now = new Date();
-  const kept = await readKeptVersions(redis, lock.keys);
+  const [kept, candidate] = await Promise.all([
+    readKeptVersions(redis, lock.keys),
+    readCandidate(redis, lock.keys),
+  ]);
   const version: Version = {
     version: number,
     content,
@@ -90,8 +96,9 @@ export async function publishVersion(
       pause: next.pause ? JSON.stringify(next.pause) : '',
       rolledBack: next.rolledBack ?? '',
       reinstated: checksum,
-      checkedAt: next.pause ? '' : now.toISOString(),
+      checkedAt: next.pause ? '' : (next.checkedAt ?? now.toISOString()),
       validators: next.validators ?? '',
+      candidate: candidate && String(candidate.version.version),
     },
     conclusion,
   );

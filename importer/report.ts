@@ -66,6 +66,7 @@ export function startReport(collection: string, startedAt: number = performance.
         despite: [],
         by: null,
         why: null,
+        candidate: null,
         isLiveDamaged: false,
         ...known,
         ...facts,
@@ -81,6 +82,7 @@ export function reportOf({
   despite,
   by,
   why,
+  candidate,
   isLiveDamaged,
   ...report
 }: ImportReport & Partial<ImportResult>): ImportReport {
@@ -121,7 +123,7 @@ export function conclusionOf(
 
 /**
  * Returns the last import of a collection that started at this time or later and read upstream; `null` without
- * one. Imports that failed or found the lock taken, and rollbacks, do not count.
+ * one. Imports that failed or found the lock taken, rollbacks and discarded candidates do not count.
  */
 export async function readLastImportSince(
   redis: Redis,
@@ -139,6 +141,7 @@ const unread: ReadonlySet<ImportOutcome> = new Set([
   'interrupted',
   'locked',
   'rolled-back',
+  'discarded',
 ] as const);
 
 /** The version of a medref upstream that an import has read. */

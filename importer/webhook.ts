@@ -1,4 +1,4 @@
-// Sends publications, refusals and failures to a webhook, with retries. Undelivered notices are logged.
+// Sends publications, candidates, refusals and failures to a webhook, with retries. Undelivered notices are logged.
 
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { type ImportOutcome, type ImportReport, type ImportResult, reportOf } from './report.ts';
 
 /** The events of a webhook; a rollback is a publication. */
-export type NoticeEvent = 'published' | 'refused' | 'failed';
+export type NoticeEvent = 'published' | 'candidate' | 'refused' | 'failed';
 
 /** The body of a request to a webhook; members are in this order. */
 export interface Notice {
@@ -14,11 +14,13 @@ export interface Notice {
   readonly id: string;
   readonly event: NoticeEvent;
   readonly collection: string;
-  /** The published version; `null` without one. */
+  /** The published version, or the candidate; `null` without one. */
   readonly version: number | null;
   /** The time of the event, ISO 8601. */
   readonly time: string;
   readonly report: ImportReport;
+  /** The candidate that a refused import left, or that waits; `null` without one. */
+  readonly candidate: number | null;
   /** Who did it: user and host, or `schedule`; `null` if unknown. */
   readonly by: string | null;
   /** The `--reason` of the operator; `null` without one. */
@@ -28,6 +30,7 @@ export interface Notice {
 const events: Partial<Record<ImportOutcome, NoticeEvent>> = {
   published: 'published',
   'rolled-back': 'published',
+  candidate: 'candidate',
   refused: 'refused',
   failed: 'failed',
 };
@@ -62,8 +65,8 @@ export const webhookLimits: WebhookLimits = Object.freeze({
 
 /** Notifies a webhook. */
 export interface Webhook {
-  /** Starts to send a publication, refusal or failure; ignores other outcomes. Never throws and never waits. */
-  notify(report: ImportReport & Partial<Pick<ImportResult, 'by' | 'why'>>): void;
+  /** Starts to send a publication, candidate, refusal or failure; ignores other outcomes. Never throws and never waits. */
+  notify(report: ImportReport & Partial<Pick<ImportResult, 'by' | 'why' | 'candidate'>>): void;
   /** Waits briefly for notices in progress, then drops the rest. Call it at the end of a command. */
   finish(): Promise<void>;
 }
@@ -83,8 +86,8 @@ export function createWebhook(
       if (!url || !event) return;
       const { collection, version } = report;
       const facts = { id: randomUUID(), event, collection, version };
-      const { by = null, why = null } = result;
-      const notice: Notice = { ...facts, time: new Date().toISOString(), report, by, why };
+      const { by = null, why = null, candidate = null } = result;
+      const notice: Notice = { ...facts, time: new Date().toISOString(), report, candidate, by, why };
       const log = logger.child({ webhook: url.origin, notice: facts });
       if (sending.size >= limits.inProgress) {
         log.error('A notice to the webhook was dropped: too many notices are in progress.');

@@ -1,5 +1,6 @@
 // The status of collections: data in Redis, problems, and commands that fix them.
 
+import { type Candidate, comparedNumber, expiryOf, isPublishable, readCandidate } from './candidates.ts';
 import type { Collection, ServedCollection } from './collections/define.ts';
 import { urlSetting } from './collections/define.ts';
 import {
@@ -7,7 +8,9 @@ import {
   causeText,
   historyCap,
   type ImportReport,
+  type ImportResult,
   type PastImport,
+  publicationOf,
   readHistory,
   rolledBackRefusal,
 } from './import-history.ts';
@@ -23,12 +26,36 @@ import {
   type StoredProgress,
 } from './store/import-locks.ts';
 import { collectionKeys } from './store/keys.ts';
-import { formatProblem, readLiveVersion, type Version, versionOf } from './store/versions.ts';
+import {
+  formatProblem,
+  type LiveVersion,
+  readLiveVersion,
+  type Version,
+  versionOf,
+} from './store/versions.ts';
 import { ageText, count, counted, shortTime } from './text.ts';
 import { futureCheckWarning, futureVersionWarning, knownTime } from './time.ts';
 
 /** The state of the live version, by its document, the counts of its parts, and the marks of `verify`. */
 export type LiveStatus = 'ok' | 'missing' | 'incomplete' | 'damaged' | 'unknown format';
+
+/** A candidate, in the state of its collection. */
+export interface CandidateState {
+  readonly version: number;
+  /** The end of its import, and when it is deleted; ISO 8601. */
+  readonly madeAt: string;
+  readonly expiresAt: string;
+  /** Why a check refused it; `null`: it passed. */
+  readonly reason: string | null;
+  readonly totalCount: number;
+  /** Compared with that version; `null`: none was live. */
+  readonly comparedWith: number | null;
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+  /** Whether another version went live since, so that it cannot be published any more. */
+  readonly outdated: boolean;
+}
 
 /** A collection as Redis has it. */
 export interface CollectionState {
@@ -51,6 +78,7 @@ export interface CollectionState {
   /** Of the import that holds the lock. */
   readonly progress: StoredProgress | null;
   readonly pause: Pause | null;
+  readonly candidate: CandidateState | null;
   /** Known damage, as sentences: unreadable keys, missing parts of the live version, and the marks of `verify`. */
   readonly damage: readonly string[];
   readonly warnings: readonly string[];
@@ -91,6 +119,7 @@ interface SourceState
     | 'lock'
     | 'progress'
     | 'pause'
+    | 'candidate'
     | 'damage'
   > {
   readonly live: Version | null;
@@ -114,20 +143,26 @@ async function readSource(
       return undefined;
     }
   };
-  const [live, checked = null, history = [], lock = null, progress = null, pause = null, marks = {}] =
-    await Promise.all([
-      readable(readLiveVersion(redis, keys)),
-      readable(redis.get(keys.checked)),
-      readable(readHistory(redis, keys, historyCap)),
-      readable(readLockHolder(redis, keys)),
-      readable(readProgress(redis, keys)),
-      readable(readPause(redis, keys)),
-      readable(redis.hgetall(keys.damaged)),
-    ]);
-  const publication = history.find(
-    ({ outcome, version }) =>
-      version === live?.version && (outcome === 'published' || outcome === 'rolled-back'),
-  );
+  const [
+    live,
+    checked = null,
+    history = [],
+    lock = null,
+    progress = null,
+    pause = null,
+    candidate = null,
+    marks = {},
+  ] = await Promise.all([
+    readable(readLiveVersion(redis, keys)),
+    readable(redis.get(keys.checked)),
+    readable(readHistory(redis, keys, historyCap)),
+    readable(readLockHolder(redis, keys)),
+    readable(readProgress(redis, keys)),
+    readable(readPause(redis, keys)),
+    readable(readCandidate(redis, keys)),
+    readable(redis.hgetall(keys.damaged)),
+  ]);
+  const publication = live ? publicationOf(history, live.version) : undefined;
   const problem = live ? formatProblem(source.name, live) : null;
   const missing = live && problem === null ? ((await readable(countDamage(redis, keys, live))) ?? []) : [];
   return {
@@ -141,8 +176,19 @@ async function readSource(
     lock,
     progress: lock && progress,
     pause,
+    candidate: candidate && candidateState(candidate, live ?? null),
     damage: [...unreadable, ...missing, ...Object.values(marks)].sort(),
     warnings: [...(problem === null ? [] : [problem]), ...futureCheckWarning(checked)],
+  };
+}
+
+function candidateState(candidate: Candidate, live: LiveVersion | null): CandidateState {
+  const { version, entry } = candidate;
+  const { reason, added, changed, removed } = entry;
+  return {
+    ...{ version: version.version, madeAt: entry.endedAt, expiresAt: expiryOf(candidate) },
+    ...{ reason, totalCount: version.totalCount, comparedWith: comparedNumber(candidate) },
+    ...{ added, changed, removed, outdated: !isPublishable(candidate, live) },
   };
 }
 
@@ -173,6 +219,7 @@ function stateOf(served: ServedCollection, source: SourceState): CollectionState
     lock: source.lock,
     progress: source.progress,
     pause: source.pause,
+    candidate: served.collection === served.source ? source.candidate : null,
     damage: source.damage,
     warnings: [...(live ? futureVersionWarning(live) : []), ...source.warnings],
   };
@@ -231,6 +278,7 @@ export function evaluate(state: CollectionState, expected: Expectations): Collec
     damageAdvice(state),
     ageAdvice(state, expected, stale),
     importAdvice(state),
+    candidateAdvice(state),
     pauseAdvice(state),
     ...state.warnings.map((problem) => ({ problem, run: [] })),
   ];
@@ -310,9 +358,40 @@ function importAdvice(state: CollectionState): Advice | null {
     const ended = `${outcome.toUpperCase()} ${shortTime(last.endedAt)}.`;
     return { problem: `${ended} ${readersText(state)}`, details, run };
   }
-  if (rejected === 0) return null;
+  if (rejected === 0 || outcome === 'candidate') return null;
   const problem = `The last import rejected ${count(rejected)} of ${counted(read, 'record')}; readers do not get them.`;
   return { problem, details, run };
+}
+
+/** Returns what to do with a candidate that can be published. */
+function candidateAdvice(state: CollectionState): Advice | null {
+  const { collection, candidate, lock } = state;
+  if (candidate === null || candidate.outdated) return null;
+  const { version, totalCount, madeAt, expiresAt, reason } = candidate;
+  const records = `${counted(totalCount, 'record')}, ${diffText(candidate)}`;
+  // The advice about a refused import says what readers get, and why.
+  const isShown = reason !== null && lastEnded(state.lastImports)?.reason === reason;
+  const problem =
+    `Candidate ${version} (${records}) has waited since ${shortTime(madeAt)}; it is kept until ${shortTime(expiresAt)}.` +
+    (isShown ? '' : ` ${readersText(state)}`);
+  const details = reason === null || isShown ? [] : [reason];
+  return { problem, details, run: lock === null ? candidateCommands(collection, candidate) : [] };
+}
+
+/** Returns the commands for a candidate that waits. */
+export function candidateCommands(
+  collection: string,
+  { version, reason }: Pick<CandidateState, 'version' | 'reason'>,
+): NextCommand[] {
+  const isRolledBack = reason?.includes(rolledBackRefusal) ?? false;
+  return [
+    { command: `medref diff ${collection} --to candidate`, effect: 'shows it' },
+    {
+      command: `medref publish ${collection} --candidate ${version}`,
+      effect: isRolledBack ? 'publishes AGAIN what you rolled back' : 'publishes it',
+    },
+    { command: `medref discard ${collection}`, effect: 'deletes it' },
+  ];
 }
 
 function readersText(state: CollectionState): string {
@@ -323,26 +402,20 @@ function readersText(state: CollectionState): string {
   return `Readers still get ${live.version} (${counted(live.totalCount, 'record')}).`;
 }
 
-/** Returns the commands for an operator after an import with this result. */
-export function nextCommands(result: Omit<ImportReport, 'warnings' | 'durationMs'>): NextCommand[] {
-  const { collection, outcome, written, rejected } = result;
+/** Returns the commands for an operator after an import with this result; {@link candidateCommands} has those for a candidate. */
+export function nextCommands({
+  collection,
+  outcome,
+  rejected,
+  candidate,
+}: Pick<ImportReport, 'collection' | 'outcome' | 'rejected'> &
+  Partial<Pick<ImportResult, 'candidate'>>): NextCommand[] {
   const again = `medref import ${collection}`;
   const rejects = { command: `medref rejects ${collection}`, effect: 'shows rejected records' };
   const shown = rejected > 0 ? [rejects] : [];
   if (outcome === 'failed' || outcome === 'interrupted') return [{ command: again, effect: 'tries again' }];
-  if (outcome !== 'refused') return shown;
-  const isRolledBack = result.reason?.includes(rolledBackRefusal) ?? false;
-  const effect =
-    written === 0
-      ? 'cannot help: upstream has no valid record'
-      : isRolledBack
-        ? 'publishes AGAIN what you rolled back'
-        : `skips the checks: ${counted(written, 'record')}, ${diffText(result)}`;
-  return [
-    ...shown,
-    { command: `${again} --dry-run`, effect: 'checks upstream again, publishes nothing' },
-    { command: `${again} --force`, effect },
-  ];
+  if (outcome !== 'refused' || candidate) return shown;
+  return [...shown, { command: `${again} --dry-run`, effect: 'checks upstream again, publishes nothing' }];
 }
 
 /** Returns the differences to the live version: `+1 ~2 −3`. */

@@ -12,6 +12,8 @@ export const historyCap = 100;
 /** How an import ended. */
 export type ImportOutcome =
   | 'published'
+  /** With `PUBLISH=manual`, it passed the checks and waits for `medref publish`. */
+  | 'candidate'
   | 'unchanged'
   | 'refused'
   | 'failed'
@@ -22,13 +24,15 @@ export type ImportOutcome =
   /** The schedule skipped it because the collection is paused. */
   | 'paused'
   /** An operator published an earlier content again. */
-  | 'rolled-back';
+  | 'rolled-back'
+  /** An operator deleted a candidate. */
+  | 'discarded';
 
 /** The report of one import of one collection; `import --json` prints its members in this order. */
 export interface ImportReport {
   readonly collection: string;
   readonly outcome: ImportOutcome;
-  /** The live version after this import, if it published or found nothing new. */
+  /** The live version after this import, if it published or found nothing new; the candidate, if the outcome is `candidate`. */
   readonly version: number | null;
   /** The live version before. */
   readonly previousVersion: number | null;
@@ -77,12 +81,14 @@ export function causeText({ path, reason, count: times, position, renamed }: Rej
 export interface ImportResult extends ImportReport {
   /** Why records were rejected, the most frequent cause first. */
   readonly causes: readonly RejectCause[];
-  /** The checks that `--force` skipped, each with its figures. */
+  /** The checks that `--force` skipped or an operator overruled by `publish`, each with its figures. */
   readonly despite: readonly string[];
   /** Who did it: user and host, such as `root@vm`, or `schedule`; `null` if unknown. */
   readonly by: string | null;
   /** The `--reason` of the operator; `null` without one. */
   readonly why: string | null;
+  /** The number of the candidate that it left; `null` without one. */
+  readonly candidate: number | null;
   /** Whether parts of the live version were missing or damaged, so that readers get 503 for them. */
   readonly isLiveDamaged: boolean;
 }
@@ -105,7 +111,7 @@ export interface KeptValidators {
 /** An import in the history. */
 export interface HistoryEntry
   extends ImportReport,
-    Partial<Pick<ImportResult, 'causes' | 'despite' | 'by' | 'why'>> {
+    Partial<Pick<ImportResult, 'causes' | 'despite' | 'by' | 'why' | 'candidate'>> {
   readonly startedAt: string;
   readonly endedAt: string;
   readonly forced: boolean;
@@ -134,6 +140,19 @@ export async function readHistory(redis: Redis, keys: CollectionKeys, most: numb
 export async function readImport(redis: Redis, keys: CollectionKeys, id: string): Promise<PastImport | null> {
   const [entry] = await redis.xrange(keys.imports, id, id);
   return entry ? pastImport(keys, entry) : null;
+}
+
+/** Returns the entry of the history that published a version. */
+export function publicationOf<Entry extends HistoryEntry>(
+  history: readonly Entry[],
+  number: number,
+): Entry | undefined {
+  return history.find(({ version, outcome }) => version === number && isPublication(outcome));
+}
+
+/** Returns whether an outcome made a version live. */
+export function isPublication(outcome: ImportOutcome): boolean {
+  return outcome === 'published' || outcome === 'rolled-back';
 }
 
 function pastImport(keys: CollectionKeys, [id, fields]: readonly [string, readonly string[]]): PastImport {

@@ -21,6 +21,7 @@ const readTimeoutMs = 2_000;
 const outcomes: readonly ImportOutcome[] = [
   ...([
     'published',
+    'candidate',
     'unchanged',
     'refused',
     'failed',
@@ -28,6 +29,7 @@ const outcomes: readonly ImportOutcome[] = [
     'locked',
     'paused',
     'rolled-back',
+    'discarded',
   ] as const),
 ];
 
@@ -140,6 +142,11 @@ const definitions: readonly GaugeDefinition[] = [
     name: 'paused_since_timestamp_seconds',
     help: 'Since when scheduled imports are paused; absent if they are not.',
     value: ({ pause }) => seconds(pause?.since),
+  },
+  {
+    name: 'candidate_since_timestamp_seconds',
+    help: 'Since when a candidate waits for an operator; absent if none does, or if it is outdated.',
+    value: ({ candidate }) => (candidate && !candidate.outdated ? seconds(candidate.madeAt) : null),
   },
   {
     name: 'locked',

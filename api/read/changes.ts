@@ -104,8 +104,10 @@ export class Changes {
     }
   }
 
-  async #join({ served, keys, part, version }: ReadTarget, since: number): Promise<ChangeList> {
-    const numbers = await this.#redis.zrevrangebyscore(keys.changeSets, version.version, since);
+  async #join({ served, keys, part, version, changes }: ReadTarget, since: number): Promise<ChangeList> {
+    const numbers = changes
+      ? [version.version, changes.previous]
+      : await this.#redis.zrevrangebyscore(keys.changeSets, version.version, since);
     const published = numbers.map(Number);
     const lost = new VersionGoneError(
       `Changes of ${served.collection.name} since version ${since} are incomplete in Redis. Read the whole list again.`,
@@ -119,7 +121,7 @@ export class Changes {
       else digests.set(Number(id), { before, after });
     };
     for (const [n, number] of published.slice(0, -1).entries()) {
-      const facts = await readChangeSet(this.#redis, part.changeSet(number), add);
+      const facts = await readChangeSet(this.#redis, part.changeSet(number), add, changes);
       if (facts?.previous !== published[n + 1]) throw lost;
     }
     return listOf(digests);

@@ -10,7 +10,13 @@ import type { LiveVersions } from './live-versions.ts';
 import { PublicationWaits } from './publication-waits.ts';
 import { ContentCache, HmgetBatcher, Records, type Span } from './records.ts';
 import { SearchIndex } from './search.ts';
-import { DamagedError, MissingPartError, type ReadTarget, Versions } from './versions.ts';
+import {
+  type CandidateTarget,
+  DamagedError,
+  MissingPartError,
+  type ReadTarget,
+  Versions,
+} from './versions.ts';
 
 /** A part of a list: within stored blocks or, if a block is not stored, its records as JSON text. */
 export interface ListRange {
@@ -94,6 +100,11 @@ export class ReadModel {
   /** Returns the version to read from: the live one, or the kept one with the number `pin`. */
   async target(served: ServedCollection, pin: number | undefined): Promise<ReadTarget> {
     return this.#versions.target(served, pin);
+  }
+
+  /** Returns the candidate of a collection; `null` if there is none. */
+  async candidate(served: ServedCollection): Promise<CandidateTarget | null> {
+    return this.#versions.candidate(served);
   }
 
   /** Returns the kept versions of a collection, the latest first. */
@@ -243,7 +254,7 @@ export class ReadModel {
     since: number,
   ): Promise<{ readonly version: Version; readonly list: ChangeList }> {
     return this.#versions.read(target, async (it) => {
-      await this.#changes.require(it, since);
+      if (!it.changes) await this.#changes.require(it, since);
       return { version: it.version, list: await this.#changes.since(it, since) };
     });
   }

@@ -1,8 +1,10 @@
 // Finds the version of a read. If part of its content is missing, the read is repeated once with the current version.
 
+import { type Candidate, isPublishable, readCandidate } from '../../shared/candidates.ts';
 import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { DamagedKeyError, damageIn } from '../../shared/redis/failures.ts';
+import type { ChangeSetFacts } from '../../shared/store/change-sets.ts';
 import { type CollectionKeys, type ContentKeys, type PartKeys, servedKeys } from '../../shared/store/keys.ts';
 import {
   currentFormat,
@@ -42,6 +44,18 @@ export interface ReadTarget {
   readonly content: ContentKeys;
   /** Names the content in caches, unique even if an operator switches to another database. */
   readonly contentName: string;
+  /** The candidate only: the facts of its change set. */
+  readonly changes?: ChangeSetFacts;
+}
+
+/** The candidate of a collection, for the dashboard. */
+export interface CandidateTarget {
+  /** The live version; `null` without one. */
+  readonly live: ReadTarget | null;
+  readonly target: ReadTarget;
+  readonly candidate: Candidate;
+  /** Whether another version went live since it was compared: then its data is deleted. */
+  readonly isOutdated: boolean;
 }
 
 /** What to find versions by. */
@@ -71,6 +85,33 @@ export class Versions {
   /** Returns the version to read from: the live one, or the kept one with the number `pin`. */
   async target(served: ServedCollection, pin: number | undefined): Promise<ReadTarget> {
     return this.#orRefuse(async () => this.#targetOf(served, pin, await this.#live.get(served.source)));
+  }
+
+  /** Returns the candidate of a collection; `null` if there is none. */
+  async candidate(served: ServedCollection): Promise<CandidateTarget | null> {
+    return this.#orRefuse(async () => {
+      const { keys, part } = this.#keysOf(served);
+      const [candidate, live] = await Promise.all([
+        readCandidate(this.#redis, keys),
+        this.#live.get(served.source),
+      ]);
+      const version = candidate && versionOf(served, candidate.version);
+      if (!version) return null;
+      const content = part.content(version.content);
+      const contentName = `${content.records} ${version.checksum}`;
+      const { collection, source } = served;
+      // The change sets are those of the source, then those of its derived collections.
+      const n = source.derived.findIndex((it) => it.collection === collection) + 1;
+      const changes = candidate.changeSets[n] ?? undefined;
+      return {
+        ...{ candidate, isOutdated: !isPublishable(candidate, live) },
+        ...{ live: live && (await this.#targetOf(served, undefined, live)) },
+        target: {
+          ...{ served, pin: version.version, version, keys, part, content, contentName },
+          ...(changes && { changes }),
+        },
+      };
+    });
   }
 
   /** Returns the kept versions of a collection, the latest first. */

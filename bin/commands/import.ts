@@ -12,7 +12,7 @@ import {
 } from '../../importer/report.ts';
 import { serverWarnings } from '../../importer/server-warnings.ts';
 import { createWebhook } from '../../importer/webhook.ts';
-import { diffText, nextCommands } from '../../shared/collection-status.ts';
+import { candidateCommands, diffText, nextCommands } from '../../shared/collection-status.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import { type Collection, urlSetting } from '../../shared/collections/define.ts';
 import { causeText } from '../../shared/import-history.ts';
@@ -156,7 +156,8 @@ const maxCauses = 5;
 
 /** Returns a result as text: outcome, what readers get, counts, reason, causes, warnings, and next commands. */
 function importText(result: ImportResult): string {
-  const { collection, outcome, version, previousVersion, reason, causes, despite, warnings } = result;
+  const { collection, outcome, version, previousVersion, reason, causes, despite, candidate, warnings } =
+    result;
   const { read, rejected, isLiveDamaged } = result;
   const stays =
     previousVersion === null
@@ -168,28 +169,34 @@ function importText(result: ImportResult): string {
     published: `published ${version}`,
     unchanged: `unchanged: version ${version} stays live`,
     refused: `REFUSED${stays}`,
+    candidate: `candidate ${version} waits for "medref publish"${stays}`,
     failed: `FAILED${stays}`,
     interrupted: `INTERRUPTED${stays}`,
     locked: 'locked by another import',
     paused: 'paused by a rollback',
     'dry-run': reason === null ? 'dry run: would be published' : 'dry run: would be REFUSED',
     'rolled-back': `rolled back, now version ${version}`,
+    discarded: 'discarded',
   }[outcome];
-  const hasDiff = outcome === 'published' || outcome === 'dry-run' || outcome === 'rolled-back';
+  const hasDiff = ['published', 'candidate', 'refused', 'dry-run', 'rolled-back'].includes(outcome);
   const diff = hasDiff ? ` · ${diffText(result)}` : '';
   const details = [
     ...(read > 0 ? [`read ${count(read)} · rejected ${count(rejected)}${diff}`] : []),
     ...(reason === null ? [] : [reason]),
     ...causes.slice(0, maxCauses).map(causeText),
-    ...(despite.length > 0 ? [`published with --force despite: ${despite.join(', ')}`] : []),
+    ...(despite.length > 0 ? [`published despite: ${despite.join(', ')}`] : []),
     ...warnings.map((warning) => `warning: ${warning}`),
   ];
-  const hasNext = outcome === 'refused' || outcome === 'published' || outcome === 'unchanged';
+  const hasNext = ['refused', 'candidate', 'published', 'unchanged'].includes(outcome);
+  const next = [
+    ...(hasNext ? nextCommands(result) : []),
+    ...(candidate === null ? [] : candidateCommands(collection, { version: candidate, reason })),
+  ];
   const indent = ''.padEnd(11);
   const seconds = (result.durationMs / 1_000).toFixed(1);
   return [
     `${collection.padEnd(10)} ${title}   ${seconds} s`,
     ...details.map((line) => wrapped(escapeControls(line), indent)),
-    ...(hasNext ? commandLines(nextCommands(result), indent) : []),
+    ...commandLines(next, indent),
   ].join('\n');
 }

@@ -154,7 +154,7 @@ function notes(status: CollectionStatus): string[] {
   } = status;
   if (derivedFrom !== null) return [];
   const who = byText({ by, why });
-  const skipped = despite.length > 0 ? ` despite: ${despite.join(', ')}` : '';
+  const skipped = despite.length > 0 ? `: ${despite.join(', ')}` : '';
   return [
     ...(lock
       ? [
@@ -163,7 +163,7 @@ function notes(status: CollectionStatus): string[] {
       : []),
     ...(live?.forced
       ? [
-          `${collection}: Published with --force${who && ` ${who}`}${skipped}. Undo: medref rollback ${collection}`,
+          `${collection}: Published in spite of its checks${who && ` ${who}`}${skipped}. Undo: medref rollback ${collection}`,
         ]
       : []),
   ].map((sentence) => wrapped(escapeControls(sentence), '  ', ''));

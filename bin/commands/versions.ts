@@ -4,12 +4,20 @@ import { once } from 'node:events';
 import { type ChangedRecord, diffVersions, type VersionDiff } from '../../importer/diff.ts';
 import { liftHold, type RolledBack, rollBack, VersionRequiredError } from '../../importer/rollback.ts';
 import { createWebhook } from '../../importer/webhook.ts';
+import { isPublishable, readCandidate } from '../../shared/candidates.ts';
 import type { ServedCollection } from '../../shared/collections/define.ts';
-import { byText, historyCap, type PastImport, readHistory } from '../../shared/import-history.ts';
+import {
+  byText,
+  historyCap,
+  type PastImport,
+  publicationOf,
+  readHistory,
+} from '../../shared/import-history.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { type CollectionKeys, collectionKeys, servedKeys } from '../../shared/store/keys.ts';
 import {
   contentOf,
+  type LiveVersion,
   readKeptVersions,
   readLiveVersion,
   type Version,
@@ -36,10 +44,6 @@ export async function versionsCommand(
       readHistory(redis, keys, historyCap),
     ]),
   );
-  const publicationOf = (number: number) =>
-    history.find(
-      ({ outcome, version }) => version === number && (outcome === 'published' || outcome === 'rolled-back'),
-    );
   const its = kept.map((version) => versionOf(served, version)).filter((version) => version !== null);
   const versions = its.reverse().map(({ version, content, publishedAt, totalCount, checksum }) => ({
     version,
@@ -63,7 +67,7 @@ export async function versionsCommand(
               it.checksum.slice(0, 12),
               it.live ? 'live' : '',
             ],
-            ...whoLine(publicationOf(it.version)),
+            ...whoLine(publicationOf(history, it.version)),
           ]),
         ),
   );
@@ -168,7 +172,7 @@ export async function resumeCommand(
 export async function diffCommand(
   context: CommandContext,
   name: string,
-  { all = false, ...options }: OutputOptions & { from?: number; to?: number; all?: boolean },
+  { all = false, ...options }: OutputOptions & DiffRange & { all?: boolean },
 ): Promise<number> {
   const served = collectionNamed(name);
   const { keys, part } = servedKeys(context.settings.keyPrefix, served);
@@ -182,17 +186,23 @@ export async function diffCommand(
   return exitCodes.done;
 }
 
-/** Two kept versions. */
+/** The versions that the operator names. */
+interface DiffRange {
+  readonly from?: number;
+  readonly to?: number | 'candidate';
+}
+
+/** Two kept versions, or one and the candidate. */
 interface Compared {
   readonly from: Version;
   readonly to: Version;
 }
 
-/** Returns the versions to compare: by default the live one, and the one before it. */
+/** Returns the versions to compare: by default the live one, and the one before it; the candidate is compared with the live one. */
 async function chooseVersions(
   redis: Redis,
   keys: CollectionKeys,
-  asked: { name: string; served: ServedCollection; from?: number; to?: number },
+  asked: DiffRange & { name: string; served: ServedCollection },
 ): Promise<Compared> {
   const [kept, live] = await Promise.all([readKeptVersions(redis, keys), readLiveVersion(redis, keys)]);
   const numbers = kept.map(({ version }) => version).join(', ') || 'none';
@@ -203,12 +213,31 @@ async function chooseVersions(
     throw new Error(`Version ${number} of ${asked.name} is not kept. Kept versions: ${numbers}.`);
   };
   if (!live) throw new Error(`${asked.name} has no live version to compare.`);
+  if (asked.to === 'candidate') {
+    const from = keptVersion(asked.from ?? live.version);
+    return { from, to: await candidateVersion(redis, keys, { ...asked, live }) };
+  }
   const to = keptVersion(asked.to ?? live.version);
   if (asked.from !== undefined) return { from: keptVersion(asked.from), to };
   const before = kept.findLast(({ version }) => version < to.version);
   if (before) return { from: keptVersion(before.version), to };
   throw new Error(
     `No version of ${asked.name} before ${to.version} is kept. Choose one with --from. Kept: ${numbers}.`,
+  );
+}
+
+/** Returns the candidate as a version. @throws Error if there is none, or its content was deleted with another publication */
+async function candidateVersion(
+  redis: Redis,
+  keys: CollectionKeys,
+  { name, served, live }: { name: string; served: ServedCollection; live: LiveVersion },
+): Promise<Version> {
+  const candidate = await readCandidate(redis, keys);
+  const version = candidate && versionOf(served, candidate.version);
+  if (!version) throw new Error(`${name} has no candidate.`);
+  if (isPublishable(candidate, live)) return version;
+  throw new Error(
+    `The candidate ${version.version} of ${name} was compared with another version than the live one, ${live.version}. Its data is deleted.`,
   );
 }
 

@@ -30,15 +30,17 @@ export function changeSetText({ size, sum, previous, previousMs }: ChangeSetFact
 /**
  * Reads a change set in parts, since it may be large.
  * @param onEntry called with each id and the digests of its record before and after; `-` if there is none
+ * @param known its facts, if they are not stored in it: the version is not published yet
  * @returns its facts; `null` if the set is missing or damaged
  */
 export async function readChangeSet(
   redis: Redis,
   key: string,
   onEntry: (id: string, digests: string) => void = () => undefined,
+  known?: ChangeSetFacts,
 ): Promise<ChangeSetFacts | null> {
   try {
-    const facts = parseFacts(await redis.hget(key, factsField));
+    const facts = known ?? parseFacts(await redis.hget(key, factsField));
     const seen = new Set<number>();
     let sum = 0;
     let cursor = facts ? '' : '0';

@@ -36,6 +36,7 @@ export interface CollectionKeys extends PartKeys {
   readonly versions: string;
   readonly versionDocuments: string;
   readonly staged: string;
+  readonly candidate: string;
   readonly lock: string;
   readonly progress: string;
   readonly imports: string;
@@ -72,6 +73,7 @@ export function collectionKeys(
     versions: `${base}:versions`,
     versionDocuments: `${base}:version-documents`,
     staged: `${base}:staged`,
+    candidate: `${base}:candidate`,
     lock: `${base}:lock`,
     progress: `${base}:progress`,
     imports: `${base}:imports`,

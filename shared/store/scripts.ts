@@ -144,10 +144,25 @@ export type KeptValidators =
   | { readonly kind: 'keep' | 'delete' }
   | { readonly kind: 'set'; readonly text: string };
 
+/** What happens to the candidate when staged keys are left behind: their version becomes it, or it is deleted. */
+export type CandidateEnd =
+  | { readonly kind: 'delete' }
+  | {
+      readonly kind: 'set';
+      /** JSON text. */
+      readonly text: string;
+      /** The name of the candidate that it replaces; `null` for none. */
+      readonly replaced: ContentName | null;
+      /** How long it is kept, in ms. */
+      readonly lifetimeMs: number;
+    };
+
 /** The end of an import that published nothing. */
 export interface UnpublishedEnd {
   /** The name of the staged keys; `''` for none. */
   readonly name: ContentName | '';
+  /** Absent: the candidate stays, and the staged keys are deleted. */
+  readonly candidate?: CandidateEnd | undefined;
   /** The time, ISO 8601, at which upstream had the data of the live version; `''` if it had not. */
   readonly checkedAt: string;
   readonly validators: KeptValidators;
@@ -157,7 +172,8 @@ export interface UnpublishedEnd {
 export type Dropped = 'dropped' | 'published';
 
 /**
- * Ends an import that published nothing: deletes its staged keys, stores its report and its rejects. May be repeated.
+ * Ends an import that published nothing: deletes its staged keys, or keeps them as the candidate; stores its report and its
+ * rejects. May be repeated.
  * An import without the lock, whose token is `''`, only stores its report.
  * @returns `'published'` if the version had been published and only the reply was lost; then nothing is done
  * @throws LockLostError
@@ -165,17 +181,24 @@ export type Dropped = 'dropped' | 'published';
 export async function conclude(
   redis: Redis,
   { keys, token }: Lock,
-  { name, checkedAt, validators }: UnpublishedEnd,
+  { name, checkedAt, validators, candidate }: UnpublishedEnd,
   { rejects, ...entry }: Conclusion,
 ): Promise<Dropped> {
   const touched = [keys.lock, keys.staged, keys.imports, keys.rejects, keys.checked, keys.validators];
   const staged = name === '' ? [] : stagedKeys(keys, name);
+  const isSet = candidate?.kind === 'set';
+  const replaced = isSet && candidate.replaced !== null ? stagedKeys(keys, candidate.replaced) : [];
   const stored = validators.kind === 'set' ? validators.text : validators.kind === 'keep' ? 'keep' : '';
-  const end = { token, name, checkedAt, validators: stored, ...entry };
+  const end = {
+    ...{ token, name, checkedAt, validators: stored, ...entry },
+    candidate: isSet ? candidate.text : (candidate?.kind ?? ''),
+    staying: isSet ? staged.length : 0,
+    candidateMs: isSet ? candidate.lifetimeMs : 0,
+  };
   const reply = await run(
     redis,
     'conclude',
-    [...touched, keys.versions, ...staged],
+    [...touched, keys.versions, keys.candidate, ...staged, ...replaced],
     [JSON.stringify(end), ...rejects],
   );
   return heldReply(reply) === 2 ? 'published' : 'dropped';
@@ -244,6 +267,8 @@ export interface Publication {
   readonly checkedAt: string;
   /** JSON text of the upstream's validators; `''` for none. */
   readonly validators: string;
+  /** The name of the candidate; `null` for none. It is published, or else its content is deleted, since it cannot be any more. */
+  readonly candidate: ContentName | null;
 }
 
 /**
@@ -253,10 +278,11 @@ export interface Publication {
 export async function publish(
   redis: Redis,
   { keys, token }: Lock,
-  { sizes, changes, leaving, ...publication }: Publication,
+  { sizes, changes, leaving, candidate, ...publication }: Publication,
   { rejects, ...entry }: Conclusion,
 ): Promise<void> {
   const { number } = publication;
+  const isCandidate = candidate === String(number);
   const reply = await run(
     redis,
     'publish',
@@ -271,14 +297,15 @@ export async function publish(
         keys.checked,
         keys.validators,
       ],
-      ...[keys.next, keys.damaged],
+      ...[keys.next, keys.damaged, keys.candidate],
       ...[...sizes.map(({ key }) => key), ...changeSetKeys(keys, number)],
       ...leaving.contents.flatMap((content) => contentKeys(keys, content)),
       ...leaving.changeSets.flatMap((version) => changeSetKeys(keys, version)),
+      ...(candidate === null || isCandidate ? [] : stagedKeys(keys, candidate)),
     ],
     [
       JSON.stringify({
-        ...{ token, ...publication, ...entry, leaving, channel: keys.announcements },
+        ...{ token, ...publication, ...entry, leaving, isCandidate, channel: keys.announcements },
         sizes: sizes.map(({ command, size }) => [command, size]),
         changes: changes.map((facts) => (facts ? [facts.size, changeSetText(facts)] : [-1, ''])),
       }),

@@ -31,7 +31,7 @@ const commands = [
       const isOne = [...offered, 'keys'].includes(name) && !['serve', 'schedule'].includes(name);
       return isOne &&
         !/[[<|…]/.test(args ?? '') &&
-        !/^keys( \w+)?$|^diff$/.test(args?.replace('keys list', '') ?? '')
+        !/^keys( \w+)?$|^diff$|^publish$/.test(args?.replace('keys list', '') ?? '')
         ? [args as string]
         : [];
     }),
@@ -109,6 +109,8 @@ describe('the documented commands', function () {
       REDIS_URL: withUser(redis.url, 'operator'),
       PRODUCTS_URL: upstream.url().href,
     });
+    /** How much the list has grown, so that each candidate has other records. */
+    let grown = 0;
     before(async () => {
       for (list of [products(300), [...products(299), { product: { id: 302 } }]])
         await medref(['import', '--force'], operator());
@@ -120,14 +122,24 @@ describe('the documented commands', function () {
           await medref(['resume', 'products'], operator());
           await medref(['import', '--force'], operator());
         }
+        if (/candidate|^publish|^discard/.test(args)) {
+          await medref(['resume', 'products'], operator());
+          list = products(300 + ++grown);
+          await medref(['import'], { ...operator(), PUBLISH: 'manual' });
+        }
         const made = await medref(['keys', 'create', '--client', 'x', '--json'], operator());
         const { versions } = (await medref(['versions', 'products', '--json'], operator())).json<{
           versions: { version: number }[];
         }>();
+        const { collections } = (await medref(['status', '--json'], operator())).json<{
+          collections: { candidate: { version: number } | null }[];
+        }>();
+        const candidate = String(collections[0]?.candidate?.version);
         const numbers = versions.map(({ version }) => String(version)).reverse();
         const line = args
+          .replace(/(?<=--candidate )\d+/, candidate)
           .replace(/\b[0-9a-f]{12}\b/, made.json<{ id: string }>().id)
-          .replace(/\b\d{14}\b/g, () => numbers.shift() as string);
+          .replace(/(?<!--candidate )\b\d{14}\b/g, () => numbers.shift() as string);
         const { code, output } = await run(`medref ${line}`);
         expect(output).not.to.match(/NOPERM|may not/);
         // An import that a check refuses has worked, too.

@@ -2,7 +2,7 @@ import { pbkdf2 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { type ImportReport, reportOf } from '../../importer/report.ts';
+import { type ImportResult, reportOf } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
@@ -78,7 +78,7 @@ describe('an import', () => {
       ...{ collection: 'products', outcome: 'published', version, previousVersion: null },
       ...{ read: 3, written: 3, rejected: 0, added: 3, changed: 0, removed: 0 },
       ...{ durationMs: report.durationMs, reason: null, causes: [], despite: [], warnings: [] },
-      ...{ by: null, why: null },
+      ...{ by: null, why: null, candidate: null },
       isLiveDamaged: false,
     });
     expect(report.durationMs).to.be.a('number').within(0, 30_000);
@@ -188,12 +188,13 @@ describe('an import', () => {
 
   describe('is refused, and the live version stays,', () => {
     let version: number;
-    const expectRefused = async (report: ImportReport, reason: RegExp) => {
+    const expectRefused = async (report: ImportResult, reason: RegExp) => {
       expect(report).to.deep.include({ outcome: 'refused', version: null, previousVersion: version });
       expect(report.reason).to.match(reason);
       expect(await live()).to.deep.include({ version });
       expect(await liveRecords()).to.deep.equal(products(100));
-      expect(await storedNames()).to.deep.equal([String(version)]);
+      const candidate = report.written === 0 ? [] : [String(report.candidate)];
+      expect(await storedNames()).to.deep.equal([String(version), ...candidate]);
     };
     let restore: () => Promise<void>;
     before(async () => {

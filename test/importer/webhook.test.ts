@@ -47,7 +47,7 @@ describe('the webhook', () => {
     expect(headers['content-type']).to.equal('application/json');
     expect(headers['medref-signature']).to.equal(expectedSignature(body, secret));
     expect(Object.keys(notice)).to.deep.equal([
-      ...['id', 'event', 'collection', 'version', 'time', 'report', 'by', 'why'],
+      ...['id', 'event', 'collection', 'version', 'time', 'report', 'candidate', 'by', 'why'],
     ]);
     expect(notice).to.deep.include({
       event: 'published',

@@ -1,11 +1,12 @@
 // Checks that the keys of a collection are exactly those of its live and kept versions, and that these are complete.
 
 import { expect } from 'chai';
+import { candidateLifetimeMs, isPublishable, readCandidate } from '../../shared/candidates.ts';
 import { importedCollections } from '../../shared/collections/collections.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { rangeIds } from '../../shared/store/block.ts';
 import { countDamage, sizesOf } from '../../shared/store/completeness.ts';
-import { type CollectionKeys, collectionKeys } from '../../shared/store/keys.ts';
+import { type CollectionKeys, collectionKeys, stagedKeys } from '../../shared/store/keys.ts';
 import { type LiveVersion, readKeptVersions, readLiveVersion } from '../../shared/store/versions.ts';
 import { masters } from '../support/one-server.ts';
 
@@ -15,6 +16,8 @@ const longestExpiryMs = 60_000;
 /** The state of a correct key space. */
 export interface KeySpace {
   readonly live: LiveVersion | null;
+  /** The keys of the candidate, which is complete if it can be published. */
+  readonly ofCandidate: ReadonlySet<string>;
   /** Keys that expire, with their remaining lifetimes in ms. */
   readonly expiring: ReadonlyMap<string, number>;
 }
@@ -37,7 +40,8 @@ export function keysOf(collection: string): CollectionKeys {
 }
 
 /**
- * Checks that a collection has only the keys that its live and kept versions need, and that these versions are complete.
+ * Checks that a collection has only the keys that its live and kept versions and its candidate need, and that these are
+ * complete.
  * @throws AssertionError that names the missing and the surplus keys
  */
 export async function checkKeySpace(
@@ -52,9 +56,20 @@ export async function checkKeySpace(
     if (ttl === -1) staying.push(key);
     else expiring.set(key, ttl);
   }
-  for (const [key, ttl] of expiring) expect(ttl, key).to.be.within(0, longestExpiryMs);
-
   const live = await readLiveVersion(redis, keys);
+  const candidate = await readCandidate(redis, keys);
+  const canPublish = candidate !== null && isPublishable(candidate, live);
+  const ofCandidate = new Set(candidate ? [keys.candidate] : []);
+  if (canPublish) {
+    for (const key of stagedKeys(keys, candidate.version.version)) ofCandidate.add(key);
+    expect(await countDamage(redis, keys, candidate.version), 'the candidate is complete').to.deep.equal([]);
+  }
+  for (const [key, ttl] of expiring)
+    expect(ttl, key).to.be.within(0, ofCandidate.has(key) ? candidateLifetimeMs : longestExpiryMs);
+  for (const key of ofCandidate)
+    if (expiring.has(key)) expect(expiring.get(key), key).to.be.above(longestExpiryMs);
+    else expect(staying, 'a key of the candidate that never expires').not.to.include(key);
+
   const kept = await readKeptVersions(redis, keys);
   const numbers = kept.map(({ version }) => String(version));
   expect(await redis.zrange(keys.versions, 0, '-1'), 'versions and their documents').to.deep.equal(numbers);
@@ -91,7 +106,7 @@ export async function checkKeySpace(
   expect({ missing, surplus }, 'keys that stay').to.deep.equal({ missing: [], surplus: [] });
   if (rolledBack) expect(staying, 'the hold of a rollback').to.include.members([keys.pause, keys.rolledBack]);
   if (live) expect(Number(await redis.get(keys.next))).to.be.at.least(live.version);
-  return { live, expiring };
+  return { live, ofCandidate, expiring };
 }
 
 /** Checks that no lock and no staged keys are left, and that only contents and change sets expire that are not kept any more. */
@@ -101,10 +116,11 @@ export async function checkNothingUnderWay(
   expectation: Expectation,
 ): Promise<void> {
   const keys = keysOf(collection);
-  const { live, expiring } = await checkKeySpace(redis, collection, expectation);
+  const { live, ofCandidate, expiring } = await checkKeySpace(redis, collection, expectation);
   const kept = new Set((await readKeptVersions(redis, keys)).map(({ content }) => content));
   const changeSets = new Set((await redis.zrange(keys.changeSets, 0, '-1')).map(Number));
   for (const key of expiring.keys()) {
+    if (ofCandidate.has(key)) continue;
     const [, digits, what] = /:(\d+):(records|order|blocks|words|by-[a-z]+|changes)$/.exec(key) ?? [];
     const number = Number(digits);
     expect(what, `${key} is of a content, or a change set`).not.to.equal(undefined);

@@ -67,12 +67,22 @@ export interface Scenario {
 }
 
 /** Imports the current list of upstream, undisturbed. @returns the outcome */
-async function importNext({ subject, server, upstream }: Lane): Promise<ImportOutcome> {
+async function importNext(
+  { subject, server, upstream }: Lane,
+  publish: 'auto' | 'manual' = 'auto',
+): Promise<ImportOutcome> {
   const report = await importFrom(upstream.url(), subject.collection, {
     redisUrl: server.url,
     maxChangePercent: 100,
+    publish,
   });
   return report.outcome;
+}
+
+/** Imports the next list, so that its version waits for an operator. */
+async function leaveCandidate(lane: Lane): Promise<void> {
+  lane.upstream.generation += 1;
+  expect(await importNext(lane, 'manual')).to.equal('candidate');
 }
 
 export const scenarios = {
@@ -144,6 +154,38 @@ export const scenarios = {
       }
       lane.upstream.generation += 1;
       return lane.upstream.generation;
+    },
+    first: false,
+    exitCode: 0,
+  },
+  candidate: {
+    title: 'an import whose version waits as a candidate, in place of the one before',
+    args: (collection) => ['import', collection],
+    settings: { PUBLISH: 'manual' },
+    prepare: async (lane) => {
+      await leaveCandidate(lane);
+      lane.upstream.generation += 1;
+      return null;
+    },
+    first: false,
+    exitCode: 0,
+  },
+  publish: {
+    title: 'the publication of a candidate',
+    args: (collection) => ['publish', collection],
+    prepare: async (lane) => {
+      await leaveCandidate(lane);
+      return lane.upstream.generation;
+    },
+    first: false,
+    exitCode: 0,
+  },
+  discard: {
+    title: 'the end of a candidate',
+    args: (collection) => ['discard', collection],
+    prepare: async (lane) => {
+      await leaveCandidate(lane);
+      return null;
     },
     first: false,
     exitCode: 0,

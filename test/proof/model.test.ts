@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { ImportOutcome } from '../../importer/report.ts';
+import { readCandidate } from '../../shared/candidates.ts';
 import type { Drug } from '../../shared/collections/products.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
@@ -43,6 +44,8 @@ interface Model {
   paused: boolean;
   /** Whether the last publication was a rollback. */
   lastWasRollback: boolean;
+  /** The version that waits for an operator; it was compared with the version `comparedWith`. */
+  candidate: (PublishedVersion & { readonly comparedWith: number }) | null;
 }
 
 /** The real service that the model is compared with. */
@@ -179,15 +182,20 @@ function publish(
   model.rolledBack.delete(checksumOf(content));
 }
 
-type Outcome = Extract<ImportOutcome, 'published' | 'unchanged' | 'refused' | 'paused'>;
+type Outcome = Extract<ImportOutcome, 'published' | 'candidate' | 'unchanged' | 'refused' | 'paused'>;
 
 /** Returns the expected outcome of an import. */
-function outcomeOf(model: Model, content: Content, { force, scheduled }: ImportChanges): Outcome {
+function outcomeOf(
+  model: Model,
+  content: Content,
+  { force, scheduled, publish: how }: ImportChanges,
+): Outcome {
   if (scheduled && model.paused) return 'paused';
   if (content.length === 0) return 'refused';
   const checksum = checksumOf(content);
   if (model.published.length > 0 && checksum === checksumOf(contentAt(model))) return 'unchanged';
-  return model.rolledBack.has(checksum) && !force ? 'refused' : 'published';
+  if (model.rolledBack.has(checksum) && !force) return 'refused';
+  return how === 'manual' ? 'candidate' : 'published';
 }
 
 /** Other tests cover the checks: with these limits they refuse only an empty list. */
@@ -212,7 +220,19 @@ async function importList(
     ...{ rejected: list.length - content.length, ...countsOf(changesBetween(contentAt(model), content)) },
   });
   if (outcome === 'published') published(model, report.version as number, content);
-  expect(report.version).to.equal(outcome === 'refused' ? null : liveOf(model)?.number);
+  if (report.candidate !== null) {
+    const isKept = model.candidate?.number === report.candidate;
+    if (isKept) expect(textsOf(content)).to.deep.equal(textsOf(model.candidate?.content ?? []));
+    model.candidate = {
+      ...{ number: report.candidate, contentOf: report.candidate, content },
+      comparedWith: liveOf(model)?.number ?? 0,
+    };
+  }
+  expect(report.candidate !== null).to.equal(
+    outcome === 'candidate' || (outcome === 'refused' && content.length > 0),
+  );
+  const version = outcome === 'candidate' ? report.candidate : liveOf(model)?.number;
+  expect(report.version).to.equal(outcome === 'refused' ? null : version);
 }
 
 function published(model: Model, number: number, content: Content): void {
@@ -248,6 +268,19 @@ async function liveNumber({ redis }: Real): Promise<number> {
   return JSON.parse((await redis.get(keys.live)) ?? '{}').version ?? 0;
 }
 
+/** Publishes or discards the candidate. */
+async function concludeCandidate(model: Model, real: Real, how: 'publish' | 'discard'): Promise<void> {
+  const { candidate } = model;
+  const canPublish = candidate !== null && candidate.comparedWith === (liveOf(model)?.number ?? 0);
+  const { code, stderr } = await medref([how, 'products', '--json'], { REDIS_URL: real.redisUrl });
+  expect(code, stderr).to.equal(candidate === null || (how === 'publish' && !canPublish) ? 1 : 0);
+  if (code !== 0 || candidate === null) return;
+  model.candidate = null;
+  if (how === 'discard') return;
+  expect(await liveNumber(real)).to.equal(candidate.number);
+  published(model, candidate.number, candidate.content);
+}
+
 /** Kills an import right after one of its Redis commands. Then its version is live, or the version before it. */
 async function killImport(model: Model, real: Real, list: readonly Element[], share: number): Promise<void> {
   const upstream = await startUpstreamServer(sending({ data: valuesOf(list) }));
@@ -268,6 +301,11 @@ async function killImport(model: Model, real: Real, list: readonly Element[], sh
   await real.redis.del(keys.lock);
   const now = await liveNumber(real);
   const content = validRecords(list);
+  const candidate = (await readCandidate(real.redis, keys))?.version.version ?? null;
+  if (candidate !== null && candidate !== model.candidate?.number) {
+    expect(outcomeOf(model, content, {})).to.equal('refused');
+    model.candidate = { ...{ number: candidate, contentOf: candidate, content }, comparedWith: before };
+  }
   if (now === before) return;
   expect(outcomeOf(model, content, {})).to.equal('published');
   published(model, now, content);
@@ -324,8 +362,9 @@ async function expectReads(model: Model, real: Real): Promise<void> {
 }
 
 /** Returns all numbers that were ever published and their neighbours, which an import may have taken without a publication. */
-function numbersAround({ published }: Model): number[] {
-  return [...new Set(published.flatMap(({ number }) => [number - 1, number, number + 1]))];
+function numbersAround({ published, candidate }: Model): number[] {
+  const numbers = [...published, ...(candidate ? [candidate] : [])].map(({ number }) => number);
+  return [...new Set(numbers.flatMap((number) => [number - 1, number, number + 1]))];
 }
 
 /** Searches the live version, with one search of each kind. */
@@ -449,6 +488,22 @@ const reorderedImports = fc.constant(
     return importList(model, real, list.reverse());
   }),
 );
+const manualImports = upstreamList.map((list) =>
+  command(`import ${signs(list)} with PUBLISH=manual`, (model, real) =>
+    importList(model, real, list, { publish: 'manual' }),
+  ),
+);
+const publications = fc.constant(
+  command('publish', (model, real) => concludeCandidate(model, real, 'publish')),
+);
+/** Without a change in between, which publishes what was imported. */
+const approvals = upstreamList.map((list) =>
+  command(`import ${signs(list)} with PUBLISH=manual, and publish`, async (model, real) => {
+    await importList(model, real, list, { publish: 'manual' });
+    await concludeCandidate(model, real, 'publish');
+  }),
+);
+const discards = fc.constant(command('discard', (model, real) => concludeCandidate(model, real, 'discard')));
 const forcedImports = upstreamList.map((list) =>
   command(`import ${signs(list)} --force`, (model, real) => importList(model, real, list, { force: true })),
 );
@@ -556,6 +611,7 @@ describe('the service and its model', function () {
     const anyCommand = [
       ...[imports, imports, imports, repeatedImports, repeatedImports, reorderedImports, forcedImports],
       ...[scheduledImports, dryRuns, rollbacks, rollbacks, rollbacksTo, rollbacksTo, deaths, lockedOut],
+      ...[manualImports, approvals, publications, discards],
       ...[schedulesAfterRollbacks, resumes, walksDuringImports, changeWalks, changeWalks],
     ];
     const property = fc.asyncProperty(
@@ -571,6 +627,7 @@ describe('the service and its model', function () {
             rolledBack: new Set(),
             paused: false,
             lastWasRollback: false,
+            candidate: null,
           };
           const real = { redis, redisUrl, redisPort, api };
           await fc.asyncModelRun(() => ({ model, real }), commands);

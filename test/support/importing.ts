@@ -42,6 +42,7 @@ export async function importFrom(
       maxRejectPercent: 1,
       maxChangePercent: 50,
       keepVersions: 3,
+      publish: 'auto',
       force: false,
       dryRun: false,
       scheduled: false,

@@ -1,7 +1,7 @@
 // An empty Redis and a new API for each test of a suite, and functions that publish versions and wait until readers see them.
 
 import { expect } from 'chai';
-import type { ImportReport } from '../../importer/report.ts';
+import type { ImportResult } from '../../importer/report.ts';
 import { rollBack } from '../../importer/rollback.ts';
 import type { Collection } from '../../shared/collections/define.ts';
 import { products as productCollection } from '../../shared/collections/products.ts';
@@ -18,7 +18,7 @@ export interface Service {
   redisUrl(): string;
   api(): TestApi;
   /** Imports records; returns the report with any outcome. */
-  importList(records: readonly unknown[], options?: ImportOptions): Promise<ImportReport>;
+  importList(records: readonly unknown[], options?: ImportOptions): Promise<ImportResult>;
   /** Publishes valid records, and waits until readers see them. @returns the new version's number */
   publish(records: readonly unknown[], options?: ImportOptions): Promise<number>;
   /** Rolls back to a version of products, and waits until readers see it. @returns the new version's number */

@@ -2,7 +2,12 @@
 
 import Boom from '@hapi/boom';
 import { html } from 'hono/html';
-import { lastEnded, nextCommands, resumeCommands } from '../../../shared/collection-status.ts';
+import {
+  candidateCommands,
+  lastEnded,
+  nextCommands,
+  resumeCommands,
+} from '../../../shared/collection-status.ts';
 import {
   byText,
   causeText,
@@ -10,6 +15,7 @@ import {
   historyCap,
   type ImportOutcome,
   importId,
+  isPublication,
   type PastImport,
   readHistory,
   readImport,
@@ -63,7 +69,7 @@ function importTable(collection: string, history: readonly PastImport[]): Html {
       report.version === null ? none : shownVersion(report.version),
       ...[report.read, report.rejected].map(shownCount),
       ...[report.added, report.changed, report.removed].map((it) =>
-        hasPublished(report) ? shownCount(it) : none,
+        isPublication(report.outcome) ? shownCount(it) : none,
       ),
       shownDuration(report.durationMs),
     ]),
@@ -92,21 +98,39 @@ export const importPage = definePage({
 
 /** @param isLast whether no later import has ended */
 function reportBody(report: HistoryEntry, isLast: boolean): Html {
-  const { collection, version, previousVersion, reason, causes = [], despite = [], warnings } = report;
+  const {
+    collection,
+    outcome,
+    version,
+    previousVersion,
+    reason,
+    causes = [],
+    despite = [],
+    warnings,
+  } = report;
+  const isLive = outcome !== 'candidate';
   const versionLink = (number: number | null) =>
     number === null
       ? none
       : html`<a href="${pageLink('browse', { collection, version: number })}">${number}</a>`;
-  const hasChanged = version !== null && previousVersion !== null && version !== previousVersion;
+  const hasChanged = isLive && version !== null && previousVersion !== null && version !== previousVersion;
   return html`${facts([
-    ['Outcome', html`${outcomeBadge(report.outcome)}${report.forced ? ' with --force' : ''}`],
+    ['Outcome', html`${outcomeBadge(report.outcome)}${report.forced ? ' in spite of its checks' : ''}`],
     ['Reason', reason === null ? none : shownText(reason, sentenceLength)],
     ...(despite.length > 0 ? [['Published despite', despite.join(', ')] as const] : []),
     ['By', report.by ? shownText(byText(report).slice('by '.length), sentenceLength) : none],
     ['Started', shownTime(report.startedAt)],
     ['Ended', shownTime(report.endedAt)],
     ['Duration', shownDuration(report.durationMs)],
-    ['Live version', versionLink(version)],
+    ['Live version', versionLink(isLive ? version : previousVersion)],
+    ...(report.candidate
+      ? [
+          [
+            'Candidate',
+            html`<a href="${pageLink('candidate', { collection })}">${report.candidate}</a>`,
+          ] as const,
+        ]
+      : []),
     ['Live before', versionLink(previousVersion)],
   ])}
 <h2>Records</h2>
@@ -114,9 +138,9 @@ ${facts([
   ['Read', shownCount(report.read)],
   ['Valid', shownCount(report.written)],
   ['Rejected', shownCount(report.rejected)],
-  [hasPublished(report) ? 'Added' : 'Would be added', shownCount(report.added)],
-  [hasPublished(report) ? 'Changed' : 'Would be changed', shownCount(report.changed)],
-  [hasPublished(report) ? 'Removed' : 'Would be removed', shownCount(report.removed)],
+  [isPublication(report.outcome) ? 'Added' : 'Would be added', shownCount(report.added)],
+  [isPublication(report.outcome) ? 'Changed' : 'Would be changed', shownCount(report.changed)],
+  [isPublication(report.outcome) ? 'Removed' : 'Would be removed', shownCount(report.removed)],
 ])}
 ${causes.length === 0 ? '' : html`<ul>${causes.map((it) => html`<li>${shownText(causeText(it), sentenceLength)}</li>`)}</ul>`}
 ${
@@ -130,11 +154,6 @@ ${isLast ? nextSteps(report) : ''}
 <p>The page <a href="${pageLink('rejects', { collection })}">Rejects of ${collection}</a> shows the last import that read records.</p>`;
 }
 
-/** Returns whether the differences of an import are live. */
-function hasPublished({ outcome }: HistoryEntry): boolean {
-  return outcome === 'published' || outcome === 'rolled-back';
-}
-
 /** Returns an outcome as a coloured word. */
 export function outcomeBadge(outcome: ImportOutcome): Html {
   const coloured = ['published', 'unchanged', 'refused', 'failed'];
@@ -143,9 +162,10 @@ export function outcomeBadge(outcome: ImportOutcome): Html {
 
 /** Returns the commands that an operator runs after the last import, if any. */
 export function nextSteps(report: HistoryEntry): Html | '' {
-  const { collection, outcome } = report;
+  const { collection, outcome, candidate = null, reason } = report;
   const isPaused = outcome === 'paused' || outcome === 'rolled-back';
   const next = isPaused ? resumeCommands(collection) : nextCommands(report);
+  if (candidate) next.push(...candidateCommands(collection, { version: candidate, reason }));
   if (next.length === 0) return '';
   return html`<section aria-labelledby="next"><h2 id="next">Next steps</h2>${commands(next)}</section>`;
 }

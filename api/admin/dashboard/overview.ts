@@ -111,7 +111,7 @@ function importerTable(importers: readonly ImporterState[]): Html {
   );
 }
 
-function problemsOf({ collection, advice, lastImports }: CollectionStatus): Html[] {
+function problemsOf({ collection, advice, lastImports, candidate }: CollectionStatus): Html[] {
   const hasRejects = (lastEnded(lastImports)?.rejected ?? 0) > 0;
   return advice.map(
     ({
@@ -123,6 +123,10 @@ ${details.map((line) => html`<p>${shownText(line, sentenceLength)}</p>`)}
 ${run.length > 0 ? html`<p class="next">Run next:</p>` : ''}${commands(run)}
 <p class="next">See <a href="${pageLink('imports', { collection })}">imports of ${collection}</a>${
       hasRejects ? html`, <a href="${pageLink('rejects', { collection })}">rejects of ${collection}</a>` : ''
+    }${
+      candidate
+        ? html`, <a href="${pageLink('candidate', { collection })}">the candidate of ${collection}</a>`
+        : ''
     }</p></li>`,
   );
 }
@@ -137,12 +141,21 @@ const badges: Readonly<Record<LiveStatus, readonly [word: string, kind: string]>
 };
 
 /** Returns the word and the colour for the worst state of a collection. */
-function stateOf({ liveStatus, derivedFrom, damage, lastImports, stale, pause }: CollectionStatus) {
+function stateOf({
+  liveStatus,
+  derivedFrom,
+  damage,
+  lastImports,
+  stale,
+  pause,
+  candidate,
+}: CollectionStatus) {
   if (liveStatus !== 'ok' || derivedFrom !== null) return badges[liveStatus];
   const outcome = lastEnded(lastImports)?.outcome;
   if (damage.length > 0) return badges.damaged;
   if (outcome === 'failed') return ['import failed', 'failed'] as const;
   if (outcome === 'refused') return ['import refused', 'refused'] as const;
+  if (candidate && !candidate.outdated) return ['candidate waits', 'refused'] as const;
   if (stale) return ['stale', 'refused'] as const;
   return pause === null ? badges.ok : (['paused', 'refused'] as const);
 }
@@ -174,7 +187,7 @@ function nextImport({ collection, pause }: CollectionStatus, importers: readonly
 }
 
 function importFacts(
-  { checkedAt, lastImports, despite, lock, progress, pause, damage }: CollectionStatus,
+  { collection, checkedAt, lastImports, despite, lock, progress, pause, candidate, damage }: CollectionStatus,
   next: unknown,
 ): (readonly [string, unknown])[] {
   const last = lastEnded(lastImports);
@@ -189,6 +202,14 @@ function importFacts(
       'Pause',
       pause === null ? 'no' : html`since ${shownTime(pause.since)}, after a rollback to ${pause.version}`,
     ],
+    ...(candidate === null
+      ? []
+      : [
+          [
+            'Candidate',
+            html`<a href="${pageLink('candidate', { collection })}">${candidate.version}</a>${candidate.outdated ? ' outdated' : html` since ${shownTime(candidate.madeAt)}`}`,
+          ] as const,
+        ]),
     ['Damage', damage.length === 0 ? 'none known' : html`<span class="wrong">${damage.length} found</span>`],
   ];
 }

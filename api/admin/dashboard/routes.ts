@@ -11,6 +11,7 @@ import { VersionGoneError } from '../../read/versions.ts';
 import { fixedResponse } from '../../reply/reply.ts';
 import { unreadBody } from '../../routes/methods.ts';
 import { adminAccess } from '../access.ts';
+import { candidatePage } from './candidate.ts';
 import { layout, sentenceLength, shownText } from './html.ts';
 import { importPage, importsPage } from './imports.ts';
 import { keysPage, overviewPage } from './overview.ts';
@@ -25,6 +26,7 @@ const pages: Readonly<Record<string, PageDefinition>> = {
   '': overviewPage,
   imports: importsPage,
   import: importPage,
+  candidate: candidatePage,
   versions: versionsPage,
   diff: diffPage,
   browse: browsePage,

@@ -22,7 +22,7 @@ import {
   versionField,
   visible,
 } from './html.ts';
-import { definePage, pageParameter } from './page.ts';
+import { definePage, type PageContext, pageParameter } from './page.ts';
 
 /** Records on a page of differences. */
 const perPage = 50;
@@ -80,44 +80,70 @@ ${versionField({ name: 'to', label: 'to version', selected: to }, kept)}
 <button>Compare</button></form>`;
 }
 
+/** The parameters of pages that show differences. */
+export const differenceParameters = { kind: oneOf(changeKinds), ...pageParameter } as const;
+
 export const diffPage = definePage({
   parent: 'versions',
   collections: 'served',
-  parameters: { from: required(count), to: required(count), kind: oneOf(changeKinds), ...pageParameter },
+  parameters: { from: required(count), to: required(count), ...differenceParameters },
   async render(context) {
     const { served, query } = context;
-    const { comparison, readModel } = context.sources;
+    const { readModel } = context.sources;
     const { name } = served.collection;
     const versions = await comparedVersions(readModel, served, query.values);
     const kept = await readModel.keptVersions(served);
     const [from, to] = [versions.from.version, versions.to.version];
-    const ids = await comparison.ids(versions);
-    const counts = await comparison.memberCounts(versions);
-    const kind = query.values.kind ?? changeKinds.find((it) => ids[it].length > 0) ?? 'added';
-    const { page } = query.values;
-    const records = await comparison.records(versions, ids[kind].slice((page - 1) * perPage, page * perPage));
-    const linkTo = (query: { kind: ChangeKind; page?: number }) =>
-      pageLink('diff', { collection: name, from: from.version, to: to.version, ...query });
-    const total = ids[kind].length;
     const body = html`${comparisonForm(name, kept, { from: from.version, to: to.version })}
 <p>From version ${from.version}, published ${shownTime(from.publishedAt)}, to version ${to.version}, published ${shownTime(to.publishedAt)}.</p>
-<nav class="tabs" aria-label="Kinds of change"><ul>${changeKinds.map(
-      (it) =>
-        html`<li><a href="${linkTo({ kind: it })}"${it === kind ? html` aria-current="page"` : ''}>${shownCount(ids[it].length)} ${it}</a></li>`,
-    )}</ul></nav>
+${await differences(context, versions, {
+  shown: query.values,
+  shownVersion: to.version,
+  linkTo: (it) => pageLink('diff', { collection: name, from: from.version, to: to.version, ...it }),
+})}`;
+    return { title: `Differences in ${name}`, collection: name, body };
+  },
+});
+
+/** Which differences a page shows, and its links. */
+interface ShownDifferences {
+  readonly shown: { readonly kind: ChangeKind | undefined; readonly page: number };
+  /** The version whose records have a page; `null`: the later version is a candidate. */
+  readonly shownVersion: number | null;
+  readonly linkTo: (query: { kind: ChangeKind; page?: number }) => string;
+}
+
+/** Returns the differences between two versions: their counts, the changed fields, and a page of records of one kind. */
+export async function differences(
+  { served, sources: { comparison } }: Pick<PageContext, 'served' | 'sources'>,
+  versions: ComparedVersions,
+  { shown, shownVersion: version, linkTo }: ShownDifferences,
+): Promise<Html> {
+  const ids = await comparison.ids(versions);
+  const counts = await comparison.memberCounts(versions);
+  const kind = shown.kind ?? changeKinds.find((it) => ids[it].length > 0) ?? 'added';
+  const { page } = shown;
+  const records = await comparison.records(versions, ids[kind].slice((page - 1) * perPage, page * perPage));
+  const total = ids[kind].length;
+  return html`<nav class="tabs" aria-label="Kinds of change"><ul>${changeKinds.map(
+    (it) =>
+      html`<li><a href="${linkTo({ kind: it })}"${it === kind ? html` aria-current="page"` : ''}>${shownCount(ids[it].length)} ${it}</a></li>`,
+  )}</ul></nav>
 ${memberTable(counts)}
 <section aria-labelledby="records"><h2 id="records">Records ${kind}</h2>
 ${
   total === 0
     ? html`<p>No record was ${kind}.</p>`
     : kind === 'changed'
-      ? changedRecords(served, to.version, records)
-      : otherRecords(served, { kind, version: kind === 'added' ? to.version : from.version, records })
+      ? changedRecords(served, version, records)
+      : otherRecords(served, {
+          kind,
+          version: kind === 'added' ? version : versions.from.version.version,
+          records,
+        })
 }
 ${pageLinks({ page, perPage, total }, (it) => linkTo({ kind, page: it }))}</section>`;
-    return { title: `Differences in ${name}`, collection: name, body };
-  },
-});
+}
 
 /** Returns the two versions, the earlier first, in whichever order they were named. @throws VersionGoneError */
 async function comparedVersions(
@@ -144,7 +170,11 @@ function memberTable({ compared, changed, members }: MemberCounts): Html | '' {
 
 function otherRecords(
   { collection }: ServedCollection,
-  { kind, version, records }: { kind: ChangeKind; version: number; records: readonly ComparedRecord[] },
+  {
+    kind,
+    version,
+    records,
+  }: { kind: ChangeKind; version: number | null; records: readonly ComparedRecord[] },
 ): Html {
   return table(
     `Records ${kind}, by id`,
@@ -161,7 +191,7 @@ function otherRecords(
 
 function changedRecords(
   { collection }: ServedCollection,
-  version: number,
+  version: number | null,
   records: readonly ComparedRecord[],
 ): Html {
   return html`${records.map(({ id, before, after }) => {
@@ -181,7 +211,8 @@ ${table(`Changes of ${id}`, ['Field', 'Before', 'After'], rows)}</article>`;
 
 const missingRecord = html`<em>Missing in Redis. Load the page again, or run medref verify.</em>`;
 
-function recordLink(collection: string, id: string, version: number): Html {
+function recordLink(collection: string, id: string, version: number | null): Html | string {
+  if (version === null) return id; // Only kept versions have pages.
   return html`<a href="${pageLink('record', { collection, id, version })}">${id}</a>`;
 }
 

@@ -57,7 +57,15 @@ export function publishOne(
     ...{ number, document: document(number), expectedLive: '', sizes: sizes(stored) },
     ...{ changes: [null, null], graceMs: 5_000 },
     leaving: { versions: [], contents: [], changeSets: [] },
-    ...{ pause: '', rolledBack: '', reinstated: '', checkedAt: 'now', validators: '', ...changes },
+    ...{
+      pause: '',
+      rolledBack: '',
+      reinstated: '',
+      checkedAt: 'now',
+      validators: '',
+      candidate: null,
+      ...changes,
+    },
   };
   return publish(redis, lock, publication, { report: `{"version":${number}}`, historyCap: 3, rejects });
 }

@@ -55,7 +55,16 @@ describe('the dashboard', function () {
   it('sends every page with a strict content security policy, and uncached', async () => {
     const id = /id=([\d-]+)/.exec((await ask('/imports')).text)?.[1];
     const pages = ['', 'imports', `import?id=${id}`, 'versions', `diff?from=${data.first}&to=${data.second}`];
-    for (const page of [...pages, 'browse', 'record?id=7', 'rejects', 'keys', 'nothing', 'browse?page=x']) {
+    for (const page of [
+      ...pages,
+      'browse',
+      'record?id=7',
+      'rejects',
+      'keys',
+      'candidate',
+      'nothing',
+      'browse?page=x',
+    ]) {
       const { status, headers, text } = await ask(`/${page}`, { headers: { 'x-request-id': 'mine' } });
       expect(headers['content-security-policy'], page).to.equal(
         "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -88,7 +97,7 @@ describe('the dashboard', function () {
   it('shows on the overview problems first, then commands, then each collection', async () => {
     const text = await read('/');
     expect(text).to.match(
-      /Problems products : REFUSED .* Readers still get \d+ .*absent.* medref rejects products .* medref import products --dry-run/,
+      /Problems products : REFUSED .* Readers still get \d+ .*absent.* medref rejects products .* Candidate \d+ .* medref publish products --candidate \d+ /,
     );
     expect(text.indexOf('Problems')).to.be.below(text.indexOf('Collections'));
     expect(text).to.include(`Live version ${data.second}`).and.include('Derived from products');
@@ -159,10 +168,27 @@ describe('the dashboard', function () {
     const refused = await read(`/import?collection=products&id=${latest}`);
     expect(refused).to.match(/Outcome refused Reason 40 of the 60 live ids are absent/);
     expect(refused)
-      .to.include('medref import products --dry-run')
-      .and.include('medref import products --force');
+      .to.include('medref diff products --to candidate')
+      .and.include('medref publish products --candidate');
     const { text: published } = await ask(`/import?collection=products&id=${before}`);
     expect(published).to.include(`diff?collection=products&amp;from=${data.first}&amp;to=${data.second}`);
+  });
+
+  it('shows a candidate: why it waits, its differences to the live version, and the commands', async () => {
+    const text = await read('/candidate');
+    expect(text).to.match(
+      /Candidate \d+ State refused by a check; .* Reason 40 of the 60 live ids are absent .* Records 20 Compared with \d+ /,
+    );
+    expect(text)
+      .to.include(`Compared with ${data.second} `)
+      .and.include('medref publish products --candidate');
+    expect(text).to.match(/0 added 5 changed 40 removed .*Field Records product\.name 5 /);
+    expect(await read('/candidate?kind=removed')).to.match(/Records removed, by id Id Name 21 /);
+    expect(await read('/candidate?collection=drugs')).to.include('Candidate of drugs');
+    expect(await read('/candidate?collection=companies')).to.include('No candidate of companies waits.');
+    const { text: page } = await ask('/candidate?kind=changed');
+    expect(page, 'its records have no page').not.to.match(/record\?[^"]*version=/);
+    expect(await read('/')).to.match(/Candidate \d+ since /);
   });
 
   it('compares two versions in either order: counts, fields, and each record before and after', async () => {
