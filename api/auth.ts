@@ -8,6 +8,7 @@ import { damageIn, isRedisUnavailable, parseStored } from '../shared/redis/failu
 import { parseInfo } from '../shared/redis/server-setup.ts';
 import { type ApiKey, digestOf, generationField } from '../shared/store/api-keys.ts';
 import { type ApiKeyKeys, apiKeyKeys } from '../shared/store/keys.ts';
+import type { ClientRecord } from './client-versions.ts';
 import { noteRoute } from './http.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { DamagedError } from './read/versions.ts';
@@ -52,6 +53,7 @@ export class ApiKeys {
   #byDigest: Map<string, Entry> | undefined;
   /** By their text, once they were used: to hash the key of each request would cost 2 % of it. */
   readonly #byText = new Map<string, Entry>();
+  #ids: ReadonlySet<string> = new Set();
   #generation: string | undefined;
   /** When Redis was last asked and confirmed the keys, in ms of the process. */
   #confirmedAt = Number.NEGATIVE_INFINITY;
@@ -92,6 +94,11 @@ export class ApiKeys {
     if (entry.expiresAt <= now) return null;
     if (now - entry.notedAt >= lastUseEveryMs) this.#noteUse(entry, entry.key.id, now);
     return entry.key;
+  }
+
+  /** Returns whether a key with this id exists. */
+  hasId(id: string): boolean {
+    return this.#ids.has(id);
   }
 
   /** Whether Redis confirmed the keys when it was last asked. */
@@ -145,6 +152,7 @@ export class ApiKeys {
       });
     }
     this.#byDigest = byDigest;
+    this.#ids = new Set([...byDigest.values()].flatMap(({ key }) => (key ? [key.id] : [])));
     this.#byText.clear();
     this.#generation = generation;
     this.#report(damage);
@@ -197,10 +205,11 @@ export interface AuthOptions {
   readonly apiKeys: KnownKeys;
   /** Without it, no key has a rate limit. */
   readonly rateLimiter?: RateLimiter | undefined;
+  readonly clientVersions: ClientRecord;
 }
 
 /** Requires a key on every route that does not opt out, valid for the collection of its path and within its rate limit. */
-export function requireKeys(server: Server, { apiKeys, rateLimiter }: AuthOptions): void {
+export function requireKeys(server: Server, { apiKeys, rateLimiter, clientVersions }: AuthOptions): void {
   server.auth.scheme('bearer-key', () => ({
     async authenticate(request, h) {
       noteRoute(request);
@@ -209,6 +218,8 @@ export function requireKeys(server: Server, { apiKeys, rateLimiter }: AuthOption
       const credentials = { app: { key } };
       const refusal = otherCollection(key, request.route.path);
       if (refusal) return h.unauthenticated(refusal, { credentials });
+      const has = request.raw.req.headers['medref-have'];
+      if (has !== undefined) clientVersions.reported(key.id, collectionOf(request.route.path), has);
       const limit = rateLimiter?.limitOf(key);
       // Node reads all requests that have arrived before medref writes the first response. That saves a fifth of the CPU time.
       const exceeded = limit ? await limit.charge(key.id, request.raw.res) : await nextTurn(null);
@@ -232,10 +243,15 @@ export function unauthorized(): Boom.Boom {
   return error;
 }
 
-/** Returns 403 for a key of other collections; the path of every route that needs a key begins with its collection. */
+/** The path of every route that needs a key begins with its collection. */
+function collectionOf(path: string): string {
+  return path.split('/')[1] ?? '';
+}
+
+/** Returns 403 for a key of other collections. */
 function otherCollection({ collections }: ApiKey, path: string): Boom.Boom | null {
   if (!collections) return null;
-  const [, collection = ''] = path.split('/');
+  const collection = collectionOf(path);
   if (collections.includes(collection)) return null;
   return Boom.forbidden(`This key is valid for ${collections.join(' and ')}, not for ${collection}.`);
 }

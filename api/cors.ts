@@ -5,7 +5,8 @@ import type { Plugin, Server } from '@hapi/hapi';
 /** Methods and headers that a page may send. `*` would not cover `Authorization`. */
 const permitted = {
   'access-control-allow-methods': 'GET, HEAD',
-  'access-control-allow-headers': 'Authorization, If-None-Match, If-Modified-Since, X-Request-Id',
+  'access-control-allow-headers':
+    'Authorization, If-None-Match, If-Modified-Since, Medref-Have, X-Request-Id',
   // Two hours: Chromium keeps a preflight no longer than this.
   'access-control-max-age': '7200',
 };

@@ -5,6 +5,7 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../shared/collections/define.ts';
 import { type KnownKeys, requireKeys } from './auth.ts';
+import type { ClientRecord } from './client-versions.ts';
 import type { AllowedOrigins } from './cors.ts';
 import { preflights } from './cors.ts';
 import { errors } from './error-responses.ts';
@@ -33,6 +34,7 @@ export interface ServerDependencies {
   readonly apiKeys: KnownKeys;
   /** If absent, no key has a rate limit. */
   readonly rateLimiter?: RateLimiter;
+  readonly clientVersions: ClientRecord;
   /** The event-loop lag above which requests are refused, in ms; 1 s by default. */
   readonly lateMs?: number;
   /** Why Redis is unavailable, as a sentence; `null` while it is up. */
@@ -66,6 +68,7 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     readModel,
     apiKeys,
     rateLimiter,
+    clientVersions,
     lateMs,
     whyUnavailable,
     setupWarnings = () => [],
@@ -98,15 +101,19 @@ export async function createServer(deps: ServerDependencies): Promise<Server> {
     },
     debug: false,
   });
-  requireKeys(server, { apiKeys, rateLimiter });
+  requireKeys(server, { apiKeys, rateLimiter, clientVersions });
   await server.register([
     { plugin: errors, options: { logger, onResponse, onServiceError, onUnauthorized } },
     {
       plugin: readOnlyRoutes,
       options: {
         routes: [
-          ...collections.map((collection) => listRoute(collection, readModel, { baseUrl, logger })),
-          ...collections.map((collection) => changesRoute(collection, { readModel, apiKeys, baseUrl })),
+          ...collections.map((collection) =>
+            listRoute(collection, readModel, { baseUrl, logger, clientVersions }),
+          ),
+          ...collections.map((collection) =>
+            changesRoute(collection, { readModel, apiKeys, baseUrl, clientVersions }),
+          ),
           ...collections.map((collection) => versionsRoute(collection, readModel, baseUrl)),
           ...collections.map((collection) => recordRoute(collection, readModel)),
           ...healthRoutes(collections, readModel, { whyUnavailable, setupWarnings }),

@@ -15,6 +15,7 @@ import type { ServiceErrorLog } from './admin/logs.ts';
 import { AccessLog } from './admin/logs.ts';
 import type { Metrics } from './admin/metrics.ts';
 import { ApiKeys } from './auth.ts';
+import { ClientVersions } from './client-versions.ts';
 import { RateLimiter } from './rate-limit.ts';
 import { LiveVersions } from './read/live-versions.ts';
 import { ReadModel } from './read/read-model.ts';
@@ -127,6 +128,10 @@ export async function startDataListener(
   const requests = new AccessLog(logger, accessLog);
   metrics.addWaiting(() => readModel.waits.count);
   const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage: damageTold({ metrics, serviceErrors }) });
+  const clientVersions = new ClientVersions({
+    ...{ redis, keyPrefix, served: servedCollections },
+    isKnown: (id) => apiKeys.hasId(id),
+  });
   const rateLimiter = new RateLimiter({
     ...{ redis, keyPrefix, defaultRate },
     onUncounted: (message) => {
@@ -139,6 +144,7 @@ export async function startDataListener(
     readModel,
     apiKeys,
     rateLimiter,
+    clientVersions,
     quietMs,
     whyUnavailable: watch.whyUnavailable,
     setupWarnings: watch.setupWarnings,
@@ -172,6 +178,7 @@ export async function startDataListener(
     address,
     async stop() {
       await server.stop({ timeout: drainMs });
+      await clientVersions.stop();
       apiKeys.stop();
       requests.endSecond();
     },

@@ -115,6 +115,14 @@ export interface ChangesOptions extends ReadOptions {
   readonly wait?: number | undefined;
 }
 
+/** A copy that its owner has verified. */
+export interface CopyReport {
+  /** Its version. */
+  readonly version: number;
+  /** Its set digest, in base64. */
+  readonly digest: string;
+}
+
 /** Reads one collection. Every method throws MedrefError, or a signal's reason. */
 export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   readonly #connection: Connection;
@@ -229,6 +237,20 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
         signal,
       }),
     );
+  }
+
+  /**
+   * Reports to the operator which version your copy is, after you have verified its digest. A mirror and `all()` report it with
+   * their next request.
+   * @example
+   * const all = client.drugs.all();
+   * const copy = new SetDigest();
+   * for await (const drug of all) copy.add(drug);
+   * await client.drugs.report({ version: all.version ?? 0, digest: copy.value });
+   */
+  async report({ version, digest }: CopyReport): Promise<void> {
+    this.#connection.verified(this.#name, { version, set: digest });
+    await this.#connection.json(`${this.#name}/changes`, { query: { since: version, 'per-page': 1 } });
   }
 
   /**

@@ -120,12 +120,21 @@ interface KeptResponse {
   readonly text: string;
 }
 
+/** A copy whose digest is verified. */
+export interface VerifiedCopy {
+  readonly version: number | undefined;
+  /** Its set digest, in base64; nothing is reported without one. */
+  readonly set: string | null | undefined;
+}
+
 export class Connection {
   readonly #baseUrl: string;
   readonly #key: () => string | Promise<string>;
   readonly #send: Fetch;
   readonly #signal: AbortSignal | undefined;
   readonly #kept = new Map<string, KeptResponse>();
+  /** What the next request of a collection reports: a version, and the set digest of the copy. */
+  readonly #verified = new Map<string, string>();
   readonly timing: Timing;
 
   /** @throws TypeError if the address or the key is malformed */
@@ -168,11 +177,14 @@ export class Connection {
       if (value !== undefined) given.set(name, String(value));
     const url = `${this.#baseUrl}/${path}${given.size > 0 ? `?${given}` : ''}`;
     const key = requireKey(await this.#key());
+    const [collection = ''] = path.split('/');
+    const have = this.#verified.get(collection);
     const exchange = new Exchange({
       ...{ url, send: this.#send, signals: this.#signals(asked) },
       headers: {
         ...{ authorization: `Bearer ${key}`, 'accept-encoding': 'gzip', ...userAgent, accept },
         ...(etag && { 'if-none-match': etag }),
+        ...(have !== undefined && { 'medref-have': have }),
       },
       silenceMs: this.timing.silenceMs + wait * this.timing.secondMs,
     });
@@ -180,6 +192,7 @@ export class Connection {
       const { status, headers } = await exchange.open();
       if (status !== 200 && !(etag && status === 304))
         throw errorOf({ url, status, headers, text: await exchange.text() });
+      if (this.#verified.get(collection) === have) this.#verified.delete(collection);
       const version = Number(headers.get('medref-version') ?? Number.NaN);
       if (!Number.isSafeInteger(version)) throw notMedref(status, url, 'came without Medref-Version');
       const digest = parseDigest(headers.get('medref-digest'));
@@ -188,6 +201,11 @@ export class Connection {
       exchange.end();
       throw error;
     }
+  }
+
+  /** Reports with the next request of the collection that the caller has a version, whose digest it has verified. */
+  verified(collection: string, { version, set }: VerifiedCopy): void {
+    if (version !== undefined && set) this.#verified.set(collection, `${version} ${set}`);
   }
 
   /** Waits until a retry is due. @throws the error, if a retry is useless or was tried often enough */

@@ -163,6 +163,7 @@ export async function* readLines(
   }
   if (base64(digest.digest()) !== read.digest?.list) throw notTheVersion(collection, read.version);
   if (last !== undefined) yield last;
+  connection.verified(collection, { version: read.version, set: read.digest?.set });
 }
 
 /** Parses a line. @throws MedrefError if it was damaged in transit */

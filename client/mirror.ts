@@ -158,8 +158,11 @@ class Follower<Item extends AnyRecord> {
       return undefined;
     }
     for (const { id, record } of changes) this.#proof?.put(id, record && JSON.stringify(record));
-    if (!this.#proof || this.#proof.set.value === (digest.set ?? this.#proof.set.value))
+    const set = this.#proof?.set.value;
+    if (set === undefined || set === (digest.set ?? set)) {
+      this.#connection.verified(this.#collection, { version, set });
       return { kind: 'changes', version, digest, changes };
+    }
     return this.#beginAgain(notTheVersion(this.#collection, version));
   }
 

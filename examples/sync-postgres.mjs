@@ -19,6 +19,7 @@ const { version, digest, done } = changes ?? (await readWholeList());
 await database.query('DELETE FROM copy');
 await database.query('INSERT INTO copy VALUES ($1, $2)', [version, digest.set]);
 await database.query('COMMIT');
+await products.report({ version, digest: digest.set }); // The operator then sees which version you have.
 const { rows } = await database.query('SELECT count(*) FROM product');
 console.log(`version ${version}: ${done}, ${rows[0].count} records`);
 await database.end();

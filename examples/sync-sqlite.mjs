@@ -38,6 +38,7 @@ const rowsOf = {
 };
 
 const lines = [];
+const copies = [];
 database.run('BEGIN');
 for (const collection of Object.keys(rowsOf)) {
   const [held] = select('SELECT version FROM copies WHERE collection = ?', [collection]);
@@ -45,11 +46,14 @@ for (const collection of Object.keys(rowsOf)) {
   const { version, digest, done } = changes ?? (await readWholeList(collection));
   database.run('INSERT OR REPLACE INTO copies VALUES (?, ?, ?)', [collection, version, digest.set]);
   const [[count]] = select(`SELECT count(*) FROM ${collection}`);
+  copies.push({ collection, version, digest: digest.set });
   lines.push(`${collection}: version ${version}: ${done}, ${count} records`);
 }
 database.run('COMMIT');
 writeFileSync('medref.db.new', database.export());
 renameSync('medref.db.new', 'medref.db');
+// The operator then sees which version you have.
+for (const { collection, ...copy } of copies) await client[collection].report(copy);
 console.log(lines.join('\n'));
 
 function select(sql, values = []) {

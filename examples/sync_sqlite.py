@@ -25,9 +25,9 @@ class Staying(HTTPRedirectHandler):
     def redirect_request(self, *_):
         return None
 
-def get(path, accept='application/json'):
+def get(path, accept='application/json', **fields):
     """Returns a response; retries if the service says when. Raises HTTPError."""
-    headers = {'Authorization': 'Bearer ' + os.environ['MEDREF_KEY'], 'Accept': accept, 'Accept-Encoding': 'gzip'}
+    headers = {'Authorization': 'Bearer ' + os.environ['MEDREF_KEY'], 'Accept': accept, 'Accept-Encoding': 'gzip', **fields}
     for tries in range(1, 6):
         try:
             return build_opener(Staying).open(Request(os.environ['MEDREF_URL'] + path, headers=headers), timeout=60)
@@ -125,4 +125,7 @@ for collection in PUT:
     (count,) = database.execute(f'SELECT count(*) FROM {collection}').fetchone()
     lines.append(f'{collection}: version {version}: {done}, {count} records')
 database.execute('COMMIT')
+for collection, version, digest in database.execute('SELECT * FROM copies').fetchall():
+    # The operator then sees which version you have.
+    get(f'/{collection}/changes?since={version}&per-page=1', **{'Medref-Have': f'{version} {digest}'}).close()
 print('\n'.join(lines))

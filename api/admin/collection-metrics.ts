@@ -4,12 +4,15 @@ import { Gauge, type Registry } from 'prom-client';
 import type { CollectionState } from '../../shared/collection-status.ts';
 import type { ImportOutcome, PastImport } from '../../shared/import-history.ts';
 import type { ImporterState } from '../../shared/importer-heartbeats.ts';
+import type { ListedClient } from '../../shared/store/client-versions.ts';
 import { knownTime, withTimeout } from '../../shared/time.ts';
 
 /** The state of all served collections, each with its whole import history, and of importers. */
 export interface ScrapedState {
   readonly states: readonly CollectionState[];
   readonly importers: readonly ImporterState[];
+  /** All keys whose clients are active, with the versions that they have. */
+  readonly clients: readonly ListedClient[];
 }
 
 /** Reads the state from Redis. */
@@ -49,7 +52,7 @@ interface GaugeDefinition {
   /** The value, or the values by that label. */
   readonly value: (
     state: CollectionState,
-    importers: readonly ImporterState[],
+    others: Omit<ScrapedState, 'states'>,
   ) => Value | Readonly<Record<string, Value>>;
 }
 
@@ -63,13 +66,13 @@ const definitions: readonly GaugeDefinition[] = [
   {
     name: 'imported',
     help: 'Whether the collection is imported, by an importer or in the history: 1, else 0.',
-    value: ({ collection, lastImports }, importers) =>
+    value: ({ collection, lastImports }, { importers }) =>
       Number(lastImports.length > 0 || importers.some(({ collections }) => collections.includes(collection))),
   },
   {
     name: 'importer_heartbeat_timestamp_seconds',
     help: 'When an importer of the collection was last seen; absent if none is known.',
-    value: ({ collection }, importers) =>
+    value: ({ collection }, { importers }) =>
       seconds(importers.find(({ collections }) => collections.includes(collection))?.seenAt),
   },
   {
@@ -159,6 +162,18 @@ const definitions: readonly GaugeDefinition[] = [
     value: ({ lock }) => seconds(lock?.since),
   },
   {
+    name: 'clients_behind',
+    help: 'Clients whose copy is of an earlier version than the live one.',
+    isOfAll: true,
+    value: ({ collection }, { clients }) => behind(clients, collection).filter((it) => it > 0).length,
+  },
+  {
+    name: 'most_versions_behind',
+    help: 'Versions that were published since the oldest copy of a client; at most 101.',
+    isOfAll: true,
+    value: ({ collection }, { clients }) => Math.max(0, ...behind(clients, collection)),
+  },
+  {
     name: 'damage_marks',
     help: 'Known damage that no import has repaired yet: unreadable keys, missing parts, and contents that verify marked.',
     value: ({ damage }) => damage.length,
@@ -193,12 +208,12 @@ export function collectionMetrics(registry: Registry, read: ReadStates): void {
       labelNames: ['collection', ...(label ? [label] : [])],
       registers,
       async collect() {
-        const { states, importers } = (await readOnce()) ?? { states: [], importers: [] };
+        const { states, ...others } = (await readOnce()) ?? { states: [], importers: [], clients: [] };
         this.reset();
         for (const state of states) {
           if (!isOfAll && state.derivedFrom !== null) continue;
           const { collection } = state;
-          const found = value(state, importers) ?? {};
+          const found = value(state, others) ?? {};
           if (typeof found === 'number') this.set({ collection }, found);
           else
             for (const [key, it] of Object.entries(found))
@@ -211,6 +226,11 @@ export function collectionMetrics(registry: Registry, read: ReadStates): void {
 /** Returns the last import that had the lock. */
 function lastImport({ lastImports }: CollectionState): PastImport | undefined {
   return lastImports.find(({ outcome }) => outcome !== 'locked');
+}
+
+/** Returns how far behind the copies of a collection are. */
+function behind(clients: readonly ListedClient[], collection: string): number[] {
+  return clients.flatMap(({ versions }) => versions[collection]?.behind ?? []);
 }
 
 function by<Key extends string>(keys: readonly Key[], get: (key: Key) => Value): Record<string, Value> {

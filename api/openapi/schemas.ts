@@ -227,7 +227,7 @@ const queryParameters: Readonly<Record<string, Part>> = {
   },
 };
 
-const conditionalHeaders: Readonly<Record<string, Part>> = {
+const requestHeaders: Readonly<Record<string, Part>> = {
   'If-None-Match': {
     description: 'Your cached ETags, or `*`; 304 if one is current.',
     schema: { type: 'string' },
@@ -235,6 +235,14 @@ const conditionalHeaders: Readonly<Record<string, Part>> = {
   'If-Modified-Since': {
     description: 'Returns 304 if equal to `Last-Modified`. Ignored if `If-None-Match` is sent.',
     schema: { type: 'string' },
+  },
+  'Medref-Have': {
+    description:
+      'A version of this collection that you have, and its set digest, which you have verified. The operator sees it. A wrong one is ignored.',
+    schema: {
+      type: 'string',
+      examples: ['20261122030000 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='],
+    },
   },
 };
 
@@ -293,10 +301,7 @@ export function parameterComponents(parameters: Parameters): Record<string, Part
     if (!described) throw new Error(`Describe the parameter ${name} in api/openapi/schemas.ts.`);
     return [name, { name, in: 'query', ...described }];
   });
-  const headers = Object.entries(conditionalHeaders).map(([name, it]) => [
-    name,
-    { name, in: 'header', ...it },
-  ]);
+  const headers = Object.entries(requestHeaders).map(([name, it]) => [name, { name, in: 'header', ...it }]);
   return {
     ...Object.fromEntries(queries),
     ...Object.fromEntries(headers),
@@ -305,7 +310,7 @@ export function parameterComponents(parameters: Parameters): Record<string, Part
 
 /** Returns references to the parameters of a data route. */
 export function parametersOf(parameters: Parameters): Part[] {
-  const names = [...Object.keys(parameters), ...Object.keys(conditionalHeaders)];
+  const names = [...Object.keys(parameters), ...Object.keys(requestHeaders)];
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 

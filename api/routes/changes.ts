@@ -6,6 +6,7 @@ import type { ServedCollection } from '../../shared/collections/define.ts';
 import type { Version } from '../../shared/store/versions.ts';
 import { withTimeout } from '../../shared/time.ts';
 import { type KnownKeys, keyOf, unauthorized } from '../auth.ts';
+import type { ClientRecord } from '../client-versions.ts';
 import { respondWithinMs, type TracedResponse } from '../http.ts';
 import { baseUrlOf } from '../proxy.ts';
 import { changeParameters, maxWait, type PageRequest, pageOf, queryReader } from '../query.ts';
@@ -36,17 +37,23 @@ export interface ChangesOptions {
   readonly readModel: ReadModel;
   readonly apiKeys: KnownKeys;
   readonly baseUrl: string | undefined;
+  readonly clientVersions: ClientRecord;
+}
+
+/** A response, and whether the client then has all changes. */
+interface ChangesReply extends Reply {
+  readonly isLast: boolean;
 }
 
 export function changesRoute(
   served: ServedCollection,
-  { readModel, apiKeys, baseUrl }: ChangesOptions,
+  { readModel, apiKeys, baseUrl, clientVersions }: ChangesOptions,
 ): ServerRoute {
   const { name } = served.collection;
   const readQuery = queryReader(changeParameters);
-  const shared = new SharedWork<Reply>();
+  const shared = new SharedWork<ChangesReply>();
   /** Computed once for identical requests at the same time: thousands follow a publication. */
-  const make = (asked: ChangesAsked, target: ReadTarget): Promise<Reply> => {
+  const make = (asked: ChangesAsked, target: ReadTarget): Promise<ChangesReply> => {
     const { address, since, given, page, perPage } = asked;
     const name = JSON.stringify([target.version.version, target.pin, address, since, given, page, perPage]);
     return shared.get(name, async () => {
@@ -88,11 +95,16 @@ export function changesRoute(
   ) => {
     const target = await readModel.target(served, pin);
     const isFreshAt = (version: Version) => isFresh(request, validatorsAt(version, asked));
-    if (!isFreshAt(target.version)) return sendReply(request, h, await make(asked, target));
+    const send = (reply: ChangesReply) => {
+      if (reply.isLast) clientVersions.serving(request, name, reply.version.version);
+      return sendReply(request, h, reply);
+    };
+    if (!isFreshAt(target.version)) return send(await make(asked, target));
     // A client that already has the response needs no join.
     const found = await readModel.changes(target, spanOf(asked), isFreshAt);
-    if ('fresh' in found) return notModified(request, h, headOf(asked, found.fresh));
-    return sendReply(request, h, replyOf(asked, found));
+    if (!('fresh' in found)) return send(replyOf(asked, found));
+    if (asked.since === found.fresh.version) clientVersions.serving(request, name, asked.since);
+    return notModified(request, h, headOf(asked, found.fresh));
   };
   return {
     method: 'GET',
@@ -140,13 +152,14 @@ function headOf(asked: ChangesAsked, version: Version): VersionedResponse {
   return { version, validators: validatorsAt(version, asked), fields: digestFields(version) };
 }
 
-function replyOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): Reply {
+function replyOf(asked: ChangesAsked, { version, totalCount, changes }: ChangeRange): ChangesReply {
   const { address, given } = asked;
   const meta = pageMeta(totalCount, asked);
   // Links carry the version at which this response ends, so all pages belong to one list and do not wait.
   const links = pageLinks(address, meta, { since: given, version: version.version });
   return {
     ...headOf(asked, version),
+    isLast: meta.currentPage === Math.max(1, meta.pageCount),
     body: () => listBody(listStart, { records: changes.map(changeElement) }, listEnd(links, meta)),
   };
 }

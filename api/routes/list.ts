@@ -3,6 +3,7 @@
 import type { Request, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import type { Logger } from 'pino';
 import type { ServedCollection } from '../../shared/collections/define.ts';
+import type { ClientRecord } from '../client-versions.ts';
 import { baseUrlOf } from '../proxy.ts';
 import {
   otherListParameters,
@@ -23,7 +24,15 @@ import { isFresh, notModified, sendReply, validatorsOf } from '../reply/reply.ts
 export function listRoute(
   served: ServedCollection,
   readModel: ReadModel,
-  { baseUrl, logger }: { readonly baseUrl: string | undefined; readonly logger: Logger },
+  {
+    baseUrl,
+    logger,
+    clientVersions,
+  }: {
+    readonly baseUrl: string | undefined;
+    readonly logger: Logger;
+    readonly clientVersions: ClientRecord;
+  },
 ): ServerRoute {
   const { name } = served.collection;
   const parameters = { ...searchParameters(served.collection), ...otherListParameters };
@@ -36,9 +45,13 @@ export function listRoute(
     const variant = ['ndjson'];
     const fields = digestFields(target.version);
     const fresh = { version: target.version, validators: validatorsOf(target.version, variant), fields };
-    if (isFresh(request, fresh.validators)) return notModified(request, h, fresh);
+    if (isFresh(request, fresh.validators)) {
+      clientVersions.serving(request, name, target.version.version);
+      return notModified(request, h, fresh);
+    }
     const { version, lines } = await readModel.lines(target);
     const validators = validatorsOf(version, variant);
+    clientVersions.serving(request, name, version.version);
     return sendLines(request, h, { version, validators, lines, logger });
   };
   return {

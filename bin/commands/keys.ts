@@ -1,18 +1,23 @@
 // medref keys: creates, lists, revokes and rotates API keys.
 
 import { awaitDisk } from '../../importer/durability.ts';
+import { servedCollections } from '../../shared/collections/collections.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import {
   createApiKey,
   findApiKey,
   isStillUsed,
-  type ListedApiKey,
-  listApiKeys,
   type MadeApiKey,
   revokeApiKey,
   rotateApiKey,
 } from '../../shared/store/api-keys.ts';
+import {
+  type ComparedClientVersion,
+  type ListedClient,
+  listClients,
+} from '../../shared/store/client-versions.ts';
 import { apiKeyKeys } from '../../shared/store/keys.ts';
+import { counted } from '../../shared/text.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print, printSafely, table, wrapped } from '../output.ts';
 import { createLogger, operator, withRedis } from '../session.ts';
@@ -57,7 +62,7 @@ export async function createKey(
 export async function listKeys(context: CommandContext, options: OutputOptions): Promise<number> {
   return withKeys(context, async (redis) => {
     const { keyPrefix, defaultRate } = context.settings;
-    const keys = await listApiKeys(redis, keyPrefix);
+    const keys = await listClients(redis, keyPrefix, servedCollections);
     print(context, { keys }, options, () =>
       table(
         ['id', 'created', 'expires', 'last used', 'rate', 'client'],
@@ -153,13 +158,20 @@ async function printKey(
   await printSafely(context, result, { json }, () => `${wrapped(title)}\n${key}`);
 }
 
-/** Returns a row of a key, and one for its collections or its rotation, so that rows fit 80 columns. */
-function keyRows(key: ListedApiKey, defaultRate = 'no limit'): string[][] {
+/** Returns a row of a key, and further rows for its collections, its rotation and its versions, so that rows fit 80 columns. */
+function keyRows(key: ListedClient, defaultRate = 'no limit'): string[][] {
   const { id, client, createdAt, expiresAt, rate, collections, lastUsedAt, rotatedTo } = key;
   const dates = [createdAt, expiresAt, lastUsedAt].map((it) => it?.slice(0, 10) ?? 'never');
   const facts = [
     ...(collections ? [`only ${collections.join(', ')}`] : []),
     ...(rotatedTo ? [`rotated to ${rotatedTo}, ${isStillUsed(key) ? 'still used' : 'unused since'}`] : []),
+    ...Object.entries(key.versions).map(([collection, its]) => `${collection} ${versionText(its)}`),
   ];
   return [[id, ...dates, rate ?? defaultRate, client], ...facts.map((it) => ['', it])];
+}
+
+/** Returns a version of a client as text: `20261122030000, verified, 2 versions behind`. */
+function versionText({ version, isVerified, behind }: ComparedClientVersion): string {
+  const how = isVerified ? 'verified' : 'served';
+  return `${version}, ${how}, ${behind === 0 ? 'live' : `${counted(behind, 'version')} behind`}`;
 }

@@ -27,6 +27,7 @@ import { servedCollections } from '../../shared/collections/collections.ts';
 import { historyCap } from '../../shared/import-history.ts';
 import { readImporters } from '../../shared/importer-heartbeats.ts';
 import { describeServer } from '../../shared/redis/server-url.ts';
+import { listActiveClients } from '../../shared/store/client-versions.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print } from '../output.ts';
 import { packageVersion } from '../package-version.ts';
@@ -127,6 +128,7 @@ async function startAdmin(
   metrics.addCollections(async () => ({
     states: await readCollectionStates({ redis, keyPrefix, served: servedCollections, imports: historyCap }),
     importers: await readImporters(redis, keyPrefix),
+    clients: await listActiveClients(redis, keyPrefix, servedCollections),
   }));
   const onWrongPassword = (message: string) => logger.warn(message);
   const dashboard = { sources: dashboardSources(settings, reads), token, onWrongPassword };

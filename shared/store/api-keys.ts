@@ -94,7 +94,8 @@ export async function revokeApiKey(redis: Redis, keyPrefix: string, id: string):
   const generation = newGeneration();
   await execute(() => redis.multi().hdel(keys, found.digest).hset(keys, generationField, generation));
   await announce(redis, keyPrefix, id);
-  await redis.hdel(lastUse, id);
+  const fields = await redis.hkeys(lastUse);
+  await redis.hdel(lastUse, ...fields.filter((field) => field === id || field.startsWith(`${id}:`)), id);
   return true;
 }
 

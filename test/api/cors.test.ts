@@ -74,7 +74,7 @@ describe('pages of other origins', () => {
         expect(headers.get('access-control-allow-origin')).to.equal(shop);
         expect(headers.get('access-control-allow-methods')).to.equal('GET, HEAD');
         expect(headers.get('access-control-allow-headers')?.toLowerCase().split(', ')).to.include.members([
-          ...['authorization', 'if-none-match', 'if-modified-since', 'x-request-id'],
+          ...['authorization', 'if-none-match', 'if-modified-since', 'medref-have', 'x-request-id'],
         ]);
         expect(headers.get('access-control-max-age')).to.equal('7200');
       }

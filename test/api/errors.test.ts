@@ -88,6 +88,7 @@ describe('errors', () => {
           find: () => ({ id: '1', client: 'x', createdAt: '', expiresAt: null, rate: null }),
           isConfirmed: true,
         },
+        clientVersions: { serving: () => undefined, reported: () => undefined },
         whyUnavailable: () => null,
         logger: pino({}, { write: (line: string) => void logged.push(line) }),
       });

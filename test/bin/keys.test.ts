@@ -31,7 +31,7 @@ describe('medref keys', () => {
   const create = async (...args: string[]) =>
     (await medref('create', '--client', 'Pharmacy 7', '--json', ...args)).json<Key>();
   const list = async () => (await medref('list', '--json')).json<{ keys: Key[] }>().keys;
-  const usual = ['id', 'client', 'createdAt', 'expiresAt', 'rate', 'lastUsedAt'];
+  const usual = ['id', 'client', 'createdAt', 'expiresAt', 'rate', 'lastUsedAt', 'versions'];
 
   it('creates keys, lists them without secrets, and revokes them', async () => {
     const made = await create();
@@ -41,7 +41,7 @@ describe('medref keys', () => {
     expect((await medref('list', '--json')).stdout).not.to.include(made.key);
     const [key] = await list();
     expect(Object.keys(key ?? {})).to.deep.equal(usual);
-    expect(key).to.deep.include({ id: made.id, client: 'Pharmacy 7', lastUsedAt: null });
+    expect(key).to.deep.include({ id: made.id, client: 'Pharmacy 7', lastUsedAt: null, versions: {} });
     expect((await medref('revoke', made.id)).code).to.equal(0);
     expect(await list()).to.deep.equal([]);
     for (const command of ['revoke', 'rotate']) {

@@ -38,7 +38,7 @@ describe('the files for Prometheus and Grafana', function () {
   const shown = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
   const metrics = createMetrics();
   metrics.addWaiting(() => 0);
-  metrics.addCollections(async () => ({ states: [], importers: [] }));
+  metrics.addCollections(async () => ({ states: [], importers: [], clients: [] }));
 
   /** The series that each metric has. */
   const series = metrics.registry.getMetricsAsArray().flatMap((metric) => {

@@ -3,6 +3,7 @@
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { ApiKeys } from '../../api/auth.ts';
+import { ClientVersions } from '../../api/client-versions.ts';
 import { RateLimiter } from '../../api/rate-limit.ts';
 import { LiveVersions } from '../../api/read/live-versions.ts';
 import { ReadModel } from '../../api/read/read-model.ts';
@@ -123,10 +124,15 @@ export async function startApi({
     },
   });
   const apiKeys = new ApiKeys({ redis, keyPrefix, onDamage });
+  const clientVersions = new ClientVersions({
+    ...{ redis, keyPrefix, served: servedCollections },
+    isKnown: (id) => apiKeys.hasId(id),
+  });
   const server = await createServer({
     collections: servedCollections,
     readModel,
     apiKeys,
+    clientVersions,
     rateLimiter: new RateLimiter({
       ...{ redis, keyPrefix, defaultRate },
       onUncounted: (message) => void uncounted.push(message),
@@ -200,6 +206,7 @@ export async function startApi({
       }),
     async stop() {
       live.stop();
+      await clientVersions.stop();
       apiKeys.stop();
       await server.stop({ timeout: 1_000 });
       redis.disconnect();

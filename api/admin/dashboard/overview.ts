@@ -15,16 +15,17 @@ import {
   nextRunOf,
   readImporters,
 } from '../../../shared/importer-heartbeats.ts';
+import { damageIn } from '../../../shared/redis/failures.ts';
 import { setupWarnings } from '../../../shared/redis/server-setup.ts';
-import { isStillUsed, type ListedApiKey, listApiKeys } from '../../../shared/store/api-keys.ts';
+import { listActiveClients, readRolledBack } from '../../../shared/store/client-versions.ts';
 import type { StoredProgress } from '../../../shared/store/import-locks.ts';
+import { servedKeys } from '../../../shared/store/keys.ts';
 import {
   commands,
   facts,
   type Html,
   none,
   pageLink,
-  pageLinks,
   sentenceLength,
   shownCount,
   shownText,
@@ -32,7 +33,7 @@ import {
   table,
 } from './html.ts';
 import { outcomeBadge } from './imports.ts';
-import { definePage, pageParameter, refreshParameter } from './page.ts';
+import { type DashboardSources, definePage, refreshParameter } from './page.ts';
 
 /** After how many seconds a browser loads the page again, also while an import runs. */
 const refreshSeconds = 30;
@@ -46,10 +47,11 @@ export const overviewPage = definePage({
   collections: 'none',
   parameters: refreshParameter,
   async render({ sources: { redis, keyPrefix, served, isImported }, query }) {
-    const [states, importers, warnings] = await Promise.all([
+    const [states, importers, warnings, holders] = await Promise.all([
       readCollectionStates({ redis, keyPrefix, served }),
       readImporters(redis, keyPrefix),
       setupWarnings(redis, keyPrefix),
+      rolledBackProblems({ redis, keyPrefix, served }),
     ]);
     const [last] = importers;
     const maxAgeSeconds = last ? (longestGapMs(last.cron, last.timezone) + graceMs) / 1_000 : null;
@@ -59,6 +61,7 @@ export const overviewPage = definePage({
     const problems = [
       ...importerProblems(importers),
       ...all.flatMap(problemsOf),
+      ...holders,
       ...warnings.map((warning) => html`<li><p>${shownText(warning, sentenceLength)}</p></li>`),
     ];
     const isImporting = states.some(({ lock }) => lock !== null);
@@ -90,6 +93,37 @@ function importerProblems(importers: readonly ImporterState[]): Html[] {
     html`<li><p>${shownText(problem, sentenceLength)} No scheduled import will run.</p>
 <p class="next">Run next:</p>${commands([{ command: 'medref import', effect: 'imports what was missed' }])}</li>`,
   ];
+}
+
+/** How many clients a problem names. */
+const maxNamed = 20;
+
+/** Returns a problem for each collection whose rolled-back content clients still have. */
+async function rolledBackProblems({
+  redis,
+  keyPrefix,
+  served,
+}: Pick<DashboardSources, 'redis' | 'keyPrefix' | 'served'>): Promise<Html[]> {
+  const found = await Promise.all(
+    served.map(async (it) => ({
+      ...{ name: it.collection.name, numbers: await readRolledBack(redis, servedKeys(keyPrefix, it).keys) },
+    })),
+  ).catch(async (error) => {
+    if (await damageIn(redis, error)) return []; // The state of the collections reports it.
+    throw error;
+  });
+  if (found.every(({ numbers }) => numbers.length === 0)) return [];
+  const clients = await listActiveClients(redis, keyPrefix, served);
+  return found.flatMap(({ name, numbers }) => {
+    const holders = clients.filter((it) => numbers.includes(it.versions[name]?.version ?? 0));
+    if (holders.length === 0) return [];
+    const named = holders.slice(0, maxNamed).map((it) => `${it.client} (${it.versions[name]?.version})`);
+    const more = holders.length > maxNamed ? `, and ${holders.length - maxNamed} more` : '';
+    return [
+      html`<li><p><strong>${name}</strong>: ${holders.length === 1 ? 'A client has' : `${holders.length} clients have`} the content that was rolled back: ${shownText(named.join(', '), sentenceLength)}${more}.</p>
+<p class="next">See <a href="clients">the versions of clients</a></p></li>`,
+    ];
+  });
 }
 
 function importerTable(importers: readonly ImporterState[]): Html {
@@ -220,51 +254,4 @@ function progressText({ read, percent }: StoredProgress): Html {
       ? ''
       : html` <progress max="100" value="${percent}">${percent} %</progress> ${percent} %`;
   return html`${shownCount(read)} records read${bar}`;
-}
-
-const perPage = 100;
-
-const headings = ['Client', 'Id', 'Created', 'Expires', 'Rate', 'Last used', 'Collections'];
-
-export const keysPage = definePage({
-  label: 'Keys',
-  collections: 'none',
-  parameters: pageParameter,
-  async render({ sources: { redis, keyPrefix, defaultRate }, query }) {
-    const { page } = query.values;
-    const keys = await listApiKeys(redis, keyPrefix);
-    if (keys.length === 0)
-      return {
-        title: 'Keys',
-        body: html`<p>No keys yet. Run <code>medref keys create --client NAME</code>.</p>`,
-      };
-    const rows = keys.slice((page - 1) * perPage, page * perPage).map((key) => row(key, defaultRate));
-    const links = pageLinks({ page, perPage, total: keys.length }, (it) => pageLink('keys', { page: it }));
-    const count = `${shownCount(keys.length)} ${keys.length === 1 ? 'key' : 'keys'}`;
-    const body = html`<p>${count}, oldest first. medref stores no key in clear text.</p>
-${table('API keys', headings, rows)}
-${links}`;
-    return { title: 'Keys', body };
-  },
-});
-
-function row(key: ListedApiKey, defaultRate = 'no limit'): readonly unknown[] {
-  const { id, client, createdAt, expiresAt, rate, collections, rotatedTo, lastUsedAt } = key;
-  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
-  const used = lastUsedAt === null ? 'never' : shownTime(lastUsedAt);
-  return [
-    shownText(client),
-    shownId(id),
-    shownTime(createdAt),
-    expiresAt === null
-      ? 'never'
-      : html`${isExpired ? html`<span class="badge failed">expired</span> ` : ''}${shownTime(expiresAt)}${rotatedTo ? html` rotated to ${shownId(rotatedTo)}` : ''}`,
-    rate === null ? html`<span class="whole">${defaultRate}</span>` : shownText(rate, 40),
-    isStillUsed(key) ? html`<span class="badge refused">still used</span> ${used}` : used,
-    collections ? shownText(collections.join(', ')) : 'all',
-  ];
-}
-
-function shownId(id: string): Html {
-  return html`<code class="whole">${shownText(id, 40)}</code>`;
 }

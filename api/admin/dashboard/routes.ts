@@ -14,7 +14,8 @@ import { adminAccess } from '../access.ts';
 import { candidatePage } from './candidate.ts';
 import { layout, sentenceLength, shownText } from './html.ts';
 import { importPage, importsPage } from './imports.ts';
-import { keysPage, overviewPage } from './overview.ts';
+import { clientsPage, keysPage } from './keys.ts';
+import { overviewPage } from './overview.ts';
 import { collectionsOf, type DashboardSources, type PageDefinition, readContext } from './page.ts';
 import { browsePage, recordPage } from './records.ts';
 import { rejectsPage } from './rejects.ts';
@@ -32,6 +33,7 @@ const pages: Readonly<Record<string, PageDefinition>> = {
   browse: browsePage,
   record: recordPage,
   rejects: rejectsPage,
+  clients: clientsPage,
   keys: keysPage,
 };
 

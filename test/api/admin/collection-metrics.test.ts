@@ -9,6 +9,8 @@ import { servedCollections } from '../../../shared/collections/collections.ts';
 import { products as productCollection } from '../../../shared/collections/products.ts';
 import { readImporters, writeHeartbeat } from '../../../shared/importer-heartbeats.ts';
 import { connectForServing, connectForWriting, type Redis } from '../../../shared/redis/connections.ts';
+import { createApiKey, revokeApiKey, rotateApiKey } from '../../../shared/store/api-keys.ts';
+import { listActiveClients, writeClientVersions } from '../../../shared/store/client-versions.ts';
 import { documentOf, parseVersion } from '../../../shared/store/versions.ts';
 import { importRecords, importText } from '../../support/importing.ts';
 import { productKeys } from '../../support/keys.ts';
@@ -35,6 +37,7 @@ describe('the metrics of collections', function () {
     collectionMetrics(registry, async () => ({
       states: await readCollectionStates(options),
       importers: await readImporters(serving, keyPrefix),
+      clients: await listActiveClients(serving, keyPrefix, servedCollections),
     }));
   });
   afterEach(() => serving.disconnect());
@@ -62,9 +65,11 @@ describe('the metrics of collections', function () {
     const figures = await scrape();
     const reported = Object.keys(figures).filter((name) => !name.startsWith('medref_kept_imports'));
     const each = (name: string) => ['products', 'companies'].map((it) => `${name}{collection="${it}"}`);
+    const ofAll = ['live', 'clients_behind', 'most_versions_behind'];
     expect(reported).to.have.members([
-      ...['medref_redis_up', 'medref_ready', 'medref_live{collection="drugs"}'],
-      ...['live', 'imported', 'paused', 'locked', 'damage_marks'].map((it) => `medref_${it}`).flatMap(each),
+      ...['medref_redis_up', 'medref_ready'],
+      ...ofAll.map((it) => `medref_${it}{collection="drugs"}`),
+      ...[...ofAll, 'imported', 'paused', 'locked', 'damage_marks'].map((it) => `medref_${it}`).flatMap(each),
     ]);
     expect(Object.entries(figures).filter(([, value]) => value !== 0)).to.deep.equal([
       ['medref_redis_up', 1],
@@ -112,6 +117,37 @@ describe('the metrics of collections', function () {
       [of('locked')]: 1,
       [of('locked_since_timestamp_seconds')]: Date.parse('2026-11-22T00:00:00.000Z') / 1000,
     });
+  });
+
+  it('show since when a candidate waits, and omit an outdated one', async () => {
+    await importList(products(50));
+    expect(await scrape()).not.to.have.property(of('candidate_since_timestamp_seconds'));
+    await importList(products(10));
+    isNow((await scrape())[of('candidate_since_timestamp_seconds')]);
+    await importList(products(51));
+    expect(await scrape()).not.to.have.property(of('candidate_since_timestamp_seconds'));
+  });
+
+  it('show how many clients are behind, and how far the last one is', async () => {
+    const terms = { expiresAt: null, rate: null };
+    const made = await Promise.all(
+      ['A', 'B', 'C', 'D'].map((client) => createApiKey(redis, 'medref', { client, ...terms })),
+    );
+    const versions: (number | null)[] = [];
+    for (const count of [50, 51, 52]) versions.push((await importList(products(count)))?.version ?? null);
+    for (const [n, { id }] of made.entries()) {
+      const its = { served: versions[Math.min(n, 2)] as number, servedAt: new Date().toISOString() };
+      await writeClientVersions(redis, 'medref', { id, versions: new Map([['products', its]]) });
+    }
+    const scraped = async () => {
+      const figures = await scrape();
+      return [figures[of('clients_behind')], figures[of('most_versions_behind')]];
+    };
+    expect(await scraped()).to.deep.equal([2, 2]);
+    await revokeApiKey(redis, 'medref', made[0]?.id as string);
+    expect(await scraped()).to.deep.equal([1, 1]);
+    await rotateApiKey(redis, 'medref', { id: made[1]?.id as string, overlapS: 60 });
+    expect(await scraped(), 'a rotated key is not counted').to.deep.equal([0, 0]);
   });
 
   it('show a pause with its start, and damage that readers found', async () => {

@@ -437,6 +437,7 @@ describe('an API started while Redis is unavailable', () => {
       collections: servedCollections,
       readModel: new ReadModel({ redis: serving, live, keyPrefix, onDamage: () => undefined }),
       apiKeys,
+      clientVersions: { serving: () => undefined, reported: () => undefined },
       whyUnavailable: () => null,
       host: '127.0.0.1',
       port: 0,

@@ -62,6 +62,7 @@ describe('the dashboard', function () {
       'rejects',
       'keys',
       'candidate',
+      'clients',
       'nothing',
       'browse?page=x',
     ]) {
