@@ -232,9 +232,13 @@ export function searchOf(
  * Makes the function that reads the query of a request. Each parameter may occur once, except `ids`.
  *
  * hapi's own parser is not used: it hides malformed percent-encoding, and accepts a part without a name.
+ * @param route what accepts only these parameters, for messages
  * @returns a function that throws Boom 400 for an unknown, empty, malformed, repeated or missing parameter
  */
-export function queryReader<P extends Parameters>(parameters: P): (target: string) => Query<P> {
+export function queryReader<P extends Parameters>(
+  parameters: P,
+  route = 'this route',
+): (target: string) => Query<P> {
   const described = Object.entries(parameters).map(([name, schema]) => {
     const flags = (schema.describe().flags ?? {}) as {
       readonly presence?: string;
@@ -245,7 +249,7 @@ export function queryReader<P extends Parameters>(parameters: P): (target: strin
   const needed = described.filter(({ presence }) => presence === 'required').map(({ name }) => name);
   const defaults = Object.fromEntries(described.map((it) => [it.name, it.default]));
   return (target) => {
-    const given = readPairs(target, parameters);
+    const given = readPairs(target, parameters, route);
     const values: Record<string, unknown> = { ...defaults };
     // Each schema validates alone: one schema for the whole object takes four times as long.
     for (const name in given) values[name] = parsed(name, given[name], parameters[name]);
@@ -262,7 +266,7 @@ function parsed(name: string, text: string | undefined, schema: Joi.AnySchema | 
   throw badParameter(name, context?.error?.message ?? 'is empty', acceptsOf(schema));
 }
 
-function readPairs(target: string, parameters: Parameters): Record<string, string> {
+function readPairs(target: string, parameters: Parameters, route: string): Record<string, string> {
   const given: Record<string, string> = {};
   const query = queryOf(target);
   for (const pair of query === '' ? [] : query.split('&')) {
@@ -270,7 +274,7 @@ function readPairs(target: string, parameters: Parameters): Record<string, strin
     const rawName = equals === -1 ? pair : pair.slice(0, equals);
     const name = decode(rawName);
     if (name === null || !Object.hasOwn(parameters, name))
-      throw unknownParameter(name ?? rawName, Object.keys(parameters));
+      throw unknownParameter(name ?? rawName, { allowed: Object.keys(parameters), route });
     const accepts = () => acceptsOf(parameters[name]);
     const value = equals === -1 ? '' : decode(pair.slice(equals + 1));
     if (value === null) throw badParameter(name, 'is not percent-encoded UTF-8', accepts());
@@ -299,10 +303,13 @@ function decode(text: string): string | null {
 
 const enumeration = new Intl.ListFormat('en-GB');
 
-function unknownParameter(name: string, allowed: readonly string[]): Boom.Boom {
+function unknownParameter(
+  name: string,
+  { allowed, route }: { readonly allowed: readonly string[]; readonly route: string },
+): Boom.Boom {
   const known = allowed.length === 0 ? 'none' : enumeration.format(allowed);
   return Boom.badRequest(
-    `The parameter ${JSON.stringify(quoted(name))} is unknown; this route accepts ${known}.`,
+    `The parameter ${JSON.stringify(quoted(name))} is unknown; ${route} accepts ${known}.`,
   );
 }
 

@@ -52,13 +52,16 @@ export interface MedrefClient {
 
 /**
  * Creates a client of a medref. It retries requests after 429 and 503, as the service asks, and after broken connections.
- * @param timing for tests
- * @throws TypeError if the address or the key is malformed
+ * @throws TypeError if the address or the key is malformed, and for an unknown option
  * @example
  * const { products } = createClient({ baseUrl, key });
  * for await (const { product } of products.search({ name: 'sakalmi' })) console.log(product.id);
  */
+export function createClient(options: ClientOptions): MedrefClient;
+/** @internal Tests shorten the durations. */
+export function createClient(options: ClientOptions, timing: Timing): MedrefClient;
 export function createClient(options: ClientOptions, timing: Timing = usualTiming): MedrefClient {
+  requireKnown(options ?? {}, ['baseUrl', 'key', 'fetch', 'signal', 'timeout', 'retries']);
   const connection = new Connection(options ?? {}, timing);
   return {
     products: new Collection(connection, 'products'),
@@ -93,7 +96,7 @@ export interface ProductSearch extends NameSearch {
   readonly barcode?: string;
   /** The id of a drug. */
   readonly drug?: number;
-  /** Only products with this flag. */
+  /** `true`: only actively published products; `false`: only the others. */
   readonly published?: boolean;
 }
 
@@ -123,7 +126,7 @@ export interface CopyReport {
   readonly digest: string;
 }
 
-/** Reads one collection. Every method throws MedrefError, or a signal's reason. */
+/** Reads one collection. Every method throws MedrefError, a signal's reason, or TypeError for a wrong or unknown option. */
 export class Collection<Item extends AnyRecord, Search extends NameSearch> {
   readonly #connection: Connection;
   readonly #name: string;
@@ -139,7 +142,9 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * const product = await client.products.get(1);
    * console.log(product?.drug.name); // NÖGEMRÜN
    */
-  async get(id: number, { version, signal }: ReadOptions = {}): Promise<Item | null> {
+  async get(id: number, options: ReadOptions = {}): Promise<Item | null> {
+    const { version, signal } = requireKnown(options, ['version', 'signal']);
+    if (!/^\d+$/.test(String(id))) throw new TypeError(`id must be a whole number, not ${String(id)}.`);
     const path = `${this.#name}/${encodeURIComponent(id)}`;
     const asked = { query: { version }, signal, isKept: true };
     try {
@@ -160,8 +165,10 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * console.log(data[0]?.product.name, meta.totalCount); // SAKALMİX 10 MG/20 MG FİLM KAPLI TABLET, 30 ADET 3
    */
   async page(options?: PageOptions & Search): Promise<Page<Item>> {
-    const { page, perPage, signal, version: pinned, ...criteria } = options ?? ({} as PageOptions & Search);
-    requireCriteria(criteria, [...searchCriteria, 'ids']);
+    const known = [...searchCriteria, 'ids', 'page', 'perPage', 'version', 'signal'];
+    const given = requireKnown(options ?? ({} as PageOptions & Search), known);
+    const { page, perPage, signal, version: pinned, ...criteria } = given;
+    requireCriteria(criteria);
     const { ids, ...others } = criteria as typeof criteria & Query;
     const query = { ...others, ids: ids?.join(), version: pinned, page, 'per-page': perPage };
     const asked = { query, signal, isKept: true };
@@ -178,7 +185,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * for await (const { drug } of drugs) if (drug.name !== '') count += 1;
    * console.log(count > 0, drugs.version !== undefined); // true true
    */
-  all({ version, signal }: ReadOptions = {}): Versioned<Item> {
+  all(options: ReadOptions = {}): Versioned<Item> {
+    const { version, signal } = requireKnown(options, ['version', 'signal']);
     const connection = this.#connection;
     const name = this.#name;
     return versioned(version, async function* (read) {
@@ -194,8 +202,9 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    *   console.log(product.id); // 1
    */
   search(search: Search): Versioned<Item> {
-    const { signal, version, ...criteria } = search ?? ({} as Search);
-    requireCriteria(criteria, searchCriteria);
+    const given = requireKnown(search ?? ({} as Search), [...searchCriteria, 'version', 'signal']);
+    const { signal, version, ...criteria } = given;
+    requireCriteria(criteria);
     if (Object.keys(criteria).length === 0)
       throw new TypeError(`search needs one of ${searchCriteria.join(', ')}; all() reads the whole list.`);
     return versioned(undefined, (read) =>
@@ -209,7 +218,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * const [latest] = await client.products.versions();
    * console.log(latest?.live, latest?.totalCount); // true 5000
    */
-  async versions({ signal }: Stoppable = {}): Promise<Version[]> {
+  async versions(options: Stoppable = {}): Promise<Version[]> {
+    const { signal } = requireKnown(options, ['signal']);
     const read: ReadVersion = { version: undefined, digest: undefined };
     const asked = { query: {}, read, signal, isKept: true, isOfAll: true };
     // A publication between two pages moves some versions to the next page, which repeats them.
@@ -228,7 +238,11 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * for await (const { id, change } of changes) console.log(id, change);
    * console.log(changes.version === version); // true
    */
-  changes({ wait, signal, ...query }: ChangesOptions): Versioned<Change<Item>> {
+  changes(options: ChangesOptions): Versioned<Change<Item>> {
+    const known = ['since', 'version', 'wait', 'signal'];
+    const { wait, signal, ...query } = requireKnown(options ?? ({} as ChangesOptions), known);
+    if (query.since === undefined || query.since === null)
+      throw new TypeError(`since is ${query.since}: the version of your copy, or a date and time.`);
     return versioned(undefined, (read) =>
       readPages<Change<Item>>(this.#connection, `${this.#name}/changes`, {
         query: { ...query },
@@ -248,7 +262,8 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * for await (const drug of all) copy.add(drug);
    * await client.drugs.report({ version: all.version ?? 0, digest: copy.value });
    */
-  async report({ version, digest }: CopyReport): Promise<void> {
+  async report(copy: CopyReport): Promise<void> {
+    const { version, digest } = requireKnown(copy, ['version', 'digest']);
     this.#connection.verified(this.#name, { version, set: digest });
     await this.#connection.json(`${this.#name}/changes`, { query: { since: version, 'per-page': 1 } });
   }
@@ -267,20 +282,26 @@ export class Collection<Item extends AnyRecord, Search extends NameSearch> {
    * }
    */
   mirror(options: MirrorOptions = {}): AsyncGenerator<MirrorStep<Item>, void, undefined> {
-    return mirror<Item>(this.#connection, this.#name, options);
+    const known = requireKnown(options, ['since', 'every', 'signal', 'onError']);
+    return mirror<Item>(this.#connection, this.#name, known);
   }
 }
 
 /** The names of search criteria. */
 const searchCriteria = ['name', 'words', 'barcode', 'drug', 'published'];
 
-/** @throws TypeError for an unknown criterion, and for a criterion without a value */
-function requireCriteria(criteria: object, known: readonly string[]): void {
-  for (const [name, value] of Object.entries(criteria)) {
-    if (!known.includes(name)) throw new TypeError(`Unknown option "${name}". Options: ${known.join(', ')}.`);
+/** Returns the options. @throws TypeError for an unknown one */
+function requireKnown<Options extends object>(options: Options, known: readonly string[]): Options {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown === undefined) return options;
+  throw new TypeError(`Unknown option "${unknown}". Options: ${known.join(', ')}.`);
+}
+
+/** @throws TypeError for a criterion without a value */
+function requireCriteria(criteria: object): void {
+  for (const [name, value] of Object.entries(criteria))
     if (value === undefined || value === null)
       throw new TypeError(`${name} is ${value}. Without a value, every record would match.`);
-  }
 }
 
 function versioned<Item>(

@@ -143,9 +143,11 @@ export class Connection {
     if (typeof key !== 'function') requireKey(key);
     requireNumber('timeout', timeout, 1);
     requireNumber('retries', retries, 0);
-    const url = new URL(baseUrl);
-    if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-      throw new TypeError('baseUrl must be an http or https URL without credentials, query and fragment.');
+    const url = parsedUrl(baseUrl);
+    if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+      throw new TypeError(
+        `baseUrl must be an http or https URL without credentials, query and fragment, such as https://medref.example.`,
+      );
     this.#baseUrl = url.href.replace(/\/+$/, '');
     this.#key = typeof key === 'function' ? key : () => key;
     // The platform's current fetch, never called as a method: browsers refuse that.
@@ -278,6 +280,14 @@ export function growing(tries: number): number {
   return Math.min(2 ** (tries - 3), longest.growing) * (0.5 + Math.random() / 2);
 }
 
+function parsedUrl(text: string | URL): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}
+
 /** Returns the key. @throws TypeError if it is none */
 function requireKey(key: unknown): string {
   if (typeof key !== 'string' || key === '') throw new TypeError('key is missing: the operator issues it.');
@@ -396,13 +406,19 @@ export class Exchange {
       const { cause, message } = error as Error;
       throw failure(
         url,
-        cause instanceof Error ? cause.message || (cause as { code?: string }).code || message : message,
+        firstLine(cause instanceof Error ? cause.message || (cause as { code?: string }).code : '') ||
+          message,
         error,
       );
     } finally {
       clearTimeout(timer);
     }
   }
+}
+
+/** Messages of OpenSSL have several lines. */
+function firstLine(text: string | undefined): string {
+  return (text ?? '').trim().split('\n', 1)[0] as string;
 }
 
 const watched = new WeakMap<AbortSignal, Set<() => void>>();

@@ -1,7 +1,7 @@
 // The error of the client: a status, a reason and a sentence.
 
 /**
- * Thrown by everything in `medref-client`.
+ * Thrown by everything in `medref-client`, except that wrong options throw a TypeError.
  *
  * | `status` | `reason` | Means |
  * |---|---|---|

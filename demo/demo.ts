@@ -1,5 +1,5 @@
 // Runs the service with the sample catalogue until Ctrl-C. REDIS_URL: a server instead of a private one. API_PORT: the first
-// port to try. DEMO_FOLDER: the folder of its data (.demo).
+// port to try. ADMIN_PORT, CORS_ORIGINS: as for the service. DEMO_FOLDER: the folder of its data (.demo).
 
 import { once } from 'node:events';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { settingDefinitions } from '../config/definitions.ts';
+import { readSettings } from '../config/settings.ts';
 import { startPrivateRedis } from './private-redis.ts';
 import { sampleProducts } from './sample-catalogue.ts';
 import { startSampleUpstream } from './sample-upstream.ts';
@@ -51,15 +52,19 @@ try {
 
 /** Runs the demo. It ends by throwing, after an error or on request. */
 async function demo(): Promise<never> {
+  const { ADMIN_PORT = '', REDIS_URL = '' } = process.env;
+  readSettings(settingsOf({ ADMIN_PORT, REDIS_URL }));
   stops.push(await occupyFolder(folder));
   const environment = {
-    REDIS_URL: process.env['REDIS_URL'] || (await startRedis()),
-    ADMIN_PORT: process.env['ADMIN_PORT'] || '0',
+    REDIS_URL: REDIS_URL || (await startRedis()),
+    ADMIN_PORT: ADMIN_PORT || '0',
     KEY_PREFIX: 'medref-demo',
   };
   await importSample(environment);
   const keys = await makeKeys(environment);
-  process.stdout.write(welcome(await startApi(environment), keys));
+  const addresses = await startApi(environment);
+  await writeFile(noteIn(folder), `${process.pid} ${addresses.address}`);
+  process.stdout.write(welcome(addresses, keys, environment));
   return untilEnding();
 }
 
@@ -149,7 +154,10 @@ interface Addresses {
 async function startApi(environment: Environment): Promise<Addresses> {
   say('starting the API');
   for (let port = Number(process.env['API_PORT']) || FIRST_PORT; ; port++) {
-    if (!(await isFree(port))) continue;
+    if (!(await isFree(port))) {
+      say(`port ${port} is taken`);
+      continue;
+    }
     const address = `http://127.0.0.1:${port}`;
     const api = await startCommand(['serve'], { ...environment, API_PORT: String(port) });
     if (await getsReady(api, address)) {
@@ -245,10 +253,11 @@ async function medref(
   throw new Error(`"medref ${args.join(' ')}" failed (${code}). Output:\n${said.stderr.trimEnd()}`);
 }
 
-/** Returns the settings of a command: only these, and the port of this process's environment, which commands check. */
+/** Returns the settings of a command: these, and of this process's environment only the ones that the demo passes on. */
 function settingsOf(environment: Environment): Record<string, string | undefined> {
   const env = { ...process.env };
-  for (const { name } of settingDefinitions) if (name !== 'API_PORT') delete env[name];
+  for (const { name } of settingDefinitions)
+    if (!['API_PORT', 'CORS_ORIGINS'].includes(name)) delete env[name];
   return { ...env, ...environment };
 }
 
@@ -258,7 +267,11 @@ async function untilEnding(): Promise<never> {
   throw ending.signal.reason;
 }
 
-function welcome({ address, admin }: Addresses, { free: { key }, limited }: DemoKeys): string {
+function welcome(
+  { address, admin }: Addresses,
+  { free: { key }, limited }: DemoKeys,
+  { REDIS_URL, KEY_PREFIX }: Environment,
+): string {
   const curl = (path: string) => `  curl -s -H 'Authorization: Bearer ${key}' '${address}${path}'`;
   const [first] = sampleProducts({ ...SAMPLE, count: 1 });
   return `
@@ -271,12 +284,13 @@ medref serves ${SAMPLE.products} invented products and ${SAMPLE.companies} inven
   dashboard  ${admin ?? 'none: its port is taken'}
 
   export MEDREF_URL=${address} MEDREF_KEY=${key}
+  REDIS_URL=${REDIS_URL} KEY_PREFIX=${KEY_PREFIX} npx medref status
 
 ${curl('/products')}
 ${curl(`/products/${first?.product.id}`)}
 ${curl('/companies?page=2&per-page=5')}
 
-API_PORT and ADMIN_PORT choose other ports. Ctrl-C stops everything that was started here.
+API_PORT and ADMIN_PORT choose other ports. Ctrl-C stops everything that was started here; its data and keys stay in ${folder}.
 `;
 }
 
@@ -286,12 +300,12 @@ function say(line: string): void {
 
 /** Creates the folder and locks it. @throws if another demo uses it @returns a function that unlocks it */
 async function occupyFolder(folder: string): Promise<() => Promise<void>> {
-  const note = join(folder, 'running');
+  const note = noteIn(folder);
   await mkdir(folder, { recursive: true });
   const owner = await readOwner(note);
-  if (owner !== undefined && isAlive(owner)) {
+  if (owner !== undefined && isAlive(owner.pid)) {
     throw new Error(
-      `A demo is already running in ${folder} (process ${owner}). Use it, stop it, or set DEMO_FOLDER to a different folder. ` +
+      `A demo is already running in ${folder} (process ${owner.pid}${owner.address && `, ${owner.address}`}). Use it, stop it, or set DEMO_FOLDER to a different folder. ` +
         `If that process is no demo, delete ${note}.`,
     );
   }
@@ -301,9 +315,15 @@ async function occupyFolder(folder: string): Promise<() => Promise<void>> {
   return () => rm(note, { force: true });
 }
 
-async function readOwner(note: string): Promise<number | undefined> {
+/** Returns the file that names the demo that uses the folder. */
+function noteIn(folder: string): string {
+  return join(folder, 'running');
+}
+
+async function readOwner(note: string): Promise<{ pid: number; address: string } | undefined> {
   try {
-    return Number(await readFile(note, 'utf8'));
+    const [pid, address = ''] = (await readFile(note, 'utf8')).split(' ');
+    return { pid: Number(pid), address };
   } catch {
     return undefined;
   }

@@ -19,9 +19,9 @@ const { version, digest, done } = changes ?? (await readWholeList());
 await database.query('DELETE FROM copy');
 await database.query('INSERT INTO copy VALUES ($1, $2)', [version, digest.set]);
 await database.query('COMMIT');
-await products.report({ version, digest: digest.set }); // The operator then sees which version you have.
 const { rows } = await database.query('SELECT count(*) FROM product');
 console.log(`version ${version}: ${done}, ${rows[0].count} records`);
+await products.report({ version, digest: digest.set }); // The operator then sees which version you have.
 await database.end();
 
 /** Applies the changes since a version; undefined if they are no longer kept, or do not match the digest. */

@@ -52,9 +52,9 @@ for (const collection of Object.keys(rowsOf)) {
 database.run('COMMIT');
 writeFileSync('medref.db.new', database.export());
 renameSync('medref.db.new', 'medref.db');
+console.log(lines.join('\n'));
 // The operator then sees which version you have.
 for (const { collection, ...copy } of copies) await client[collection].report(copy);
-console.log(lines.join('\n'));
 
 function select(sql, values = []) {
   return database.exec(sql, values)[0]?.values ?? [];

@@ -2,8 +2,11 @@
 # It needs Python 3.8 or newer. Settings: MEDREF_URL and MEDREF_KEY.
 
 import base64, gzip, hashlib, json, os, re, sqlite3, time
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+if not (os.environ.get('MEDREF_URL') and os.environ.get('MEDREF_KEY')):
+    raise SystemExit('Set MEDREF_URL and MEDREF_KEY.')
 
 # `record` is the JSON text that the service sent: the digest covers it.
 SCHEMA = '''
@@ -26,15 +29,19 @@ class Staying(HTTPRedirectHandler):
         return None
 
 def get(path, accept='application/json', **fields):
-    """Returns a response; retries if the service says when. Raises HTTPError."""
+    """Returns a response; retries if the service says when. Raises HTTPError for 410, and ends the program for other errors."""
     headers = {'Authorization': 'Bearer ' + os.environ['MEDREF_KEY'], 'Accept': accept, 'Accept-Encoding': 'gzip', **fields}
     for tries in range(1, 6):
         try:
             return build_opener(Staying).open(Request(os.environ['MEDREF_URL'] + path, headers=headers), timeout=60)
         except HTTPError as error:
-            if error.code not in (429, 503) or tries == 5:
+            if error.code == 410:
                 raise
+            if error.code not in (429, 503) or tries == 5:
+                raise SystemExit(f'{path}: {error.code}: {error.read().decode(errors="replace")[:500]}')
             time.sleep(int(error.headers.get('Retry-After', 5)))
+        except URLError as error:
+            raise SystemExit(f"{os.environ['MEDREF_URL']} cannot be reached: {error.reason}")
 
 def body(response):
     return gzip.open(response) if response.headers['Content-Encoding'] == 'gzip' else response
@@ -125,7 +132,7 @@ for collection in PUT:
     (count,) = database.execute(f'SELECT count(*) FROM {collection}').fetchone()
     lines.append(f'{collection}: version {version}: {done}, {count} records')
 database.execute('COMMIT')
+print('\n'.join(lines))
 for collection, version, digest in database.execute('SELECT * FROM copies').fetchall():
     # The operator then sees which version you have.
     get(f'/{collection}/changes?since={version}&per-page=1', **{'Medref-Have': f'{version} {digest}'}).close()
-print('\n'.join(lines))

@@ -37,7 +37,7 @@ export function listRoute(
   const { name } = served.collection;
   const parameters = { ...searchParameters(served.collection), ...otherListParameters };
   const readQuery = queryReader(parameters);
-  const readLinesQuery = queryReader(pin);
+  const readLinesQuery = queryReader(pin, 'NDJSON');
   const inLinks = Object.keys(parameters).filter((it) => !Object.hasOwn(paging, it));
   const streamLines = async (request: Request, h: ResponseToolkit) => {
     const { values } = readLinesQuery(request.raw.req.url ?? '');

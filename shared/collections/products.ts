@@ -72,7 +72,7 @@ export const products = defineCollection<Product>({
     published: {
       type: 'flag',
       valueOf: ({ published }) => published,
-      describe: 'Only products with this flag.',
+      describe: '`true`: only actively published products; `false`: only the others.',
     },
   },
   derived: [{ collection: drugs, recordOf: ({ drug }): Drug => ({ drug }) }],

@@ -52,8 +52,14 @@ async function errorOf(promise: Promise<unknown>): Promise<MedrefError> {
 
 /** A collection as JavaScript calls it. */
 interface Loose {
+  get(id: unknown, options?: object): Promise<unknown>;
   search(options?: object): unknown;
   page(options?: object): Promise<unknown>;
+  all(options?: object): unknown;
+  versions(options?: object): Promise<unknown>;
+  changes(options?: object): unknown;
+  mirror(options?: object): unknown;
+  report(options?: object): Promise<unknown>;
 }
 
 describe('the client library', function () {
@@ -542,6 +548,53 @@ describe('the client library', function () {
         expect((error as Error).message).to.match(message);
         expect(relayed.requests).to.deep.equal([]);
       });
+
+    for (const [what, call] of [
+      ['get', (it) => it.get(1, { verison: 5 })],
+      ['page', (it) => it.page({ 'per-page': 1 })],
+      ['all', (it) => it.all({ name: 'x' })],
+      ['versions', (it) => it.versions({ page: 1 })],
+      ['changes', (it) => it.changes({ since: 1, perPage: 1 })],
+      ['mirror', (it) => it.mirror({ sinse: 5 })],
+      ['report', (it) => it.report({ version: 1, set: 'x' })],
+    ] as const satisfies readonly (readonly [string, (it: Loose) => unknown])[])
+      it(`for an unknown option of ${what}, whose options it names`, async () => {
+        const relayed = await spoilt(() => false);
+        const error = await (async () => call(loose(relayed)))().catch((it) => it);
+        expect(error).to.be.instanceOf(TypeError);
+        expect((error as Error).message).to.match(/^Unknown option "\S+"\. Options: \w+/);
+        if (what === 'page') expect((error as Error).message).to.include('perPage');
+        expect(relayed.requests).to.deep.equal([]);
+      });
+
+    it('for an unknown option of the client, and an address that is no URL', () => {
+      const made = createClient as unknown as (options: object) => unknown;
+      const [baseUrl, key] = ['https://medref.example', 'key'];
+      expect(() => made({ baseUrl, key, timeOut: 1 })).to.throw(TypeError, /^Unknown option "timeOut"\. /);
+      for (const address of ['127.0.0.1:7870', 'medref.example', 'localhost:7870'])
+        expect(() => made({ baseUrl: address, key })).to.throw(
+          TypeError,
+          /^baseUrl must be an http or https URL /,
+        );
+    });
+
+    it('for an id that is no number, and changes since nothing', async () => {
+      const relayed = await spoilt(() => false);
+      const products = loose(relayed);
+      for (const id of ['versions', undefined, -1, 1.5]) {
+        const error = (await products.get(id).catch((it) => it)) as Error;
+        expect([error.name, error.message]).to.deep.equal([
+          'TypeError',
+          `id must be a whole number, not ${id}.`,
+        ]);
+      }
+      for (const options of [undefined, {}, { since: undefined }, { since: null }])
+        expect(() => products.changes(options)).to.throw(
+          TypeError,
+          /^since is (undefined|null): the version /,
+        );
+      expect(relayed.requests).to.deep.equal([]);
+    });
 
     it('for a missing address or key, by name', () => {
       const made = createClient as unknown as (options?: object) => unknown;

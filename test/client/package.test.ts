@@ -51,6 +51,7 @@ describe('the package medref-client', function () {
     for (const file of ['package.json', 'README.md'])
       await writeFile(join(copy, file), read(`client/${file}`));
     await run('cp', ['-R', join(root, 'dist/client'), join(copy, 'dist')]);
+    await run('cp', ['-R', join(root, 'examples'), join(copy, 'examples')]);
     const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', copy], { cwd: folder });
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
     await run('npm', ['install', '--offline', '--no-audit', join(folder, JSON.parse(stdout)[0].filename)], {
@@ -68,7 +69,8 @@ describe('the package medref-client', function () {
     expect(version).to.equal(JSON.parse(read('package.json')).version);
     expect(dependencies).to.equal(undefined);
     expect(scripts.prepack).to.include('build:client');
-    expect(await readdir(installed)).to.have.members(['README.md', 'dist', 'package.json']);
+    expect(await readdir(installed)).to.have.members(['README.md', 'dist', 'examples', 'package.json']);
+    expect(await readdir(join(installed, 'examples'))).to.deep.equal(await readdir(join(root, 'examples')));
     const files = await readdir(join(installed, 'dist'));
     expect(files.filter((it) => !it.endsWith('.d.ts'))).to.deep.equal(['client.js']);
     expect(await readFile(join(installed, 'dist/client.js'), 'utf8'), 'readable').to.match(

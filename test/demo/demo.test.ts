@@ -136,7 +136,7 @@ describe('The demo', function () {
       const another = startDemo(settings);
       expect(await another.ended).to.equal(1);
       expect(another.output.stderr).to.include(
-        `A demo is already running in ${settings['DEMO_FOLDER']} (process ${demo.pid}). Use it, stop it, or set DEMO_FOLDER`,
+        `A demo is already running in ${settings['DEMO_FOLDER']} (process ${demo.pid}, ${address}). Use it, stop it, or set DEMO_FOLDER`,
       );
       expect(another.output.stderr.trim().split('\n')).to.have.length(1);
       expect(await statusOf(address, key)).to.equal(200);
@@ -202,10 +202,16 @@ describe('The demo', function () {
       });
     }
 
-    it('prints the output of a failed command', async () => {
-      const demo = startDemo({ ...settings, API_PORT: 'seven' });
+    it('checks its settings before it starts anything', async () => {
+      const demo = startDemo({ ...settings, CORS_ORIGINS: 'nonsense', API_PORT: 'abc' });
       expect(await demo.ended).to.equal(1);
-      expect(demo.output.stderr).to.match(/"medref status" failed \(2\)\. Output:\nAPI_PORT .*seven/);
+      expect(demo.output.stderr).to.match(/^API_PORT is "abc".*\nCORS_ORIGINS is "nonsense".*\n$/);
+    });
+
+    it('prints the output of a failed command', async () => {
+      const demo = startDemo({ ...settings, REDIS_URL: 'redis://127.0.0.1:1' });
+      expect(await demo.ended).to.equal(1);
+      expect(demo.output.stderr).to.match(/"medref status" failed \(1\)\. Output:\nRedis .*127\.0\.0\.1:1/);
     });
   });
 

@@ -65,18 +65,27 @@ describe('the page with a search field, from another origin', function () {
 
   it('finds products while a name is typed, with one search for fast typing', async () => {
     await open();
-    await page.keyboard.type('drug 1');
+    await page.keyboard.type('drug 11');
     await page.clock.runFor(149);
     expect(searches()).to.deep.equal([]);
     await page.clock.runFor(1);
-    await expectSaid('2 of 2');
-    expect(await shown()).to.deep.equal([1, 11].map((id) => product(id).product.name));
-    expect(searches()).to.deep.equal(['name=drug 1&per-page=10']);
-    await type('1');
     await expectSaid('1 of 1');
+    expect(await shown()).to.deep.equal([product(11).product.name]);
+    expect(searches()).to.deep.equal(['words=drug 11&per-page=10']);
     await type('9');
     await expectSaid('No product has a name with drug 119.');
     expect(await shown()).to.deep.equal([]);
+  });
+
+  it('leaves words of one character out, unless there are no others', async () => {
+    await open();
+    await type('drug 5');
+    await expectSaid('3 of 3');
+    expect(searches().at(-1)).to.equal('words=drug&per-page=10');
+    await page.getByRole('combobox').fill('');
+    await type('d');
+    await expectSaid('3 of 3');
+    expect(searches().at(-1)).to.equal('name=d&per-page=10');
   });
 
   it('finds words of a name in any order', async () => {
@@ -102,11 +111,11 @@ describe('the page with a search field, from another origin', function () {
     await page.keyboard.press('Escape');
     expect(await shown()).to.deep.equal([]);
     const count = searches().length;
-    await page.getByRole('combobox').fill('drug 5');
+    await page.getByRole('combobox').fill('drug 11');
     await page.keyboard.press('Enter');
     await page.clock.runFor(150);
     await expectSaid('1 of 1');
-    expect(searches().slice(count)).to.deep.equal(['name=drug 5&per-page=10']);
+    expect(searches().slice(count)).to.deep.equal(['words=drug 11&per-page=10']);
   });
 
   it('accepts scans one after another, and searches for nothing else', async () => {

@@ -12,6 +12,7 @@ import { sampleProducts } from '../../demo/sample-catalogue.ts';
 import { companies as companyCollection } from '../../shared/collections/companies.ts';
 import { type Product, products as productCollection } from '../../shared/collections/products.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
+import { createApiKey } from '../../shared/store/api-keys.ts';
 import { useApi } from '../support/api.ts';
 import { examplesOf } from '../support/examples.ts';
 import { importRecords } from '../support/importing.ts';
@@ -125,6 +126,21 @@ describe('a program that keeps a copy', function () {
       const version = await publish(next);
       await expectDone('202 changes', { version, records: next });
     });
+
+    if (name !== 'sync.mjs')
+      it('reports the version of its copy, which the service verifies', async () => {
+        const { id, key } = await createApiKey(redis, 'medref', {
+          client: name,
+          expiresAt: null,
+          rate: null,
+        });
+        await api().refreshKeys();
+        expect((await run({ origin: api().origin, key })).code).to.equal(0);
+        const known = async () => JSON.parse((await redis.hget('medref:key-use', `${id}:products`)) ?? '{}');
+        while ((await known()).verified === undefined) await sleep(20);
+        const { headers } = await api().get('/products?per-page=1');
+        expect((await known()).verified).to.equal(Number(headers.get('medref-version')));
+      });
 
     it('reads the list again if a record of its copy was altered', async () => {
       await copy().tamper(9_999);

@@ -12,4 +12,5 @@ export async function installPackages(folder: string): Promise<void> {
   for (const name of ['pg', 'sql.js']) await symlink(join(root, 'node_modules', name), join(modules, name));
   await symlink(join(root, 'client/package.json'), join(modules, 'medref-client/package.json'));
   await symlink(join(root, 'dist/client'), join(modules, 'medref-client/dist'));
+  await symlink(join(root, 'examples'), join(modules, 'medref-client/examples'));
 }
