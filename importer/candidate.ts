@@ -7,7 +7,7 @@ import type { Redis } from '../shared/redis/connections.ts';
 import type { LockHolder } from '../shared/store/import-locks.ts';
 import { collectionKeys } from '../shared/store/keys.ts';
 import { conclude, StagedLostError } from '../shared/store/scripts.ts';
-import { type LiveVersion, readKeptVersion, readLiveVersion } from '../shared/store/versions.ts';
+import { type LiveVersion, readLiveVersion } from '../shared/store/versions.ts';
 import { requireIntactKeys } from './bookkeeping.ts';
 import { awaitDurability } from './durability.ts';
 import { contentDamage, knownDamage } from './integrity.ts';
@@ -100,8 +100,7 @@ export async function publishCandidate(
       },
       concluded,
     ).catch(async (error) => {
-      if (error instanceof StagedLostError) throw await lost('Its parts have other sizes than it had.');
-      if ((await readKeptVersion(redis, keys, number)) === null) throw error; // Else only the reply was lost.
+      throw error instanceof StagedLostError ? await lost('Its parts have other sizes than it had.') : error;
     });
     draft.warn(...(await awaitDurability(redis, { keys, version: number, logger })));
     return { outcome: 'published', candidate, report: draft.end('published', { version: number }) };

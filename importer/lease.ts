@@ -65,7 +65,10 @@ export class Lease implements Lock {
       const taken = await redis.set(keys.lock, token, 'PX', times.lockMs, 'NX');
       const current = taken === 'OK' ? token : await redis.get(keys.lock);
       // If the first reply was lost, the second attempt is refused by our own token.
-      if (current === token) return new Lease(redis, { keys, token }, times);
+      if (current === token) {
+        await redis.del(keys.progress).catch(() => undefined); // Of an import that died.
+        return new Lease(redis, { keys, token }, times);
+      }
       if (current === null) continue;
       await limitLifetime(redis, keys, times);
       return holderOf(current, keys.lock);

@@ -1,4 +1,7 @@
 import { expect } from 'chai';
+import { pino } from 'pino';
+import { publishCandidate } from '../../importer/candidate.ts';
+import { products as productCollection } from '../../shared/collections/products.ts';
 import { readHistory } from '../../shared/import-history.ts';
 import { connectForWriting, type Redis } from '../../shared/redis/connections.ts';
 import { createApiKey } from '../../shared/store/api-keys.ts';
@@ -10,6 +13,7 @@ import { productKeys as keys } from '../support/keys.ts';
 import { medref as run } from '../support/medref.ts';
 import { receivers } from '../support/receiver.ts';
 import { product, products } from '../support/records.ts';
+import { startRedisProxy, strikeOnce } from '../support/redis-proxy.ts';
 import { useRedis } from '../support/redis-server.ts';
 import { upstreamServers } from '../support/upstream-server.ts';
 
@@ -311,6 +315,32 @@ describe('candidates', function () {
       Object.fromEntries(Object.entries(before).filter(([key]) => !changed.includes(key))),
     );
   });
+
+  for (const [what, act] of [
+    ['is lost', (link: { cut(): void }) => link.cut()],
+    ['never comes', () => new Promise<void>(() => {})],
+  ] as const)
+    it(`is published once if the reply of Redis ${what}`, async () => {
+      await importList(products(10));
+      await importManually(products(11));
+      const proxy = await startRedisProxy(
+        server().port,
+        strikeOnce(({ name }) => name === 'publish', { moment: 'after', act }),
+      );
+      const unlucky = await connectForWriting(proxy.url, { silenceMs: 500 });
+      try {
+        const result = await publishCandidate(productCollection, {
+          ...{ redis: unlucky, keyPrefix: 'medref', number: null, by: 'test' },
+          ...{ keepVersions: 3, logger: pino({ level: 'silent' }) },
+        });
+        expect(result.outcome).to.equal('published');
+      } finally {
+        unlucky.disconnect();
+        await proxy.close();
+      }
+      const history = await readHistory(redis, keys, 10);
+      expect(history.map(({ outcome }) => outcome)).to.deep.equal(['published', 'candidate', 'published']);
+    });
 
   it('needs the lock of its collection', async () => {
     await importList(products(10));

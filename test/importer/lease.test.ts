@@ -29,6 +29,13 @@ describe('the import lock', () => {
     expect(await readLockHolder(redis, keys)).to.equal(null);
   });
 
+  it('forgets the progress of an import that died', async () => {
+    await redis.set(keys.progress, '{"read":5,"percent":null}', 'PX', 20_000);
+    const lock = (await Lease.take(redis, keys)) as Lease;
+    expect(await redis.exists(keys.progress)).to.equal(0);
+    await lock.release();
+  });
+
   it('belongs to its holder even if the reply was lost', async () => {
     const cut = strikeOnce(({ name }) => name === 'SET', { moment: 'after', act: (link) => link.cut() });
     const proxy = await startRedisProxy(server().port, cut);
