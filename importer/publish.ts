@@ -170,7 +170,7 @@ export async function untilPast(
   const [seconds, microseconds] = (await sendToServerOf(redis, key, ['TIME'])) as [string, string];
   const now = Number(seconds) * 1000 + Number(microseconds) / 1000;
   const wait = timeOf(number) + 1000 - now;
-  if (wait > 0 && wait <= maxMs) await sleep(Math.ceil(wait));
+  if (wait > 0 && wait <= maxMs) await sleep(Math.ceil(wait) + 1); // A timer may fire a millisecond early.
 }
 
 /** Returns the time at which the second of a number begins, in ms since 1970. */
