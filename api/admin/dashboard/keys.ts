@@ -5,7 +5,6 @@ import { isStillUsed, type ListedApiKey, listApiKeys } from '../../../shared/sto
 import { isActive, listClients } from '../../../shared/store/client-versions.ts';
 import {
   type Html,
-  none,
   pageLink,
   pageLinks,
   shownCount,
@@ -64,19 +63,18 @@ export const clientsPage = definePage({
       .slice((page - 1) * perPage, page * perPage)
       .map((it) => [
         shownText(it.client),
-        shownId(it.id),
-        it.collection,
+        html`<span class="whole">${it.collection}</span>`,
         shownVersion(it.version),
         it.behind === 0
           ? html`<span class="badge published">live</span>`
           : html`<span class="badge refused">${shownCount(it.behind)} behind</span>`,
-        it.isVerified ? 'verified' : 'only served',
-        it.servedAt === null ? none : shownTime(it.servedAt),
-        it.verifiedAt === null ? none : shownTime(it.verifiedAt),
+        html`<span class="whole">${it.isVerified ? 'verified' : 'only served'}</span>`,
+        shownTime((it.isVerified ? it.verifiedAt : it.servedAt) as string),
+        shownId(it.id),
       ]);
     const behind = all.filter((it) => it.behind > 0).length;
     const body = html`<p>${shownCount(behind)} of ${shownCount(all.length)} copies are behind the live version. <em>Verified</em>: the client reported the digest of this version; <em>only served</em>: it was sent.</p>
-${table('Versions of clients, those furthest behind first', ['Client', 'Key', 'Collection', 'Version', 'State', 'Proof', 'Last served', 'Last verified'], rows)}
+${table('Versions of clients, those furthest behind first', ['Client', 'Collection', 'Version', 'State', 'Proof', 'Last', 'Key'], rows)}
 ${pageLinks({ page, perPage, total: all.length }, (it) => pageLink('clients', { page: it }))}`;
     return { title, body };
   },
