@@ -76,7 +76,7 @@ caption { padding: .6rem; text-align: start; font-weight: 600; }
 th, td { padding: .4rem .6rem; border-top: 1px solid var(--line); text-align: start; vertical-align: top; font-weight: 400; }
 thead th { color: var(--quiet); font-size: .85rem; white-space: nowrap; background: var(--raised); }
 td, tbody th { min-width: 4rem; }
-td:first-child { min-width: 6.5rem; }
+td:first-child, tbody th { min-width: 6.5rem; }
 .number { width: 1%; text-align: end; white-space: nowrap; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
 .unseen { padding: 0 .2em; border: 1px solid var(--line); border-radius: 3px; background: var(--raised); color: var(--quiet);
