@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import type { ImportProgress } from '../importer/import.ts';
 import type { NextCommand } from '../shared/collection-status.ts';
-import { age, count, counted, escapeJson } from '../shared/text.ts';
+import { age, count, counted, escapeJson, truncate } from '../shared/text.ts';
 import type { CommandContext } from './context.ts';
 
 /** The option that every command accepts. */
@@ -47,6 +47,12 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
       .join('  ')
       .trimEnd();
   return [heading, ...rows].map(line).join('\n');
+}
+
+/** Cuts a line to the width of the terminal, if stdout is one. */
+export function fitted({ stdout }: Pick<CommandContext, 'stdout'>, line: string): string {
+  const width = stdout.isTTY ? (stdout.columns ?? Infinity) : Infinity;
+  return line.length > width ? truncate(line, width - 1) : line;
 }
 
 /** Wraps a sentence at 80 columns. @param indent of all lines @param first of the first line */

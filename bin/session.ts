@@ -46,19 +46,13 @@ function errorSummary({ name, message, stack }: Error): object {
   return { type: name, message, stack };
 }
 
-/** Returns the user and host of this process, which logs name as the operator. */
-export function operator(): { readonly user: string; readonly host: string } {
-  try {
-    return { user: userInfo().username, host: hostname() };
-  } catch {
-    return { user: String(process.getuid?.()), host: hostname() }; // The user of a container may have no name.
-  }
-}
-
-/** Returns the operator as the history names it: `root@vm`. */
+/** Returns the operator as logs and the history name it, user and host: `root@vm`. */
 export function operatorName(): string {
-  const { user, host } = operator();
-  return `${user}@${host}`;
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `${process.getuid?.()}@${hostname()}`; // The user of a container may have no name.
+  }
 }
 
 /** Waits until a signal is aborted. */

@@ -27,7 +27,7 @@ import { count, escapeControls } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, UsageError } from '../context.ts';
 import { commandLines, createProgress, type OutputOptions, print, wrapped } from '../output.ts';
-import { createLogger, logOutages, operator, operatorName } from '../session.ts';
+import { createLogger, logOutages, operatorName } from '../session.ts';
 
 /** Imports the named collections, or all that have a URL. @returns the exit code */
 export async function importCommand(
@@ -37,8 +37,9 @@ export async function importCommand(
 ): Promise<number> {
   const { settings } = context;
   const chosen = chooseCollections(settings, names);
-  const logger = createLogger(context).child({ by: operator() });
-  logger.info({ collections: chosen.map(({ name }) => name), force, dryRun }, 'Manual import started.');
+  const logger = createLogger(context);
+  const collections = chosen.map(({ name }) => name);
+  logger.info({ by: operatorName(), collections, force, dryRun }, 'Manual import started.');
   const webhook = createWebhook(settings, logger);
   const signal = context.stopSignal();
   const results: ImportResult[] = [];
@@ -115,12 +116,7 @@ export async function importOne(
   const report = await importCollection(collection, { ...settings, ...options, ...how });
   progress.clear();
   const isGood = ['published', 'unchanged', 'dry-run'].includes(report.outcome);
-  // The lines of a manual import have `by` as an object.
-  const { by: _, ...facts } = report;
-  options.logger[isGood ? 'info' : 'warn'](
-    scheduled ? report : facts,
-    `Import of ${collection.name}: ${report.outcome}.`,
-  );
+  options.logger[isGood ? 'info' : 'warn'](report, `Import of ${collection.name}: ${report.outcome}.`);
   return report;
 }
 

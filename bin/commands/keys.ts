@@ -20,7 +20,7 @@ import { apiKeyKeys } from '../../shared/store/keys.ts';
 import { counted } from '../../shared/text.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
 import { type OutputOptions, print, printSafely, table, wrapped } from '../output.ts';
-import { createLogger, operator, withRedis } from '../session.ts';
+import { createLogger, operatorName, withRedis } from '../session.ts';
 
 /** How long a rotated key works by default, in seconds. */
 const defaultOverlapS = 86_400;
@@ -136,7 +136,7 @@ async function withKeys(
 
 /** Logs an action and its operator. */
 function log(context: CommandContext, facts: object, message: string): void {
-  createLogger(context).info({ by: operator(), ...facts }, message);
+  createLogger(context).info({ by: operatorName(), ...facts }, message);
 }
 
 function unknownKey(id: string): Error {

@@ -26,7 +26,16 @@ import { apiKeyKeys, collectionKeys } from '../../shared/store/keys.ts';
 import { age, count, counted, escapeControls, shortTime } from '../../shared/text.ts';
 import { importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes } from '../context.ts';
-import { commandLines, type OutputOptions, type Paint, paintFor, print, table, wrapped } from '../output.ts';
+import {
+  commandLines,
+  fitted,
+  type OutputOptions,
+  type Paint,
+  paintFor,
+  print,
+  table,
+  wrapped,
+} from '../output.ts';
 import { withRedis } from '../session.ts';
 
 /** A table cell without a value. */
@@ -215,9 +224,8 @@ export async function rejectsCommand(
   const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'rejects'));
   const last = await withRedis(context.settings, (redis) => readLastRejects(redis, keys));
   const { total, rejects } = last;
-  const columns = context.stdout.isTTY ? context.stdout.columns : undefined;
   print(context, { total, rejects }, options, () =>
-    all ? describe(name, last) : summary(name, { ...last, rejects: rejects.slice(0, shownRejects) }, columns),
+    all ? describe(name, last) : summary(context, name, { ...last, rejects: rejects.slice(0, shownRejects) }),
   );
   return exitCodes.done;
 }
@@ -231,14 +239,10 @@ function describe(name: string, { total, endedAt, rejects }: LastRejects): strin
   ].join('\n');
 }
 
-/** @param columns the width of the terminal, if stdout is one; longer examples are cut */
-function summary(name: string, last: LastRejects, columns: number | undefined): string {
+function summary(context: CommandContext, name: string, last: LastRejects): string {
   const { total, endedAt, causes, rejects } = last;
   if (endedAt === null || total === 0) return describe(name, last);
-  const examples = rejects.map((it) => {
-    const line = rejectLine(it);
-    return columns !== undefined && line.length > columns ? `${line.slice(0, columns - 1)}…` : line;
-  });
+  const examples = rejects.map((it) => fitted(context, rejectLine(it)));
   return [
     `The import of ${name} that ended ${shortTime(endedAt)} rejected ${counted(total, 'record')}.`,
     ...causes.map((cause) => wrapped(escapeControls(causeText(cause)), '    ', '  ')),

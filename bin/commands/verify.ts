@@ -121,13 +121,10 @@ function describe({ collection, versions, records, damaged, done }: VerifiedColl
       .map((sentence) => `${repaired ? 'was' : 'is'} damaged: ${escapeControls(sentence)}`),
     ...(damage.length > shownSentences ? [`and ${damage.length - shownSentences} more: see --json`] : []),
   ]);
-  const next = left.length > 0 && done.length === 0 ? [repairHint(collection)] : [];
+  const repair = `"medref verify ${collection} --repair" rebuilds or deletes damaged versions.`;
+  const next = left.length > 0 && done.length === 0 ? [repair] : [];
   return [
     `${collection}: ${what}: ${verdict}`,
     ...[...lines, ...done, ...next].map((it) => wrapped(it, '    ', '  ')),
   ].join('\n');
-}
-
-function repairHint(collection: string): string {
-  return `"medref verify ${collection} --repair" rebuilds or deletes damaged versions.`;
 }

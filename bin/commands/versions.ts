@@ -26,8 +26,8 @@ import {
 import { count, escapeControls, escapeJson } from '../../shared/text.ts';
 import { collectionNamed, importedCollectionNamed } from '../arguments.ts';
 import { type CommandContext, exitCodes, LockedError, UsageError } from '../context.ts';
-import { type OutputOptions, print, table, wrapped } from '../output.ts';
-import { createLogger, operator, operatorName, withRedis } from '../session.ts';
+import { fitted, type OutputOptions, print, table, wrapped } from '../output.ts';
+import { createLogger, operatorName, withRedis } from '../session.ts';
 
 /** Prints the kept versions of a collection. @returns the exit code */
 export async function versionsCommand(
@@ -94,7 +94,7 @@ export async function rollbackCommand(
 ): Promise<number> {
   const collection = importedCollectionNamed(name, 'rollback');
   const { settings } = context;
-  const logger = createLogger(context).child({ by: operator(), collection: name });
+  const logger = createLogger(context).child({ by: operatorName(), collection: name });
   logger.info({ to: to ?? null, dryRun, why }, 'A rollback begins.');
   const result = await withRedis(settings, (redis) =>
     rollBack(collection, {
@@ -161,7 +161,10 @@ export async function resumeCommand(
 ): Promise<number> {
   const keys = collectionKeys(context.settings.keyPrefix, importedCollectionNamed(name, 'resume'));
   const wasPaused = await withRedis(context.settings, (redis) => liftHold(redis, keys));
-  createLogger(context).info({ by: operator(), collection: name, wasPaused }, 'Scheduled imports resumed.');
+  createLogger(context).info(
+    { by: operatorName(), collection: name, wasPaused },
+    'Scheduled imports resumed.',
+  );
   print(context, { collection: name, wasPaused }, options, () =>
     wasPaused ? `${name}: scheduled imports are resumed` : `${name}: scheduled imports were not paused`,
   );
@@ -181,7 +184,7 @@ export async function diffCommand(
     const diff = diffVersions(redis, part, from, to);
     if (options.json) await printJson(writer(context), diff, { from, to });
     else if (all) await printAll(writer(context), diff, { from, to });
-    else await printSummary(writer(context), diff, { from, to }, columnsOf(context));
+    else await printSummary(context, diff, { from, to });
   });
   return exitCodes.done;
 }
@@ -258,13 +261,13 @@ async function printJson(write: Write, diff: VersionDiff, { from, to }: Compared
 /** How many differences of each kind are printed without --all. */
 const shownOfEach = 10;
 
-/** Prints counts and changed members, then some differences of each kind. @param columns the width of the terminal, if it is one */
+/** Prints counts and changed members, then some differences of each kind. */
 async function printSummary(
-  write: Write,
+  context: CommandContext,
   diff: VersionDiff,
   { from, to }: Compared,
-  columns = Infinity,
 ): Promise<void> {
+  const write = writer(context);
   const lines: string[] = [];
   const fields = new Map<string, number>();
   const show = (total: number, ...its: string[]) => {
@@ -286,10 +289,7 @@ async function printSummary(
     ...(isAll ? [] : [`The first ${shownOfEach} of each kind; --all prints all:`]),
     ...lines,
   ];
-  for (const line of text) {
-    const its = escapeControls(line);
-    await write(`${its.length > columns ? `${its.slice(0, columns - 1)}…` : its}\n`);
-  }
+  for (const line of text) await write(`${fitted(context, escapeControls(line))}\n`);
 }
 
 /** Prints all differences as they are found. */
@@ -306,11 +306,6 @@ function changeLines({ id, fields, before, after }: ChangedRecord): string[] {
 }
 
 type Write = (text: string) => Promise<void>;
-
-/** Returns the width of the terminal on stdout, if it is one. */
-function columnsOf({ stdout }: CommandContext): number | undefined {
-  return stdout.isTTY ? stdout.columns : undefined;
-}
 
 /** Writes to stdout, and waits for a slow reader, so that a large output is not buffered in memory. */
 function writer({ stdout }: CommandContext): Write {

@@ -18,7 +18,7 @@ describe('the log of manual actions', function () {
     redis.disconnect();
   });
 
-  const by = { user: userInfo().username, host: hostname() };
+  const by = `${userInfo().username}@${hostname()}`;
   const run = async (command: string, settings: Record<string, string> = {}) => {
     const result = await medref(command.split(' '), {
       ...{ REDIS_URL: server().url, LOG_LEVEL: 'info', ...settings },

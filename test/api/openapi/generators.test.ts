@@ -66,6 +66,12 @@ workflows:
         successCriteria: [{ condition: $statusCode == 200 }]
 `;
 
+/** The types that compiled programs may use. */
+const types = [
+  ...['--lib', 'es2022,dom,dom.iterable', '--types', 'node'],
+  ...['--typeRoots', join(root, 'node_modules/@types')],
+];
+
 describe('the OpenAPI document under the tools of consumers', function () {
   this.timeout(120_000);
   const redis = useRedis();
@@ -117,14 +123,6 @@ describe('the OpenAPI document under the tools of consumers', function () {
       '--exactOptionalPropertyTypes',
       '--noUncheckedIndexedAccess',
     ];
-    const types = [
-      '--lib',
-      'es2022,dom,dom.iterable',
-      '--types',
-      'node',
-      '--typeRoots',
-      join(root, 'node_modules/@types'),
-    ];
     const { code, output } = await tool('tsc', ...options, ...types, '--outDir', 'out', `${name}.ts`);
     expect([code, output], name).to.deep.equal([0, '']);
     return (await run(process.execPath, [`out/${name}.js`], { cwd: folder, env })).stdout;
@@ -159,14 +157,6 @@ describe('the OpenAPI document under the tools of consumers', function () {
       'bundler',
       '--allowImportingTsExtensions',
       '--skipLibCheck',
-    ];
-    const types = [
-      '--lib',
-      'es2022,dom,dom.iterable',
-      '--types',
-      'node',
-      '--typeRoots',
-      join(root, 'node_modules/@types'),
     ];
     expect(await tool('tsc', ...options, ...types, 'hey.ts')).to.deep.equal({ code: 0, output: '' });
     const bundle = [
