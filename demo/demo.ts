@@ -284,7 +284,7 @@ medref serves ${SAMPLE.products} invented products and ${SAMPLE.companies} inven
   dashboard  ${admin ?? 'none: its port is taken'}
 
   export MEDREF_URL=${address} MEDREF_KEY=${key}
-  REDIS_URL=${REDIS_URL} KEY_PREFIX=${KEY_PREFIX} npx medref status
+  REDIS_URL=${REDIS_URL} KEY_PREFIX=${KEY_PREFIX} node --import tsx bin/medref.ts status
 
 ${curl('/products')}
 ${curl(`/products/${first?.product.id}`)}
