@@ -2,7 +2,7 @@
 
 import type { HistoryEntry } from './import-history.ts';
 import type { Redis } from './redis/connections.ts';
-import { parseStored } from './redis/failures.ts';
+import { DamagedKeyError, parseStored } from './redis/failures.ts';
 import type { ChangeSetFacts } from './store/change-sets.ts';
 import type { CollectionKeys } from './store/keys.ts';
 import { type LiveVersion, parseVersion, type Version } from './store/versions.ts';
@@ -35,6 +35,11 @@ export async function readCandidate(redis: Redis, keys: CollectionKeys): Promise
 /** Parses the stored text of a candidate. @throws DamagedKeyError */
 export function parseCandidate(key: string, text: string): Candidate {
   const { version, ...candidate } = parseStored<Candidate>(key, text);
+  const { comparedWith, changeSets, despite, entry } = candidate;
+  const isWhole = typeof comparedWith === 'string' && Array.isArray(changeSets) && Array.isArray(despite);
+  if (!isWhole || typeof entry?.endedAt !== 'string')
+    throw new DamagedKeyError(`The Redis key ${key} holds a text that is not a candidate.`);
+  if (comparedWith !== '') parseVersion(key, comparedWith);
   return { ...candidate, version: parseVersion(key, JSON.stringify(version ?? null)) };
 }
 

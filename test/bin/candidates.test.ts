@@ -300,6 +300,20 @@ describe('candidates', function () {
       expect(entry?.outcome).to.equal('discarded');
     });
 
+  for (const text of ['{}', 'null', 'x', '{"version":{"version":5,"checksum":"a"}}'])
+    it(`is reported as damaged and repaired if its key holds ${text}`, async () => {
+      await importList(products(10));
+      await redis.set(keys.candidate, text);
+      for (const command of ['publish', 'discard']) {
+        const { code, stderr } = await medref(command, 'products');
+        expect([code, stderr.includes('Run "medref verify products --repair".')]).to.deep.equal([1, true]);
+      }
+      expect((await medref('status')).stdout).to.include(keys.candidate);
+      await medref('verify', 'products', '--repair');
+      expect(await redis.exists(keys.candidate)).to.equal(0);
+      expect((await importList(products(10))).outcome).to.equal('unchanged');
+    });
+
   it('is deleted by `discard`, which readers and the schedule do not notice', async () => {
     await importList(products(10));
     const before = await readKeySpace(redis);
